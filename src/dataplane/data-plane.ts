@@ -1,0 +1,30 @@
+// The data plane of one worker as the worker loop sees it: versions come in, traffic is served; knows nothing of threads.
+import type { Issue } from "../model/error.ts";
+import type { WorkerBoard } from "../shared-memory/worker-board.ts";
+import type { SnapshotChange } from "../snapshot/snapshot.ts";
+
+/** Writes one structured line to the gateway's log. */
+export type LogLine = (
+  level: "debug" | "info" | "warn" | "error",
+  message: string,
+  fields?: Readonly<Record<string, unknown>>,
+) => void;
+
+export interface DataPlaneOptions {
+  /** Index of this worker, from 0. */
+  readonly worker: number;
+  readonly instanceId: string;
+  readonly board: WorkerBoard;
+  readonly log: LogLine;
+}
+
+export interface DataPlane {
+  /** Builds the next version beside the live one and binds its new listeners; the issues say why it cannot be served. */
+  prepare(change: SnapshotChange): Promise<readonly Issue[]>;
+  /** Serves the prepared version, in one step; what is gone drains. Throws when that revision was not prepared. */
+  activate(revision: number): void;
+  /** Forgets the prepared version and closes what was bound for it. */
+  discard(revision: number): void;
+  /** Stops accepting and waits for requests in flight; returns how many did not end in time and were cut. */
+  drain(timeoutMs: number): Promise<number>;
+}

@@ -1,0 +1,123 @@
+// Turns unknown JSON into a typed value or one readable error; the only place where bodies are validated.
+import { FormatRegistry, Kind, type Static, type TSchema, TypeRegistry } from "@sinclair/typebox";
+import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
+import { invalid } from "./error.ts";
+import { UUID_PATTERN } from "./fields.ts";
+
+FormatRegistry.Set("uuid", (text) => UUID_PATTERN.test(text));
+FormatRegistry.Set("date-time", (text) => !Number.isNaN(Date.parse(text)));
+// Unsafe schemas are our enums: without this their words would not be checked.
+TypeRegistry.Set<{ enum?: readonly unknown[] }>(
+  "Unsafe",
+  (schema, value) => schema.enum?.includes(value) ?? true,
+);
+
+/**
+ * Checks `value` against `schema`: defaults are filled in, unknown fields are refused.
+ * Throws the 400 of the first thing that is wrong, `path: message`. The input is not changed.
+ */
+export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> {
+  const filled = Value.Default(schema, Value.Clone(value));
+  const first = Value.Errors(schema, filled).First();
+  if (first === undefined) return filled as Static<T>;
+  const worst = mostSpecific(first);
+  throw invalid(toPath(worst.path), messageOf(worst));
+}
+
+/** `/targets/0/port` -> `targets[0].port`. */
+function toPath(pointer: string): string {
+  let path = "";
+  for (const raw of pointer.split("/").slice(1)) {
+    const key = raw.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (/^\d+$/.test(key)) path += `[${key}]`;
+    else path += path === "" ? key : `.${key}`;
+  }
+  return path;
+}
+
+/** Of a failed union, the alternative that the value came nearest to: its error lies deepest. */
+function mostSpecific(error: ValueError): ValueError {
+  if (error.type !== ValueErrorType.Union) return error;
+  const alternatives = (error.schema.anyOf as TSchema[]).filter((schema) => schema.type !== "null");
+  const only = alternatives[0];
+  // "null or X": the value was meant as an X, so say what is wrong with it as one.
+  if (alternatives.length === 1 && only !== undefined) {
+    const inner = Value.Errors(only, Value.Default(only, Value.Clone(error.value))).First();
+    if (inner === undefined || inner.path === "") return error;
+    const nested = mostSpecific(inner);
+    return { ...nested, path: error.path + nested.path };
+  }
+  let best = error;
+  for (const alternative of error.errors) {
+    const first = alternative.First();
+    if (first === undefined) continue;
+    const inner = mostSpecific(first);
+    if (inner.path.length > best.path.length) best = inner;
+  }
+  return best;
+}
+
+function messageOf(error: ValueError): string {
+  const { schema } = error;
+  switch (error.type) {
+    case ValueErrorType.ObjectAdditionalProperties:
+      return "is not a known field";
+    case ValueErrorType.ObjectRequiredProperty:
+      return "is required";
+    case ValueErrorType.Integer:
+    case ValueErrorType.IntegerMinimum:
+    case ValueErrorType.IntegerMaximum:
+    case ValueErrorType.Number:
+    case ValueErrorType.NumberMinimum:
+    case ValueErrorType.NumberMaximum:
+      return `must be ${describe(schema)}`;
+    case ValueErrorType.StringPattern:
+      return schema.errorMessage ?? `must match ${schema.pattern}`;
+    case ValueErrorType.StringMaxLength:
+      return `must have at most ${schema.maxLength} characters`;
+    case ValueErrorType.StringMinLength:
+      return schema.minLength === 1
+        ? "must not be empty"
+        : `must have at least ${schema.minLength} characters`;
+    case ValueErrorType.ArrayMaxItems:
+      return `must have at most ${schema.maxItems} elements`;
+    case ValueErrorType.ArrayMinItems:
+      return `must have at least ${schema.minItems} elements`;
+    default:
+      return `must be ${describe(schema)}`;
+  }
+}
+
+/** A schema in words: `an integer from 1 to 65535`, `one of "http", "https"`. */
+function describe(schema: TSchema): string {
+  if (Array.isArray(schema.enum))
+    return `one of ${schema.enum.map((word) => JSON.stringify(word)).join(", ")}`;
+  if (Array.isArray(schema.anyOf))
+    return [...new Set((schema.anyOf as TSchema[]).map(describe))].join(" or ");
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  switch (schema.type) {
+    case "integer":
+    case "number":
+      return `${schema.type === "integer" ? "an integer" : "a number"}${range(schema)}`;
+    case "string":
+      return "a string";
+    case "boolean":
+      return "true or false";
+    case "array":
+      return "a list";
+    case "object":
+      return "an object";
+    case "null":
+      return "null";
+    default:
+      return schema[Kind] === "Unknown" ? "any value" : "valid";
+  }
+}
+
+function range(schema: TSchema): string {
+  if (schema.minimum !== undefined && schema.maximum !== undefined)
+    return ` from ${schema.minimum} to ${schema.maximum}`;
+  if (schema.minimum !== undefined) return ` of at least ${schema.minimum}`;
+  if (schema.maximum !== undefined) return ` of at most ${schema.maximum}`;
+  return "";
+}

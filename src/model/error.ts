@@ -1,0 +1,35 @@
+// The one error that reaches a client of the management API; knows nothing of how it is sent.
+
+/** Statuses that the management API answers with; 422 and everything above 500 are never used. */
+export type ApiStatus = 400 | 401 | 403 | 404 | 405 | 409 | 412 | 413 | 415 | 429 | 500;
+
+/** An expected failure: its message is shown to the client as `{"error": message}`, so it names the field and holds no internals. */
+export class ApiError extends Error {
+  readonly status: ApiStatus;
+  /** Response headers that belong to the failure, such as `Retry-After`. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    status: ApiStatus,
+    message: string,
+    options: { readonly cause?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "ApiError";
+    this.status = status;
+    this.headers = options.headers ?? {};
+  }
+}
+
+/** Shorthand for the 400 that names a field: `targets[0].port: must be ...`. */
+export function invalid(path: string, message: string): ApiError {
+  return new ApiError(400, path === "" ? message : `${path}: ${message}`);
+}
+
+/** One thing wrong with a configuration: where (JSON path, `""` for the whole) and what. */
+export interface Issue {
+  readonly path: string;
+  readonly message: string;
+  /** 409 for a clash with something that exists, 400 for everything else. */
+  readonly status: 400 | 409;
+}

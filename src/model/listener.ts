@@ -1,0 +1,65 @@
+// A listener: an address and port where clients connect; knows nothing of sockets.
+import { type Static, Type as t } from "@sinclair/typebox";
+import { flag, type Identity, integer, labels, listOf, name, nullable, oneOf } from "./fields.ts";
+
+export const listenerInput = t.Object(
+  {
+    name: name("Unique name"),
+    address: t.String({
+      minLength: 1,
+      maxLength: 64,
+      default: "0.0.0.0",
+      description: "IP address to listen on",
+    }),
+    port: t.Integer({ minimum: 1, maximum: 65_535, description: "Port to listen on" }),
+    protocol: oneOf(["http", "https"], { default: "http", description: "Plain or TLS" }),
+    http2: flag(true, "Offer HTTP/2"),
+    http3: flag(false, "Offer HTTP/3; TLS only"),
+    tls_min_version: oneOf(["1.2", "1.3"], { default: "1.2", description: "Oldest TLS version" }),
+    client_auth: oneOf(["none", "request", "require"], {
+      default: "none",
+      description: "Client certificates",
+    }),
+    client_ca: nullable(
+      t.String({ maxLength: 262_144 }),
+      "PEM certificates that sign client certificates",
+    ),
+    proxy_protocol: flag(false, "Expect a PROXY protocol header from trusted_proxies"),
+    trusted_proxies: listOf(
+      t.String({ minLength: 1, maxLength: 64 }),
+      "Networks whose forwarded fields are believed, beside the settings'",
+    ),
+    strict_sni: flag(false, "Refuse names that no certificate covers"),
+    max_connections: integer(0, {
+      minimum: 0,
+      maximum: 10_000_000,
+      description: "Connections at once; 0: no limit",
+    }),
+    max_connections_per_address: integer(0, {
+      minimum: 0,
+      maximum: 10_000_000,
+      description: "Connections at once from one address; 0: no limit",
+    }),
+    max_header_bytes: integer(16_384, {
+      minimum: 1024,
+      maximum: 16_384,
+      description: "Largest request head in bytes",
+    }),
+    max_body_bytes: integer(0, {
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: "Largest request body in bytes; 0: no limit",
+    }),
+    idle_timeout: integer(75, {
+      minimum: 1,
+      maximum: 255,
+      description: "Seconds an idle connection is kept",
+    }),
+    enabled: flag(true, "Whether it listens"),
+    ...labels,
+  },
+  { additionalProperties: false, title: "Listener" },
+);
+
+export type ListenerInput = Static<typeof listenerInput>;
+export type Listener = Readonly<ListenerInput> & Identity;

@@ -1,0 +1,155 @@
+// A route: which requests it takes and what it does with them; knows nothing of how matching is carried out.
+import { type Static, Type as t } from "@sinclair/typebox";
+import {
+  flag,
+  group,
+  type Identity,
+  integer,
+  labels,
+  listOf,
+  name,
+  nullable,
+  oneOf,
+} from "./fields.ts";
+import { retriesFields } from "./service.ts";
+
+const pathMatch = t.Object(
+  {
+    type: oneOf(["prefix", "exact", "regex"], { description: "How the value is compared" }),
+    value: t.String({ minLength: 1, maxLength: 2048, description: "Path or regular expression" }),
+  },
+  { additionalProperties: false },
+);
+
+const valueMatch = t.Object(
+  {
+    name: t.String({
+      minLength: 1,
+      maxLength: 256,
+      description: "Name of the header, parameter or cookie",
+    }),
+    op: oneOf(["equals", "regex", "present", "absent"], {
+      default: "equals",
+      description: "How the value is compared",
+    }),
+    value: t.String({ default: "", maxLength: 2048, description: "Value or regular expression" }),
+  },
+  { additionalProperties: false },
+);
+
+const override = (description: string) =>
+  nullable(t.Integer({ minimum: 0, maximum: 86_400_000 }), `${description}; null: the service's`);
+
+/** What a client may send. A path may be a string: `/x` is a prefix, `=/x` exact, `~^/x` a regular expression. */
+export const routeInput = t.Object(
+  {
+    name: nullable(name("Unique name"), "Unique name"),
+    service_id: nullable(
+      t.String({ minLength: 1 }),
+      "Id or name of the service; null for a route that only answers",
+    ),
+    hosts: listOf(
+      t.String({ minLength: 1, maxLength: 255 }),
+      "Host names, `*.example.com` for all below; empty: any",
+    ),
+    paths: listOf(
+      t.Union([pathMatch, t.String({ minLength: 1, maxLength: 2049 })]),
+      "Paths; empty: any",
+    ),
+    methods: listOf(t.String({ minLength: 1, maxLength: 64 }), "Methods; empty: any", 50),
+    headers: listOf(valueMatch, "Conditions on headers, all must hold", 50),
+    query: listOf(valueMatch, "Conditions on query parameters, all must hold", 50),
+    cookies: listOf(valueMatch, "Conditions on cookies, all must hold", 50),
+    client_cidrs: listOf(t.String({ minLength: 1, maxLength: 64 }), "Client networks; empty: any"),
+    protocols: t.Array(oneOf(["http", "https"], { description: "Scheme" }), {
+      default: ["http", "https"],
+      minItems: 1,
+      maxItems: 2,
+      description: "Schemes that the client may use",
+    }),
+    listener_ids: listOf(t.String({ minLength: 1 }), "Ids or names of listeners; empty: all", 100),
+    priority: integer(0, {
+      minimum: -1_000_000,
+      maximum: 1_000_000,
+      description: "A higher one wins before anything else is compared",
+    }),
+    strip_path: flag(false, "Remove the matched prefix before the request goes upstream"),
+    path_rewrite: nullable(
+      t.Object(
+        {
+          regex: t.String({
+            minLength: 1,
+            maxLength: 2048,
+            description: "Regular expression on the path",
+          }),
+          to: t.String({ maxLength: 2048, description: "Replacement; $1 to $9 stand for groups" }),
+        },
+        { additionalProperties: false },
+      ),
+      "Rewrite of the path before the request goes upstream",
+    ),
+    preserve_host: nullable(
+      t.Boolean(),
+      "true: the client's Host; false: the target's; null: the service's host_header decides",
+    ),
+    https_redirect: t.Union([t.Boolean(), t.Literal(301), t.Literal(308)], {
+      default: false,
+      description: "Answer plain HTTP with a redirect to HTTPS; true is 308",
+    }),
+    timeouts: group(
+      {
+        connect_timeout: override("Milliseconds to connect"),
+        response_timeout: override("Milliseconds until the response head"),
+        read_timeout: override("Milliseconds between two reads of the response"),
+        write_timeout: override("Milliseconds in which the target accepts no byte"),
+        request_timeout: override("Milliseconds for the whole exchange"),
+      },
+      "Time-outs that differ from the service's",
+    ),
+    retries: nullable(
+      t.Object(retriesFields, { additionalProperties: false }),
+      "Retry policy; replaces the service's as a whole",
+    ),
+    maintenance: nullable(
+      t.Object(
+        {
+          retry_after: integer(300, {
+            minimum: 0,
+            maximum: 31_536_000,
+            description: "Seconds named in Retry-After",
+          }),
+          html: t.String({
+            default: "",
+            maxLength: 262_144,
+            description: "Page to show; empty: the built-in one",
+          }),
+          bypass_cidrs: listOf(
+            t.String({ minLength: 1, maxLength: 64 }),
+            "Networks that are served as usual",
+          ),
+        },
+        { additionalProperties: false },
+      ),
+      "Answer 503 instead of serving",
+    ),
+    websocket: flag(true, "Whether WebSocket handshakes are passed on"),
+    enabled: flag(true, "Whether the route takes part in matching"),
+    ...labels,
+  },
+  { additionalProperties: false, title: "Route" },
+);
+
+export type RouteInput = Static<typeof routeInput>;
+export type PathMatch = Static<typeof pathMatch>;
+export type ValueMatch = Static<typeof valueMatch>;
+export type Route = Readonly<Omit<RouteInput, "paths">> & {
+  readonly paths: readonly PathMatch[];
+} & Identity;
+
+/** `/x` prefix, `=/x` exact, `~^/x` regex. */
+export function pathMatchOf(path: string | PathMatch): PathMatch {
+  if (typeof path !== "string") return path;
+  if (path.startsWith("=")) return { type: "exact", value: path.slice(1) };
+  if (path.startsWith("~")) return { type: "regex", value: path.slice(1) };
+  return { type: "prefix", value: path };
+}

@@ -1,0 +1,108 @@
+// Settings: what holds for the whole gateway; knows no other resource.
+import { type Static, Type as t } from "@sinclair/typebox";
+import { flag, group, integer, listOf, milliseconds, nullable, oneOf } from "./fields.ts";
+
+const cidr = t.String({ minLength: 1, maxLength: 64 });
+
+export const settingsInput = t.Object(
+  {
+    public_url: nullable(
+      t.String({
+        pattern: "^https?://[^/?#\\s]+/?$",
+        errorMessage: "must be http:// or https:// and a host, without a path",
+        maxLength: 255,
+      }),
+      "Address at which people reach the management API and UI",
+    ),
+    trusted_proxies: listOf(
+      cidr,
+      "Networks whose X-Forwarded-* fields are believed on every listener",
+    ),
+    admin_allowed_cidrs: listOf(cidr, "Networks that may use the management API; empty: any"),
+    default_site: group(
+      {
+        action: oneOf(["404", "redirect", "html", "close"], {
+          default: "404",
+          description: "Answer to a request that no route takes",
+        }),
+        to: t.String({ default: "", maxLength: 2048, description: "Address to redirect to" }),
+        html: t.String({ default: "", maxLength: 262_144, description: "Page to show" }),
+      },
+      "Answer to requests that no route takes",
+    ),
+    geoip: group(
+      {
+        country_db: nullable(t.String({ maxLength: 4096 }), "Path of a MaxMind country database"),
+        asn_db: nullable(t.String({ maxLength: 4096 }), "Path of a MaxMind ASN database"),
+      },
+      "GeoIP databases",
+    ),
+    debug_headers: flag(
+      false,
+      "Add X-Sluice-Worker, X-Sluice-Revision, X-Sluice-Route and X-Sluice-Target to every proxied answer",
+    ),
+    retention: group(
+      {
+        revisions: integer(1000, { minimum: 1, maximum: 1_000_000, description: "Revisions kept" }),
+        audit_days: integer(90, {
+          minimum: 1,
+          maximum: 3650,
+          description: "Days that audit entries are kept",
+        }),
+        audit_entries: integer(10_000, {
+          minimum: 100,
+          maximum: 10_000_000,
+          description: "Audit entries kept",
+        }),
+        requests: integer(10_000, {
+          minimum: 0,
+          maximum: 1_000_000,
+          description: "Recent requests kept in memory",
+        }),
+      },
+      "How much history is kept",
+    ),
+    limits: group(
+      {
+        max_header_fields: integer(100, {
+          minimum: 10,
+          maximum: 100,
+          description: "Fields of a request head; more are answered with 431",
+        }),
+        max_target_bytes: integer(8192, {
+          minimum: 256,
+          maximum: 16_384,
+          description: "Length of path and query; more is answered with 414",
+        }),
+        max_response_head_bytes: integer(65_536, {
+          minimum: 1024,
+          maximum: 1_048_576,
+          description: "Head of an upstream response; more is answered with 502",
+        }),
+        body_read_timeout: milliseconds(
+          60_000,
+          "Milliseconds in which the client sends no byte of its request body; then 408",
+        ),
+        collect_budget_bytes: integer(67_108_864, {
+          minimum: 0,
+          maximum: 4_294_967_296,
+          description: "Bytes of collected bodies held by one worker; past it bodies are streamed",
+        }),
+        max_in_flight_requests: integer(0, {
+          minimum: 0,
+          maximum: 10_000_000,
+          description: "Requests in flight in one worker; more are answered with 503; 0: no limit",
+        }),
+        shutdown_timeout: milliseconds(
+          30_000,
+          "Milliseconds that requests in flight get to end when the gateway stops",
+        ),
+      },
+      "Limits",
+    ),
+  },
+  { additionalProperties: false, title: "Settings" },
+);
+
+export type SettingsInput = Static<typeof settingsInput>;
+export type Settings = Readonly<SettingsInput> & { readonly updated_at: string };

@@ -1,0 +1,46 @@
+// A target: one server of a service; knows nothing of its run-time state.
+import { type Static, Type as t } from "@sinclair/typebox";
+import { flag, type Identity, integer, labels, nullable } from "./fields.ts";
+
+/** What may be written about a target inside its service. */
+export const targetFields = {
+  host: t.String({
+    minLength: 1,
+    maxLength: 255,
+    description: "Name, IPv4 or IPv6 address, or `unix:/path`",
+  }),
+  port: nullable(
+    t.Integer({ minimum: 1, maximum: 65_535 }),
+    "Port; required unless the host is a unix socket",
+  ),
+  weight: integer(100, {
+    minimum: 0,
+    maximum: 65_535,
+    description: "Share of the traffic; 0 drains the target",
+  }),
+  priority: integer(0, {
+    minimum: 0,
+    maximum: 100,
+    description: "Tier: a higher one is used when all lower ones are down",
+  }),
+  enabled: flag(true, "Whether traffic may be sent to it"),
+  ...labels,
+};
+
+export const targetInput = t.Object(
+  {
+    service_id: t.String({ minLength: 1, description: "Id or name of the service" }),
+    ...targetFields,
+  },
+  { additionalProperties: false, title: "Target" },
+);
+
+/** A target as named inside the body of its service. */
+export const inlineTargetInput = t.Object(targetFields, {
+  additionalProperties: false,
+  title: "Target of a service",
+});
+
+export type TargetInput = Static<typeof targetInput>;
+export type InlineTargetInput = Static<typeof inlineTargetInput>;
+export type Target = Readonly<TargetInput> & Identity;

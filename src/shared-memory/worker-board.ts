@@ -1,0 +1,50 @@
+// One row of shared numbers for each worker, read by the main thread without asking the worker; knows no HTTP.
+
+/** Columns of a row, each one 64-bit slot. */
+const columns = [
+  "heartbeat",
+  "revision",
+  "active_requests",
+  "requests_total",
+  "open_websockets",
+] as const;
+export type BoardColumn = (typeof columns)[number];
+
+const index = Object.fromEntries(columns.map((name, position) => [name, position])) as Record<
+  BoardColumn,
+  number
+>;
+
+/** Counters over a SharedArrayBuffer; a row has one writer, its worker, and aligned 64-bit stores never tear. */
+export class WorkerBoard {
+  readonly buffer: SharedArrayBuffer;
+  readonly #cells: Float64Array;
+
+  constructor(buffer: SharedArrayBuffer) {
+    this.buffer = buffer;
+    this.#cells = new Float64Array(buffer);
+  }
+
+  static create(workers: number): WorkerBoard {
+    return new WorkerBoard(new SharedArrayBuffer(workers * columns.length * 8));
+  }
+
+  get(worker: number, column: BoardColumn): number {
+    return this.#cells[worker * columns.length + index[column]] ?? 0;
+  }
+
+  set(worker: number, column: BoardColumn, value: number): void {
+    this.#cells[worker * columns.length + index[column]] = value;
+  }
+
+  /** Adds without reading back; only the row's own worker may call it. */
+  add(worker: number, column: BoardColumn, delta: number): void {
+    const cell = worker * columns.length + index[column];
+    this.#cells[cell] = (this.#cells[cell] ?? 0) + delta;
+  }
+
+  /** Sets a whole row to zero: a restarted worker starts anew. */
+  reset(worker: number): void {
+    this.#cells.fill(0, worker * columns.length, (worker + 1) * columns.length);
+  }
+}

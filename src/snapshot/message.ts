@@ -1,0 +1,43 @@
+// The messages between the supervisor and one data-plane worker; plain data, no behaviour.
+import type { Issue } from "../model/error.ts";
+import type { SnapshotChange } from "./snapshot.ts";
+
+/** First message to a worker: who it is, what it shares, and the version it must serve before it listens. */
+export interface StartCommand {
+  readonly kind: "start";
+  readonly worker: number;
+  readonly workers: number;
+  /** Names this gateway in CDN-Loop, so that two gateways in a row are not taken for a loop. */
+  readonly instanceId: string;
+  /** Memory shared by all threads; laid out by shared-memory/. */
+  readonly shared: SharedArrayBuffer;
+  readonly change: SnapshotChange;
+}
+
+export type WorkerCommand =
+  | StartCommand
+  /** Build the next version beside the live one and bind its new listeners. */
+  | { readonly kind: "prepare"; readonly change: SnapshotChange }
+  /** Serve the prepared version. */
+  | { readonly kind: "activate"; readonly revision: number }
+  /** Forget the prepared version. */
+  | { readonly kind: "discard"; readonly revision: number }
+  /** Stop accepting, let requests in flight end within the time, then say `stopped`. */
+  | { readonly kind: "drain"; readonly timeoutMs: number };
+
+export type WorkerEvent =
+  /** Answer to `start`: listening. */
+  | { readonly kind: "ready"; readonly revision: number }
+  /** Answer to `prepare`. */
+  | { readonly kind: "prepared"; readonly revision: number }
+  | { readonly kind: "rejected"; readonly revision: number; readonly issues: readonly Issue[] }
+  /** Answer to `activate`. */
+  | { readonly kind: "active"; readonly revision: number }
+  /** Answer to `drain`. `aborted`: requests that did not end in time. */
+  | { readonly kind: "stopped"; readonly aborted: number }
+  | {
+      readonly kind: "log";
+      readonly level: "debug" | "info" | "warn" | "error";
+      readonly message: string;
+      readonly fields: Readonly<Record<string, unknown>>;
+    };

@@ -1,0 +1,56 @@
+// What the data plane is given to serve: the compiled configuration, immutable and versioned; knows no database and no socket.
+import type { Listener } from "../model/listener.ts";
+import type { Route } from "../model/route.ts";
+import type { Service } from "../model/service.ts";
+import type { Settings } from "../model/settings.ts";
+import type { Target } from "../model/target.ts";
+
+/** A service with the targets that may take its traffic, oldest first; disabled targets are left out. */
+export interface ServicePlan {
+  readonly id: string;
+  readonly service: Service;
+  readonly targets: readonly Target[];
+}
+
+/** An enabled route with every reference as an id. */
+export interface RoutePlan {
+  readonly id: string;
+  readonly route: Route;
+}
+
+/** An enabled listener with what it needs to bind. */
+export interface ListenerPlan {
+  readonly id: string;
+  readonly listener: Listener;
+  /** PEM certificate chain and key; null for plain listeners. */
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+}
+
+/**
+ * One version of everything a worker serves. Entities are shared between snapshots: an entity that did not change is the
+ * same object, and only changed ones cross to the workers.
+ */
+export interface Snapshot {
+  readonly revision: number;
+  readonly services: ReadonlyMap<string, ServicePlan>;
+  readonly routes: ReadonlyMap<string, RoutePlan>;
+  readonly listeners: ReadonlyMap<string, ListenerPlan>;
+  readonly settings: Settings;
+}
+
+/** What differs between two versions of one collection. */
+export interface CollectionChange<T> {
+  readonly upserts: readonly T[];
+  readonly removals: readonly string[];
+}
+
+/** What turns one snapshot into the next; plain data that can be posted to a thread. From nothing (`base` null) it is the whole. */
+export interface SnapshotChange {
+  readonly base: number | null;
+  readonly revision: number;
+  readonly services: CollectionChange<ServicePlan>;
+  readonly routes: CollectionChange<RoutePlan>;
+  readonly listeners: CollectionChange<ListenerPlan>;
+  /** Absent when unchanged. */
+  readonly settings: Settings | null;
+}
