@@ -1,0 +1,89 @@
+# How Sluice is set up, run, checked, tested, built and measured. Every target works right after `git clone`.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export PATH := $(CURDIR)/.bun/bin:$(PATH)
+
+BUN := .bun/bin/bun
+DATA_DIR ?= ./data
+# More words for the program that `make run`, `make test` or `make bench` starts: make bench ARGS="--quick"
+ARGS ?=
+
+SOURCES = $(shell find src drizzle -type f 2>/dev/null)
+
+#? help: Show this list
+.PHONY: help
+help: Makefile
+	@sed -n 's/^#?//p' $< | sed -e 's/^\( [a-z0-9-]*\): /\1|/' | awk -F'|' '{ printf " make%-12s %s\n", $$1, $$2 }'
+
+#? setup: Install the pinned Bun into .bun/ and the packages of bun.lock; a no-op when done
+.PHONY: setup
+setup: node_modules/.setup-done $(BUN)
+	@:
+
+node_modules/.setup-done: package.json bun.lock scripts/setup.sh
+	@scripts/setup.sh
+
+# Reached only when somebody removed .bun/ but left node_modules/ in place.
+$(BUN): | node_modules/.setup-done
+	@scripts/setup.sh
+
+#? run: Serve from source, with ./data as the data directory
+.PHONY: run
+run: setup
+	@scripts/first-steps.sh
+	@exec $(BUN) src/main.ts serve --data-dir $(DATA_DIR) $(ARGS)
+
+#? check: Format, lint, types, architecture and unit tests, in under a minute
+.PHONY: check
+check: setup
+	$(BUN) fmt --check
+	$(BUN) run --silent biome lint --error-on-warnings
+	$(BUN) check
+	$(BUN) test --timeout 20000 $(ARGS) ./tests/architecture.test.ts ./tests/unit ./src
+
+#? fmt: Rewrite what `make check` would call badly formatted
+.PHONY: fmt
+fmt: setup
+	$(BUN) fmt
+
+#? test: All tests that need neither root nor another program
+.PHONY: test
+test: setup
+	$(BUN) test --timeout 60000 --path-ignore-patterns 'tests/e2e/**' --path-ignore-patterns 'tests/bench/**' $(ARGS) ./tests ./src
+
+#? test-e2e: Build the executable and test it with nginx, curl and Chromium (installs them when root)
+.PHONY: test-e2e
+test-e2e: build
+	@scripts/debian-packages.sh nginx chromium openssl curl nghttp2-client
+	$(BUN) test --timeout 120000 $(ARGS) ./tests/e2e
+
+#? build: Compile dist/sluice, one executable with everything inside
+.PHONY: build
+build: dist/sluice
+
+# Both entry points must be named, or `new Worker` finds no module at run time. --bytecode needs --format=esm for
+# top-level await. Identifiers stay as written, because Elysia reads the source text of its handlers. The executable
+# must not take settings from a .env or bunfig.toml that happens to lie in the directory it is started from.
+dist/sluice: $(SOURCES) package.json bun.lock tsconfig.json | setup
+	@mkdir -p dist
+	$(BUN) build --compile --bytecode --format=esm --minify-whitespace --minify-syntax \
+		--no-compile-autoload-dotenv --no-compile-autoload-bunfig \
+		src/main.ts src/worker.ts --outfile dist/sluice
+
+#? bench: Measure against nginx, HAProxy and Caddy, write docs/benchmarks.md (ARGS=--quick for one minute)
+.PHONY: bench
+bench: build
+	@scripts/debian-packages.sh nginx haproxy caddy wrk nghttp2-client openssl
+	$(BUN) tests/bench/main.ts $(ARGS)
+
+#? bench-scale: Measure 10,000 routes, start-up times and memory
+.PHONY: bench-scale
+bench-scale: build
+	@scripts/debian-packages.sh wrk nginx
+	$(BUN) tests/bench/scale.ts $(ARGS)
+
+#? clean: Remove what was built; packages, Bun and ./data stay
+.PHONY: clean
+clean:
+	rm -rf dist
