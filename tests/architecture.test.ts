@@ -1,0 +1,264 @@
+// Holds the sources to the rooms and arrows of the house, and shows that the checker would notice a breach.
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { checkSources } from "./architecture/checker.ts";
+import { ROOMS } from "./architecture/rules.ts";
+
+const TOP = "// A file of this test; knows nothing of anything else.\n";
+
+function readSources(): Map<string, string> {
+  const root = join(import.meta.dir, "../src");
+  const paths = [...new Bun.Glob("**/*.{ts,tsx}").scanSync(root)]
+    .filter((path) => !/\.(test|d)\.tsx?$/.test(path))
+    .sort();
+  return new Map(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
+}
+
+/** Gives every file the comment sentence that it needs, so that a case shows its own breach only. */
+function sources(files: Readonly<Record<string, string>>): Map<string, string> {
+  return new Map(Object.entries(files).map(([path, text]) => [path, TOP + text]));
+}
+
+describe("the sources of Sluice", () => {
+  test("keep to the rooms, the arrows and the sizes of the house", () => {
+    expect(checkSources(readSources()).join("\n")).toBe("");
+  });
+
+  test("are found at all", () => {
+    expect(readSources().size).toBeGreaterThan(5);
+  });
+});
+
+describe("the table of rooms", () => {
+  test("names only rooms that have a row", () => {
+    const named = Object.values(ROOMS).flatMap((room) => [
+      ...(typeof room.imports === "string" ? [] : room.imports),
+      ...(room.except ?? []),
+    ]);
+    expect(named.filter((name) => ROOMS[name] === undefined)).toEqual([]);
+  });
+});
+
+describe("the checker refuses", () => {
+  const value = "export const value = 1;\n";
+  test.each([
+    {
+      why: "an arrow that the table does not have",
+      files: {
+        "plugins/cors.ts": 'import { value } from "../store/rows.ts";\nexport default value;\n',
+        "store/rows.ts": value,
+      },
+      says: "plugins/cors.ts imports store/rows.ts, but plugins may not import store, because",
+    },
+    {
+      why: "a forbidden re-export",
+      files: {
+        "model/route.ts": 'export * from "../http/fields.ts";\n',
+        "http/fields.ts": value,
+      },
+      says: "model/route.ts imports http/fields.ts, but model may not import http",
+    },
+    {
+      why: "a forbidden dynamic import",
+      files: {
+        "api/server.ts": 'export const load = () => import("../store/rows.ts");\n',
+        "store/rows.ts": value,
+      },
+      says: "api may not import store",
+    },
+    {
+      why: "a command that reaches into the data plane",
+      files: {
+        "cli/serve.ts": 'import { value } from "../dataplane/router.ts";\nexport default value;\n',
+        "dataplane/router.ts": value,
+      },
+      says: "cli may not import dataplane, because traffic is served in workers only",
+    },
+    {
+      why: "an import of an entry file",
+      files: {
+        "cli/serve.ts": 'import { value } from "../worker.ts";\nexport default value;\n',
+        "worker.ts": value,
+      },
+      says: "cli/serve.ts imports worker.ts, but nothing may",
+    },
+    {
+      why: "an import by a file that everything imports",
+      files: {
+        "log.ts": 'import { value } from "./model/route.ts";\nexport default value;\n',
+        "model/route.ts": value,
+      },
+      says: "log.ts may not import model",
+    },
+    {
+      why: "a circle of two files",
+      files: {
+        "http/a.ts": 'import { b } from "./b.ts";\nexport const a = () => b;\n',
+        "http/b.ts": 'import { a } from "./a.ts";\nexport const b = () => a;\n',
+      },
+      says: "circle: http/a.ts -> http/b.ts -> http/a.ts",
+    },
+    {
+      why: "a circle that does not contain the first file",
+      files: {
+        "http/a.ts": 'import { b } from "./b.ts";\nexport const a = () => b;\n',
+        "http/b.ts": 'import { c } from "./c.ts";\nexport const b = () => c;\n',
+        "http/c.ts": 'import { b } from "./b.ts";\nexport const c = () => b;\n',
+      },
+      says: "circle: http/b.ts -> http/c.ts -> http/b.ts",
+    },
+    {
+      why: "a file over the limit",
+      files: { "http/long.ts": "export {};\n".repeat(400) },
+      says: "http/long.ts has 401 lines",
+    },
+    {
+      why: "the web framework outside the API",
+      files: { "control/a.ts": 'import { Elysia } from "elysia";\nexport default Elysia;\n' },
+      says: "imports the package elysia, but only api may",
+    },
+    {
+      why: "a plugin of the web framework outside the API",
+      files: {
+        "control/a.ts": 'import { swagger } from "@elysiajs/swagger";\nexport default swagger;\n',
+      },
+      says: "only api may",
+    },
+    {
+      why: "the query builder outside the store",
+      files: { "control/a.ts": 'import { eq } from "drizzle-orm";\nexport default eq;\n' },
+      says: "only store may, because one room writes the database",
+    },
+    {
+      why: "a subpath of the query builder outside the store",
+      files: { "api/a.ts": 'import { x } from "drizzle-orm/bun-sqlite";\nexport default x;\n' },
+      says: "only store may",
+    },
+    {
+      why: "SQLite outside the store",
+      files: { "api/a.ts": 'import { Database } from "bun:sqlite";\nexport default Database;\n' },
+      says: "only store may",
+    },
+    {
+      why: "React outside the UI",
+      files: { "api/a.ts": 'import { jsx } from "react/jsx-runtime";\nexport default jsx;\n' },
+      says: "only ui may",
+    },
+    {
+      why: "the component library outside the UI",
+      files: { "api/a.ts": 'import { Box } from "@mantine/core";\nexport default Box;\n' },
+      says: "only ui may",
+    },
+    {
+      why: "input and output in a pure room",
+      files: { "http/a.ts": 'import { connect } from "node:net";\nexport default connect;\n' },
+      says: "http is pure",
+    },
+    {
+      why: "an import without its extension",
+      files: { "http/a.ts": 'import { b } from "./b";\nexport default b;\n', "http/b.ts": value },
+      says: "without its file extension",
+    },
+    {
+      why: "an import of a file that is not there",
+      files: { "http/a.ts": 'import { b } from "./b.ts";\nexport default b;\n' },
+      says: "http/b.ts, which does not exist",
+    },
+    {
+      why: "an import from outside src/",
+      files: { "http/a.ts": 'import { b } from "../../tests/b.ts";\nexport default b;\n' },
+      says: "lies outside src/",
+    },
+    {
+      why: "an asset that the room may not embed",
+      files: {
+        "api/a.ts":
+          'import sql from "../../drizzle/0000.sql" with { type: "text" };\nexport default sql;\n',
+      },
+      says: "api/a.ts embeds drizzle/0000.sql",
+    },
+    {
+      why: "the address of the worker outside main.ts",
+      files: { "supervisor/pool.ts": 'new Worker(new URL("../worker.ts", import.meta.url));\n' },
+      says: "only main.ts may",
+    },
+    {
+      why: "a folder without a row",
+      files: { "backend/a.ts": value },
+      says: '"backend" is not in the table',
+    },
+    {
+      why: "a name that says nothing",
+      files: { "http/utils.ts": value },
+      says: "http/utils.ts has a name that does not say",
+    },
+    {
+      why: "a drawer for everything",
+      files: { "http/common/fields.ts": value },
+      says: "does not say what is inside",
+    },
+    {
+      why: "a file of types",
+      files: { "model/types.ts": value },
+      says: "does not say what is inside",
+    },
+  ])("$why", ({ files, says }) => {
+    const breaches = checkSources(sources(files));
+    expect(breaches.filter((breach) => breach.includes(says))).toHaveLength(1);
+  });
+
+  test.each([
+    { why: "no comment", text: "export const value = 1;\n" },
+    { why: "a comment that is no sentence", text: "// Router.\nexport const value = 1;\n" },
+    { why: "an empty file", text: "" },
+  ])("a file without a sentence at its top: $why", ({ text }) => {
+    expect(checkSources(new Map([["http/a.ts", text]])).join()).toContain("comment sentence");
+  });
+});
+
+describe("the checker accepts", () => {
+  test.each([
+    {
+      why: "a type from a room whose values are forbidden",
+      files: {
+        "plugins/cors.ts": 'import type { Row } from "../store/rows.ts";\nexport type X = Row;\n',
+      },
+    },
+    {
+      why: "the log and the clock in every room",
+      files: {
+        "http/a.ts": 'import { log } from "../log.ts";\nexport default log;\n',
+        "log.ts": "export const log = 1;\n",
+      },
+    },
+    {
+      why: "an arrow of the table",
+      files: {
+        "api/a.ts": 'import { b } from "../control/b.ts";\nexport default b;\n',
+        "control/b.ts": 'import { c } from "../store/c.ts";\nexport const b = c;\n',
+        "store/c.ts": 'import { eq } from "drizzle-orm";\nexport const c = eq;\n',
+      },
+    },
+    {
+      why: "two ways to one file, which are no circle",
+      files: {
+        "http/a.ts":
+          'import { b } from "./b.ts";\nimport { c } from "./c.ts";\nexport const a = [b, c];\n',
+        "http/b.ts": 'import { c } from "./c.ts";\nexport const b = c;\n',
+        "http/c.ts": "export const c = 1;\n",
+      },
+    },
+    {
+      why: "a migration in the store",
+      files: {
+        "store/a.ts":
+          'import sql from "../../drizzle/0000.sql" with { type: "text" };\nexport default sql;\n',
+      },
+    },
+    { why: "a file of exactly the limit", files: { "http/a.ts": "export {};\n".repeat(399) } },
+  ])("$why", ({ files }) => {
+    expect(checkSources(sources(files))).toEqual([]);
+  });
+});

@@ -1,0 +1,165 @@
+// Compares sources with the rules of the house and returns one plain sentence per breach; reads no files itself.
+import { posix } from "node:path";
+
+import {
+  ASSET_RULES,
+  EMPTY_NAMES,
+  ENTRY_FILES,
+  EVERYTHING,
+  IMPURE_MODULES,
+  MAX_LINES,
+  PACKAGE_RULES,
+  ROOMS,
+  SHARED_FILES,
+} from "./rules.ts";
+
+/** Text of each source file by its path below src/, such as "dataplane/handler.ts". */
+export type Sources = ReadonlyMap<string, string>;
+
+const transpilers = {
+  ts: new Bun.Transpiler({ loader: "ts" }),
+  tsx: new Bun.Transpiler({ loader: "tsx" }),
+};
+
+/** Returns every breach of the rules; an empty list means that the house is in order. */
+export function checkSources(sources: Sources): string[] {
+  const breaches: string[] = [];
+  const graph = new Map<string, string[]>();
+  for (const [path, text] of sources) {
+    breaches.push(...checkFile(path, text));
+    const targets: string[] = [];
+    for (const specifier of valueImports(path, text)) {
+      const target = resolveSource(path, specifier);
+      if (target !== undefined) targets.push(target);
+      const breach = checkImport(path, specifier, sources);
+      if (breach !== undefined) breaches.push(breach);
+    }
+    graph.set(path, targets);
+  }
+  return [...breaches, ...findCycles(graph)];
+}
+
+/** The room of a file: the first folder of its path, or the file itself when it stands directly in src/. */
+export function roomOf(path: string): string {
+  const slash = path.indexOf("/");
+  return slash === -1 ? path : path.slice(0, slash);
+}
+
+// scanImports drops type-only imports, and keeps value imports, re-exports and dynamic imports.
+function valueImports(path: string, text: string): string[] {
+  const transpiler = path.endsWith(".tsx") ? transpilers.tsx : transpilers.ts;
+  try {
+    return [...new Set(transpiler.scanImports(text).map((found) => found.path))];
+  } catch (cause) {
+    throw new Error(`src/${path} cannot be parsed`, { cause });
+  }
+}
+
+function checkFile(path: string, text: string): string[] {
+  const breaches: string[] = [];
+  const lines = text.replace(/\n$/, "").split("\n");
+  if (ROOMS[roomOf(path)] === undefined) {
+    breaches.push(`${path} stands in no room: "${roomOf(path)}" is not in the table.`);
+  }
+  if (EMPTY_NAMES.test(path)) {
+    breaches.push(`${path} has a name that does not say what is inside.`);
+  }
+  if (lines.length > MAX_LINES) {
+    breaches.push(
+      `${path} has ${lines.length} lines, more than ${MAX_LINES}: give it a second room.`,
+    );
+  }
+  if (!startsWithSentence(lines)) {
+    breaches.push(
+      `${path} does not start with a comment sentence that says what it is and what it must not know.`,
+    );
+  }
+  if (path !== "main.ts" && /new URL\(\s*["'`][^"'`]*worker\.ts["'`]/.test(text)) {
+    breaches.push(
+      `${path} forms the address of worker.ts, but only main.ts may, because from any other file it is wrong in the executable.`,
+    );
+  }
+  return breaches;
+}
+
+function startsWithSentence(lines: readonly string[]): boolean {
+  const first = lines[0]?.startsWith("#!") ? lines[1] : lines[0];
+  const comment = /^(?:\/\/|\/\*\*?)\s*(.*)$/.exec(first ?? "")?.[1] ?? lines[1] ?? "";
+  const isComment = /^(\/\/|\/\*)/.test(first ?? "");
+  return isComment && comment.replace(/^\s*\*\s*/, "").split(/\s+/).length >= 5;
+}
+
+function checkImport(path: string, specifier: string, sources: Sources): string | undefined {
+  if (!specifier.startsWith(".")) return checkPackage(path, specifier);
+  if (!/\.tsx?$/.test(specifier)) return checkAsset(path, specifier);
+  const target = resolveSource(path, specifier);
+  if (target === undefined) return `${path} imports ${specifier}, which lies outside src/.`;
+  if (!sources.has(target)) return `${path} imports ${target}, which does not exist.`;
+  return checkArrow(path, target);
+}
+
+function checkArrow(path: string, target: string): string | undefined {
+  const from = roomOf(path);
+  const to = roomOf(target);
+  if (from === to || SHARED_FILES.includes(target)) return undefined;
+  if (ENTRY_FILES.includes(target)) {
+    return `${path} imports ${target}, but nothing may, because it starts a thread.`;
+  }
+  const room = ROOMS[from];
+  if (room === undefined) return undefined;
+  const isAllowed =
+    room.imports === EVERYTHING ? !room.except?.includes(to) : room.imports.includes(to);
+  if (isAllowed) return undefined;
+  return `${path} imports ${target}, but ${from} may not import ${to}, because ${room.reason}.`;
+}
+
+function checkPackage(path: string, specifier: string): string | undefined {
+  const from = roomOf(path);
+  for (const rule of PACKAGE_RULES) {
+    if (rule.packages.test(specifier) && from !== rule.room) {
+      return `${path} imports the package ${specifier}, but only ${rule.room} may, because ${rule.reason}.`;
+    }
+  }
+  if (ROOMS[from]?.pure && IMPURE_MODULES.test(specifier)) {
+    return `${path} imports ${specifier}, but ${from} is pure, because ${ROOMS[from].reason}.`;
+  }
+  return undefined;
+}
+
+function checkAsset(path: string, specifier: string): string | undefined {
+  const asset = posix.join("src", posix.dirname(path), specifier);
+  const from = roomOf(path);
+  if (posix.extname(asset) === "") {
+    return `${path} imports ${specifier} without its file extension.`;
+  }
+  if (ASSET_RULES.some((rule) => rule.room === from && rule.path.test(asset))) return undefined;
+  return `${path} embeds ${asset}, but ${from} may not, because no row of the asset table says so.`;
+}
+
+// The path below src/ that a relative import of a source file leads to; undefined for everything else.
+function resolveSource(path: string, specifier: string): string | undefined {
+  if (!specifier.startsWith(".") || !/\.tsx?$/.test(specifier)) return undefined;
+  const target = posix.join(posix.dirname(path), specifier);
+  return target.startsWith("../") ? undefined : target;
+}
+
+function findCycles(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  const done = new Set<string>();
+  const trail: string[] = [];
+  const breaches: string[] = [];
+  const visit = (path: string): void => {
+    const start = trail.indexOf(path);
+    if (start !== -1) {
+      const loop = [...trail.slice(start), path].join(" -> ");
+      breaches.push(`${path} imports itself in a circle: ${loop}.`);
+      return;
+    }
+    if (done.has(path)) return;
+    trail.push(path);
+    for (const target of graph.get(path) ?? []) visit(target);
+    trail.pop();
+    done.add(path);
+  };
+  for (const path of graph.keys()) visit(path);
+  return breaches;
+}

@@ -1,0 +1,152 @@
+// The rooms of src/, what each may import and why: data only, read by the checker beside it.
+
+/** Marks a room that may import every other one except the two entry files. */
+export const EVERYTHING = "everything";
+
+export interface Room {
+  /** Rooms whose values this one may import; types may be imported from anywhere. */
+  readonly imports: readonly string[] | typeof EVERYTHING;
+  /** Rooms taken out of EVERYTHING again. */
+  readonly except?: readonly string[];
+  /** Pure rooms neither read files nor open sockets. */
+  readonly pure?: true;
+  /** Completes the sentence "… because". */
+  readonly reason: string;
+}
+
+/** One row per room: a folder of src/, or one of the four files that stand directly in it. */
+export const ROOMS: Readonly<Record<string, Room>> = {
+  model: {
+    imports: [],
+    pure: true,
+    reason: "the words of the product must be readable without any of the product",
+  },
+  http: {
+    imports: [],
+    pure: true,
+    reason: "HTTP knowledge is pure, so that every RFC rule can be tested without a socket",
+  },
+  net: {
+    imports: [],
+    pure: true,
+    reason: "addresses and wire formats are parsed from bytes that somebody else reads",
+  },
+  crypto: {
+    imports: [],
+    reason: "keys, tokens and certificates are handled without knowing whose they are",
+  },
+  "shared-memory": {
+    imports: [],
+    reason: "counters are layouts over a buffer, and both planes read them",
+  },
+  pdk: {
+    imports: ["model", "http", "net", "crypto"],
+    reason: "a plugin written against it must not depend on how a worker serves",
+  },
+  plugins: {
+    imports: ["pdk"],
+    reason: "a plugin is one file that the plugin kit alone supports",
+  },
+  snapshot: {
+    imports: ["model", "pdk"],
+    pure: true,
+    reason:
+      "the contract between the planes belongs to neither; plugin definitions come as arguments",
+  },
+  dataplane: {
+    imports: ["snapshot", "pdk", "http", "net", "crypto", "shared-memory"],
+    reason: "a worker never sees a database, a user or an API, and plugins are handed to it",
+  },
+  supervisor: {
+    imports: ["snapshot", "shared-memory"],
+    reason: "it rolls versions out to workers without knowing what a version means",
+  },
+  store: {
+    imports: ["model"],
+    reason: "rows are stored and read; what a change means is decided in control",
+  },
+  control: {
+    imports: ["model", "snapshot", "store", "supervisor", "crypto", "net", "http", "shared-memory"],
+    reason: "the logic of the control plane must not know that it is called over HTTP",
+  },
+  api: {
+    imports: ["control", "model"],
+    reason: "a route only decodes, authorises, calls a use-case and replies",
+  },
+  ui: {
+    imports: [],
+    reason: "the browser runs it; it shares types with the model and talks to the API for the rest",
+  },
+  cli: {
+    imports: EVERYTHING,
+    except: ["dataplane", "plugins"],
+    reason: "traffic is served in workers only, never in the thread of a command",
+  },
+  "worker.ts": {
+    imports: ["dataplane", "plugins"],
+    reason: "it is the one place that hands the plugins to the data plane",
+  },
+  "main.ts": {
+    imports: EVERYTHING,
+    reason: "it is the composition root of the executable",
+  },
+  "log.ts": { imports: [], reason: "everything imports it" },
+  "clock.ts": { imports: [], reason: "everything imports it" },
+};
+
+/** Files that every room may import. */
+export const SHARED_FILES: readonly string[] = ["log.ts", "clock.ts"];
+
+/** Files that nothing may import: each starts a thread. */
+export const ENTRY_FILES: readonly string[] = ["main.ts", "worker.ts"];
+
+export interface PackageRule {
+  readonly packages: RegExp;
+  readonly room: string;
+  readonly reason: string;
+}
+
+/** npm packages are free, except these, which stay in one room. */
+export const PACKAGE_RULES: readonly PackageRule[] = [
+  {
+    packages: /^(elysia|@elysiajs\/.+)(\/|$)/,
+    room: "api",
+    reason: "the web framework only routes and describes the management API",
+  },
+  {
+    packages: /^(drizzle-orm(\/|$)|bun:sqlite$)/,
+    room: "store",
+    reason: "one room writes the database",
+  },
+  {
+    packages: /^(react|react-dom|wouter|@mantine\/.+|@tanstack\/.+|@rjsf\/.+|@tabler\/.+)(\/|$)/,
+    room: "ui",
+    reason: "no browser code may end up in the gateway",
+  },
+];
+
+/** Modules that read files, open sockets or start programs: not for pure rooms. */
+export const IMPURE_MODULES =
+  /^(node:)?(fs|fs\/promises|net|tls|dgram|http|https|http2|child_process|cluster|worker_threads|dns|dns\/promises)$|^bun:sqlite$/;
+
+export interface AssetRule {
+  readonly room: string;
+  /** Matched against the path from the top of the repository. */
+  readonly path: RegExp;
+  readonly reason: string;
+}
+
+/** Files that are no code and are embedded in the executable, with the rooms that may embed them. */
+export const ASSET_RULES: readonly AssetRule[] = [
+  { room: "store", path: /^drizzle\/.+\.(sql|json)$/, reason: "migrations" },
+  { room: "api", path: /^(src\/ui|src\/api|dist\/ui)\//, reason: "the built pages" },
+  { room: "api", path: /^node_modules\/@scalar\//, reason: "the API reference" },
+  { room: "ui", path: /^src\/ui\//, reason: "styles and pictures" },
+  { room: "cli", path: /^package\.json$/, reason: "the version" },
+  { room: "main.ts", path: /^package\.json$/, reason: "the version" },
+];
+
+export const MAX_LINES = 400;
+
+/** Names that say nothing about what is inside. */
+export const EMPTY_NAMES = /(^|\/)(utils?|helpers?|misc|common|shared|types)(\.tsx?$|\/)/;
