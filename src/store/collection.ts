@@ -1,0 +1,93 @@
+// One collection of the configuration in its table: read whole, written by change; knows no transaction of its own.
+import { asc, eq, sql } from "drizzle-orm";
+import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import { ApiError } from "../model/error.ts";
+import type { Identity } from "../model/fields.ts";
+import type { ResourceChange } from "../model/gateway-config.ts";
+import { StoreError } from "./error.ts";
+import type { listeners, routes, services, targets } from "./schema.ts";
+
+type Table = typeof services | typeof targets | typeof routes | typeof listeners;
+type Columns = Readonly<Record<string, string | number | null>>;
+
+export interface Collection<T> {
+  /** All objects, oldest first. */
+  read(): Map<string, T>;
+  /**
+   * Deletes every row that the change touches, so that two objects may swap names, and returns what inserts the new ones:
+   * to be called once all collections are cleared. An object that existed keeps its position.
+   */
+  clear(change: ResourceChange<T>): () => void;
+}
+
+export interface CollectionOptions<T> {
+  readonly table: Table;
+  /** For messages: `service`. */
+  readonly word: string;
+  /** The columns beside those that all tables have. */
+  readonly columns: (object: T) => Columns;
+  readonly columnNames: readonly string[];
+  /** A document as it was stored to one with every field that this program knows. */
+  readonly decode: (document: unknown) => Omit<T, keyof Identity>;
+}
+
+export function createCollection<T extends Identity>(
+  db: BunSQLiteDatabase,
+  options: CollectionOptions<T>,
+): Collection<T> {
+  // The tables differ only in columns that are given by name below.
+  const table = options.table as typeof services;
+  const values: Record<string, unknown> = {};
+  for (const column of [
+    "position",
+    "id",
+    "created_at",
+    "updated_at",
+    "document",
+    ...options.columnNames,
+  ])
+    values[column] = sql.placeholder(column);
+  const insert = db
+    .insert(table)
+    .values(values as typeof services.$inferInsert)
+    .prepare();
+  const remove = db
+    .delete(table)
+    .where(eq(table.id, sql.placeholder("id")))
+    .returning({ position: table.position })
+    .prepare();
+  const all = db.select().from(table).orderBy(asc(table.position)).prepare();
+  return {
+    read: () => new Map(all.all().map((row) => [row.id, toObject(options, row)])),
+    clear(change) {
+      for (const id of change.removals) remove.run({ id });
+      const positions = change.upserts.map(({ id }) => remove.get({ id })?.position ?? null);
+      return () => {
+        for (const [index, object] of change.upserts.entries()) {
+          const { id, created_at, updated_at, ...document } = object;
+          const position = positions[index];
+          const columns = options.columns(object);
+          insert.run({ position, id, created_at, updated_at, document, ...columns });
+        }
+      };
+    },
+  };
+}
+
+interface Row extends Identity {
+  readonly document: unknown;
+}
+
+function toObject<T>(options: CollectionOptions<T>, row: Row): T {
+  try {
+    return {
+      id: row.id,
+      ...options.decode(row.document),
+      created_at: row.created_at,
+      updated_at: row.updated_at,
+    } as T;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new StoreError(`stored ${options.word} ${row.id}: ${error.message}`, { cause: error });
+  }
+}

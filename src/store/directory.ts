@@ -1,0 +1,107 @@
+// The data directory: its modes, and the lock that keeps a second process out; knows nothing of what the files hold.
+import { Database } from "bun:sqlite";
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { Log } from "../log.ts";
+import { StoreError, sqliteCode } from "./error.ts";
+
+const OWN_FILE = /^sluice[.-]/;
+
+/** Makes the directory if needed, and closes it to other users where that can surprise nobody. */
+export function prepareDirectory(dataDir: string, log: Log): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    const { mode, uid } = statSync(dataDir);
+    if ((mode & 0o077) !== 0) tightenDirectory(dataDir, { mode, uid }, log);
+    for (const name of readdirSync(dataDir))
+      if (OWN_FILE.test(name)) tightenFile(join(dataDir, name), log);
+  } catch (error) {
+    if (error instanceof StoreError) throw error;
+    throw new StoreError(`data directory ${dataDir}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+function tightenDirectory(
+  path: string,
+  { mode, uid }: { readonly mode: number; readonly uid: number },
+  log: Log,
+): void {
+  // Somebody may have named /tmp or a home directory: closing those would break other programs.
+  const shared = (mode & 0o1000) !== 0 || uid !== process.getuid?.();
+  if (shared || !readdirSync(path).every((name) => OWN_FILE.test(name))) {
+    log.warn("other users can read the names in the data directory, which holds foreign files", {
+      path,
+      mode: (mode & 0o777).toString(8),
+    });
+    return;
+  }
+  chmodSync(path, 0o700);
+  log.warn("the data directory was open to other users; its mode is 700 now", {
+    path,
+    was: (mode & 0o777).toString(8),
+  });
+}
+
+function tightenFile(path: string, log: Log): void {
+  const { mode } = statSync(path);
+  if ((mode & 0o077) === 0) return;
+  chmodSync(path, 0o600);
+  log.warn("a file of the data directory was open to other users; its mode is 600 now", {
+    path,
+    was: (mode & 0o777).toString(8),
+  });
+}
+
+/** Creates an empty file that only its owner may read; SQLite gives its -wal and -shm files the same mode. */
+export function createPrivateFile(path: string): void {
+  closeSync(openSync(path, "a", 0o600));
+}
+
+/** Held for the life of the process. */
+export interface DirectoryLock {
+  release(): void;
+}
+
+/**
+ * Refuses a second process on the same directory. The lock is the operating system's, taken through SQLite, so it ends
+ * with the process however that ends; the file beside it only names the holder.
+ */
+export function lockDirectory(dataDir: string): DirectoryLock {
+  const path = join(dataDir, "sluice.lock");
+  const pidPath = join(dataDir, "sluice.pid");
+  createPrivateFile(path);
+  const lock = new Database(path, { readwrite: true, create: true });
+  try {
+    lock.run("PRAGMA busy_timeout = 0");
+    lock.run("BEGIN EXCLUSIVE");
+  } catch (error) {
+    lock.close();
+    if (sqliteCode(error) !== "SQLITE_BUSY") throw error;
+    throw new StoreError(
+      `data directory ${dataDir} is in use by another sluice (process ${readPid(pidPath)})`,
+      { cause: error },
+    );
+  }
+  createPrivateFile(pidPath);
+  writeFileSync(pidPath, `${process.pid}\n`);
+  return { release: () => lock.close() };
+}
+
+function readPid(path: string): string {
+  try {
+    return readFileSync(path, "utf8").trim() || "unknown";
+  } catch {
+    return "unknown";
+  }
+}
