@@ -1,0 +1,103 @@
+// Sends load with wrk and h2load and reads what they print; knows nothing of who answers.
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+import { LOAD_CORE, runProgram } from "./processes.ts";
+
+export interface LoadResult {
+  readonly requests: number;
+  readonly requestsPerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** Requests without a 2xx answer, and connections that broke. */
+  readonly errors: number;
+}
+
+/** What a browser sends with the request for a page; Host is the eleventh. */
+export const BROWSER_HEADERS: Readonly<Record<string, string>> = {
+  "user-agent":
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36",
+  accept: "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
+  "accept-language": "en-US,en;q=0.9,de;q=0.8",
+  "accept-encoding": "gzip, deflate, br, zstd",
+  cookie:
+    "session=eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.abcdef; theme=dark; _ga=GA1.2.123456789.1700000000",
+  referer: "https://app.example.com/dashboard/overview?tab=1",
+  "sec-fetch-mode": "navigate",
+  "sec-fetch-site": "same-origin",
+  "cache-control": "no-cache",
+  authorization: "Bearer abcdefghijklmnopqrstuvwxyz0123456789",
+};
+
+const headerWords = Object.entries(BROWSER_HEADERS).flatMap(([name, value]) => [
+  "-H",
+  `${name}: ${value}`,
+]);
+
+/** HTTP/1.1, with or without TLS: 48 connections, one request at a time on each. */
+export async function loadWithWrk(url: string, seconds: number): Promise<LoadResult> {
+  const words = ["wrk", "-t1", "-c48", `-d${seconds}s`, "--latency", ...headerWords, url];
+  return parseWrk(await runProgram(LOAD_CORE, words));
+}
+
+/** HTTP/2 over TLS: 16 connections with 8 streams each. */
+export async function loadWithH2load(
+  url: string,
+  seconds: number,
+  scratch: string,
+): Promise<LoadResult> {
+  const log = join(scratch, "h2load.log");
+  rmSync(log, { force: true });
+  const words = ["-c16", "-m8", `-D${seconds}`, `--log-file=${log}`, "--npn-list=h2"];
+  const printed = await runProgram(LOAD_CORE, ["h2load", ...words, ...headerWords, url]);
+  return parseH2load(printed, readFileSync(log, "utf8"), seconds);
+}
+
+/** Reads the report of `wrk --latency`. */
+export function parseWrk(printed: string): LoadResult {
+  const counted = /(\d+) requests in/.exec(printed);
+  const rate = /Requests\/sec:\s+([\d.]+)/.exec(printed);
+  if (!counted || !rate) throw new Error(`wrk printed no result: ${printed}`);
+  const socketErrors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(
+    printed,
+  );
+  const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(printed)?.[1] ?? 0);
+  return {
+    requests: Number(counted[1]),
+    requestsPerSecond: Number(rate[1]),
+    p50Ms: toMilliseconds(/50%\s+([\d.]+)(us|ms|s|m)/.exec(printed)),
+    p99Ms: toMilliseconds(/99%\s+([\d.]+)(us|ms|s|m)/.exec(printed)),
+    errors: refused + (socketErrors?.slice(1).reduce((sum, text) => sum + Number(text), 0) ?? 0),
+  };
+}
+
+function toMilliseconds(found: RegExpExecArray | null): number {
+  const factor = { us: 0.001, ms: 1, s: 1_000, m: 60_000 }[found?.[2] ?? ""];
+  return factor === undefined ? Number.NaN : Number(found?.[1]) * factor;
+}
+
+/** Reads the summary of h2load, and the percentiles from its log: time, status and microseconds on each line. */
+export function parseH2load(printed: string, log: string, seconds: number): LoadResult {
+  if (!/Application protocol: h2\b/.test(printed)) throw new Error("HTTP/2 was not negotiated");
+  const succeeded = Number(/(\d+) succeeded/.exec(printed)?.[1] ?? 0);
+  const failed = Number(/(\d+) failed/.exec(printed)?.[1] ?? 0);
+  const refused = Number(/status codes: \d+ 2xx, (\d+) 3xx/.exec(printed)?.[1] ?? 0);
+  const durations: number[] = [];
+  for (const line of log.split("\n")) {
+    const [, status, microseconds] = line.split("\t");
+    if (status?.startsWith("2")) durations.push(Number(microseconds));
+  }
+  durations.sort((a, b) => a - b);
+  return {
+    requests: succeeded,
+    requestsPerSecond: succeeded / seconds,
+    p50Ms: percentile(durations, 0.5) / 1_000,
+    p99Ms: percentile(durations, 0.99) / 1_000,
+    errors: failed + refused,
+  };
+}
+
+/** The value below which the given share of a sorted list lies. */
+export function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}

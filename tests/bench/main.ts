@@ -1,0 +1,138 @@
+// `make bench`: compares Sluice with nginx, HAProxy and Caddy on this machine, prints the tables and writes the page.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { type Measurement, measureInTurn, verifyAnswers } from "./measure.ts";
+import {
+  type BenchOptions,
+  parseOptions,
+  PROTOCOLS,
+  type ProxyName,
+  SIZES,
+  USAGE,
+} from "./options.ts";
+import { makeCertificate, startOrigin } from "./origin.ts";
+import {
+  type PeerInput,
+  type RunningProxy,
+  startCaddy,
+  startHaproxy,
+  startNginx,
+} from "./peers.ts";
+import { residentBytes, waitFor } from "./processes.ts";
+import { type Run, toMarkdown, toText } from "./report.ts";
+import { startSluiceProxy } from "./sluice.ts";
+
+const PROGRAM_OF: Readonly<Record<ProxyName, string | undefined>> = {
+  nginx: "nginx",
+  "nginx-64k": "nginx",
+  haproxy: "haproxy",
+  caddy: "caddy",
+  sluice: undefined,
+};
+
+async function startProxy(
+  name: ProxyName,
+  input: PeerInput,
+  options: BenchOptions,
+): Promise<RunningProxy> {
+  switch (name) {
+    case "nginx":
+    case "nginx-64k":
+      return startNginx(input, name);
+    case "haproxy":
+      return startHaproxy(input);
+    case "caddy":
+      return startCaddy(input);
+    case "sluice":
+      return await startSluiceProxy(input, options.sluice);
+  }
+}
+
+/** Starts what takes part; a proxy that is missing or answers wrongly is left out and named. */
+async function startAll(input: PeerInput, options: BenchOptions, proxies: RunningProxy[]) {
+  const skipped: string[] = [];
+  for (const name of options.proxies) {
+    const needed = PROGRAM_OF[name];
+    if (needed !== undefined && Bun.which(needed) === null) {
+      skipped.push(`${name} was left out: it is not installed.`);
+      continue;
+    }
+    let proxy: RunningProxy | undefined;
+    try {
+      proxy = await startProxy(name, input, options);
+      const { httpPort } = proxy;
+      await waitFor(`the first answer of ${name}`, 5_000, async () => {
+        return (await fetch(`http://127.0.0.1:${httpPort}/${options.sizes[0]}`)).ok
+          ? true
+          : undefined;
+      });
+      await verifyAnswers(proxy, options);
+      proxies.push(proxy);
+    } catch (error) {
+      await proxy?.program.stop();
+      skipped.push(`${name} was left out: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  return skipped;
+}
+
+async function measureAll(
+  proxies: readonly RunningProxy[],
+  options: BenchOptions,
+  scratch: string,
+) {
+  const measurements: Measurement[] = [];
+  for (const protocol of options.protocols) {
+    for (const size of options.sizes) {
+      console.log(`measuring ${size}, ${PROTOCOLS[protocol]}`);
+      measurements.push(
+        ...(await measureInTurn(proxies, { protocol, size }, { ...options, scratch })),
+      );
+    }
+  }
+  return measurements;
+}
+
+async function runBench(
+  options: BenchOptions,
+  scratch: string,
+  proxies: RunningProxy[],
+): Promise<Run> {
+  const origin = await startOrigin(scratch, SIZES);
+  try {
+    const input = { scratch, originPort: origin.port, certificate: makeCertificate(scratch) };
+    const skipped = await startAll(input, options, proxies);
+    for (const line of skipped) console.log(line);
+    const idleBytes = new Map(proxies.map((one) => [one.name, residentBytes(one.program.pid)]));
+    const measurements = await measureAll(proxies, options, scratch);
+    const versions = [...new Set(proxies.map((proxy) => proxy.version))];
+    return { options, versions, idleBytes, measurements, skipped };
+  } finally {
+    await Promise.all([...proxies, origin].map((one) => one.program.stop()));
+  }
+}
+
+const options = parseOptions(process.argv.slice(2));
+if (options === "help") {
+  console.log(USAGE);
+} else {
+  const missing = ["taskset", "nginx", "wrk", "h2load", "openssl"].filter(
+    (name) => !Bun.which(name),
+  );
+  if (missing.length > 0) throw new Error(`not installed: ${missing.join(", ")}`);
+  if (availableParallelism() < 2)
+    throw new Error("two cores are needed: one for the proxy, one for the load");
+  const scratch = mkdtempSync(join(tmpdir(), "sluice-bench-"));
+  try {
+    const run = await runBench(options, scratch, []);
+    console.log(toText(run));
+    if (options.out !== undefined) {
+      writeFileSync(options.out, toMarkdown(run));
+      console.log(`\nwritten to ${options.out}`);
+    }
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}

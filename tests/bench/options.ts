@@ -1,0 +1,106 @@
+// What a benchmark run may be told on its command line; knows nothing of how anything is measured.
+import { parseArgs } from "node:util";
+
+export const SIZES = {
+  "64B": 64,
+  "10KB": 10_240,
+  "20KB": 20_480,
+  "100KB": 102_400,
+  "1MB": 1_048_576,
+};
+export type SizeName = keyof typeof SIZES;
+
+export const PROTOCOLS = {
+  http: "plain HTTP/1.1",
+  tls: "HTTP/1.1 over TLS",
+  h2: "HTTP/2 over TLS",
+};
+export type Protocol = keyof typeof PROTOCOLS;
+
+export const PROXIES = ["nginx", "nginx-64k", "haproxy", "caddy", "sluice"] as const;
+export type ProxyName = (typeof PROXIES)[number];
+
+export interface BenchOptions {
+  readonly seconds: number;
+  readonly warmUpSeconds: number;
+  readonly rounds: number;
+  readonly sizes: readonly SizeName[];
+  readonly protocols: readonly Protocol[];
+  readonly proxies: readonly ProxyName[];
+  /** How Sluice is started: the executable, or the words before "serve". */
+  readonly sluice: readonly string[];
+  /** Where the page is written; undefined prints only. */
+  readonly out: string | undefined;
+}
+
+export const USAGE = `make bench ARGS="..."
+  --quick                one round of one second, two sizes, two protocols, four proxies; writes no page
+  --seconds N            measured seconds per round (3)
+  --rounds N             rounds, in turn (2)
+  --sizes 64B,100KB      of ${Object.keys(SIZES).join(",")}
+  --protocols http,h2    of ${Object.keys(PROTOCOLS).join(",")}
+  --proxies nginx,sluice of ${PROXIES.join(",")}
+  --source               run Sluice from source instead of dist/sluice
+  --out FILE             where to write the page (docs/benchmarks.md after a full run)`;
+
+/** Reads the command line; throws with a sentence when a word is not known. */
+export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      quick: { type: "boolean", default: false },
+      seconds: { type: "string" },
+      rounds: { type: "string" },
+      sizes: { type: "string" },
+      protocols: { type: "string" },
+      proxies: { type: "string" },
+      source: { type: "boolean", default: false },
+      out: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return "help";
+  const { quick } = values;
+  const isPartial = quick || Boolean(values.sizes ?? values.protocols ?? values.proxies);
+  return {
+    seconds: toPositive(values.seconds, quick ? 1 : 3),
+    warmUpSeconds: 1,
+    rounds: toPositive(values.rounds, quick ? 1 : 2),
+    sizes: toList(
+      values.sizes,
+      Object.keys(SIZES) as SizeName[],
+      quick ? ["64B", "100KB"] : undefined,
+    ),
+    protocols: toList(
+      values.protocols,
+      Object.keys(PROTOCOLS) as Protocol[],
+      quick ? ["http", "h2"] : undefined,
+    ),
+    proxies: toList(
+      values.proxies,
+      PROXIES,
+      quick ? ["nginx", "haproxy", "caddy", "sluice"] : undefined,
+    ),
+    sluice: values.source ? [process.execPath, "src/main.ts"] : ["dist/sluice"],
+    out: values.out ?? (isPartial ? undefined : "docs/benchmarks.md"),
+  };
+}
+
+function toPositive(text: string | undefined, fallback: number): number {
+  const value = text === undefined ? fallback : Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`not a positive number: ${text}`);
+  return value;
+}
+
+function toList<T extends string>(
+  text: string | undefined,
+  known: readonly T[],
+  fallback: readonly T[] | undefined,
+): readonly T[] {
+  if (text === undefined) return fallback ?? known;
+  return text.split(",").map((word) => {
+    const found = known.find((name) => name === word);
+    if (found === undefined) throw new Error(`"${word}" is not one of ${known.join(", ")}`);
+    return found;
+  });
+}

@@ -1,0 +1,128 @@
+// Starts nginx, HAProxy and Caddy as reverse proxies with one worker each, as their own manuals advise.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { ProxyName } from "./options.ts";
+import { type Certificate, nginxHead, nginxPaths } from "./origin.ts";
+import { freePort, PROXY_CORE, type RunningProgram, startProgram } from "./processes.ts";
+
+export interface RunningProxy {
+  readonly name: ProxyName;
+  readonly version: string;
+  readonly httpPort: number;
+  readonly httpsPort: number;
+  readonly program: RunningProgram;
+}
+
+export interface PeerInput {
+  readonly scratch: string;
+  readonly originPort: number;
+  readonly certificate: Certificate;
+}
+
+/** The two lines of nginx differ in nothing but the size of the buffers for an answer. */
+export function startNginx(input: PeerInput, name: "nginx" | "nginx-64k"): RunningProxy {
+  const { folder, httpPort, httpsPort } = prepare(input, name);
+  const { certificateFile, keyFile } = input.certificate;
+  const buffers = name === "nginx-64k" ? "proxy_buffers 16 64k;" : "";
+  const config = join(folder, "nginx.conf");
+  writeFileSync(
+    config,
+    `${nginxHead(folder)}
+http {
+  access_log off; ${nginxPaths(folder)} ${buffers}
+  keepalive_requests 1000000000;
+  upstream origin { server 127.0.0.1:${input.originPort}; keepalive 512; }
+  server {
+    listen 127.0.0.1:${httpPort} backlog=4096;
+    listen 127.0.0.1:${httpsPort} ssl http2 backlog=4096;
+    ssl_certificate ${certificateFile}; ssl_certificate_key ${keyFile};
+    location / {
+      proxy_pass http://origin; proxy_http_version 1.1;
+      proxy_set_header Connection ""; proxy_set_header Host $host;
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+    }
+  }
+}`,
+  );
+  const command = ["nginx", "-p", folder, "-c", config];
+  const program = startProgram({ command, core: PROXY_CORE, logFile: join(folder, "out.log") });
+  return { name, version: versionOf(["nginx", "-v"]), httpPort, httpsPort, program };
+}
+
+export function startHaproxy(input: PeerInput): RunningProxy {
+  const { folder, httpPort, httpsPort } = prepare(input, "haproxy");
+  const pem = join(folder, "both.pem");
+  const { certificateFile, keyFile } = input.certificate;
+  writeFileSync(pem, readFileSync(certificateFile, "utf8") + readFileSync(keyFile, "utf8"));
+  const config = join(folder, "haproxy.cfg");
+  writeFileSync(
+    config,
+    `global
+  nbthread 1
+  maxconn 4096
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+  option forwardfor
+  http-reuse always
+frontend all
+  bind 127.0.0.1:${httpPort}
+  bind 127.0.0.1:${httpsPort} ssl crt ${pem} alpn h2,http/1.1
+  default_backend origin
+backend origin
+  server one 127.0.0.1:${input.originPort}
+`,
+  );
+  const command = ["haproxy", "-db", "-f", config];
+  const program = startProgram({ command, core: PROXY_CORE, logFile: join(folder, "out.log") });
+  return { name: "haproxy", version: versionOf(["haproxy", "-v"]), httpPort, httpsPort, program };
+}
+
+export function startCaddy(input: PeerInput): RunningProxy {
+  const { folder, httpPort, httpsPort } = prepare(input, "caddy");
+  const { certificateFile, keyFile } = input.certificate;
+  const config = join(folder, "Caddyfile");
+  writeFileSync(
+    config,
+    `{
+  admin off
+  auto_https off
+}
+http://:${httpPort} {
+  bind 127.0.0.1
+  reverse_proxy 127.0.0.1:${input.originPort}
+}
+https://:${httpsPort} {
+  bind 127.0.0.1
+  tls ${certificateFile} ${keyFile}
+  reverse_proxy 127.0.0.1:${input.originPort}
+}
+`,
+  );
+  const program = startProgram({
+    command: ["caddy", "run", "--config", config, "--adapter", "caddyfile"],
+    core: PROXY_CORE,
+    logFile: join(folder, "out.log"),
+    env: { GOMAXPROCS: "1", HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+  });
+  const version = `Caddy ${versionOf(["caddy", "version"])}`;
+  return { name: "caddy", version, httpPort, httpsPort, program };
+}
+
+function prepare(input: PeerInput, name: ProxyName) {
+  const folder = join(input.scratch, name);
+  mkdirSync(folder, { recursive: true });
+  return { folder, httpPort: freePort(), httpsPort: freePort() };
+}
+
+function versionOf(command: readonly string[]): string {
+  const { stdout, stderr } = Bun.spawnSync([...command]);
+  const printed = `${stdout.toString()}${stderr.toString()}`;
+  return (printed.split("\n")[0] ?? "")
+    .replace("nginx version: nginx/", "nginx ")
+    .replace(/HAProxy version (\S+).*/, "HAProxy $1")
+    .trim();
+}

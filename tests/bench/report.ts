@@ -1,0 +1,152 @@
+// Turns measurements into tables of text and into docs/benchmarks.md; measures nothing.
+import { describeCommit, describeMachine } from "./machine.ts";
+import type { Measurement } from "./measure.ts";
+import { type BenchOptions, PROTOCOLS, type ProxyName } from "./options.ts";
+import { find, judge } from "./targets.ts";
+
+export interface Run {
+  readonly options: BenchOptions;
+  readonly versions: readonly string[];
+  readonly idleBytes: ReadonlyMap<ProxyName, number>;
+  readonly measurements: readonly Measurement[];
+  /** Proxies that could not take part, with the reason. */
+  readonly skipped: readonly string[];
+}
+
+type Table = readonly (readonly string[])[];
+
+/** The rows of one protocol: every body, every proxy, and the ratio to nginx in the same run. */
+function measurementTable(run: Run, protocol: Measurement["protocol"]): Table {
+  const head = ["body", "proxy", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "x nginx"];
+  const rows = run.measurements
+    .filter((one) => one.protocol === protocol)
+    .map((one) => {
+      const nginx = find(run.measurements, one, "nginx");
+      const ratio = nginx ? (one.cpuUsPerRequest / nginx.cpuUsPerRequest).toFixed(2) : "–";
+      const rate = one.requestsPerSecond.toFixed(0);
+      return [
+        one.size,
+        one.proxy,
+        one.errors === 0 ? rate : `${rate} (${one.errors} errors)`,
+        one.p50Ms.toFixed(2),
+        one.p99Ms.toFixed(2),
+        one.cpuUsPerRequest.toFixed(1),
+        ratio,
+      ];
+    });
+  return [head, ...rows];
+}
+
+function memoryTable(run: Run): Table {
+  const rows = [...run.idleBytes].map(([proxy, idle]) => {
+    const loaded = run.measurements.filter((one) => one.proxy === proxy);
+    return [proxy, megabytes(idle), megabytes(Math.max(...loaded.map((one) => one.loadedBytes)))];
+  });
+  return [["proxy", "idle MB", "under load MB (highest)"], ...rows];
+}
+
+function targetTable(run: Run): Table {
+  const rows = judge(run.measurements).map((one) => [
+    one.target,
+    one.atMost,
+    one.measured,
+    one.verdict,
+  ]);
+  return [["target", "at most", "measured", "verdict"], ...rows];
+}
+
+/** Decimal megabytes, the way memory is bought. */
+export function megabytes(bytes: number): string {
+  return (bytes / 1e6).toFixed(1);
+}
+
+/** Everything of a run, for a terminal. */
+export function toText(run: Run): string {
+  const parts = run.options.protocols.flatMap((protocol) => [
+    `\n${PROTOCOLS[protocol]}`,
+    alignColumns(measurementTable(run, protocol)),
+  ]);
+  const targets = alignColumns(targetTable(run));
+  return [
+    ...parts,
+    "\nResident memory",
+    alignColumns(memoryTable(run)),
+    "\nTargets",
+    targets,
+    ...run.skipped,
+  ].join("\n");
+}
+
+/** The page that is kept beside the sources. */
+export function toMarkdown(run: Run): string {
+  const { rounds, seconds } = run.options;
+  const parts = run.options.protocols.map(
+    (protocol) =>
+      `## ${titleCase(PROTOCOLS[protocol])}\n\n${toTable(measurementTable(run, protocol))}`,
+  );
+  return `# Benchmarks
+
+Written by \`make bench\`. The figures hold for the machine below; compare only ratios with those of another one.
+
+${[
+  ...describeMachine(),
+  ...run.versions,
+  `Date: ${new Date().toISOString().slice(0, 10)}, commit ${describeCommit()}`,
+]
+  .map((line) => `- ${line}`)
+  .join("\n")}
+
+## Targets
+
+${toTable(targetTable(run))}
+${run.skipped.map((line) => `\n${line}\n`).join("")}
+${parts.join("\n\n")}
+
+## Resident memory
+
+${toTable(memoryTable(run))}
+
+## Method
+
+The origin, an nginx that serves static files, and the load generator run on core 1; the proxy under test runs on core 0
+(\`taskset\`), with one worker: \`worker_processes 1\`, \`nbthread 1\`, \`GOMAXPROCS=1\`, \`--workers 1\`. nginx keeps up
+to 512 connections to the origin and sets X-Forwarded-For; \`nginx\` has its default proxy buffers, \`nginx-64k\` has
+\`proxy_buffers 16 64k\`. HAProxy has \`http-reuse always\` and \`option forwardfor\`, Caddy \`reverse_proxy\` and nothing
+else. Access logs are off, except that Sluice keeps its list of recent requests. Ciphers are what each program and
+OpenSSL agree on by default.
+
+Each proxy is first checked to answer with the same bytes for every body. Then, for each body and protocol, each proxy
+in turn is warmed up for 1 s and measured for ${seconds} s, and the turn is taken ${rounds} times. HTTP/1.1 is loaded by \`wrk\` with 48
+connections, HTTP/2 by \`h2load -c 16 -m 8\`; each request carries eleven headers such as a browser sends.
+
+CPU is user and system time of all threads and processes of the proxy, from \`/proc\`, divided by the number of answered
+requests: it is steadier than requests per second, which the load generator's core can limit. Rates and medians are
+means over the turns; p99 and memory are the worst. Memory is the sum of the resident memory of all processes of the
+proxy, so that pages which nginx's two processes share count twice.
+`;
+}
+
+function titleCase(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
+function toTable(rows: Table): string {
+  const [head = [], ...rest] = rows;
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rest.map(line)].join("\n");
+}
+
+/** Pads each column to its widest cell. */
+export function alignColumns(rows: Table): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] ?? "").length)),
+  );
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}

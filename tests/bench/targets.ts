@@ -1,0 +1,61 @@
+// What Sluice must reach against its peers, as data, and the comparison of one run with it.
+import type { Measurement } from "./measure.ts";
+import { PROTOCOLS, type Protocol, type ProxyName, type SizeName } from "./options.ts";
+
+interface Target {
+  readonly protocol: Protocol;
+  readonly size: SizeName;
+  readonly peer: ProxyName;
+  /** Processor time per request of Sluice, as a multiple of the peer's. */
+  readonly atMost: number;
+}
+
+export const TARGETS: readonly Target[] = [
+  { protocol: "http", size: "64B", peer: "nginx", atMost: 1.7 },
+  { protocol: "http", size: "10KB", peer: "nginx", atMost: 1.25 },
+  { protocol: "http", size: "20KB", peer: "nginx", atMost: 1.25 },
+  { protocol: "http", size: "100KB", peer: "nginx", atMost: 0.7 },
+  { protocol: "http", size: "1MB", peer: "nginx", atMost: 0.7 },
+  { protocol: "http", size: "64B", peer: "caddy", atMost: 0.5 },
+  { protocol: "http", size: "100KB", peer: "haproxy", atMost: 1.2 },
+  { protocol: "h2", size: "64B", peer: "nginx", atMost: 1.4 },
+  { protocol: "h2", size: "100KB", peer: "nginx", atMost: 0.6 },
+];
+
+export interface Verdict {
+  readonly target: string;
+  readonly atMost: string;
+  readonly measured: string;
+  readonly verdict: "reached" | "missed" | "not measured";
+}
+
+/** Compares a run with every target; one that the run did not cover is "not measured". */
+export function judge(measurements: readonly Measurement[]): Verdict[] {
+  return TARGETS.map((target) => {
+    const ours = find(measurements, target, "sluice");
+    const theirs = find(measurements, target, target.peer);
+    const words = {
+      target: `CPU per request against ${target.peer}, ${target.size}, ${PROTOCOLS[target.protocol]}`,
+      atMost: `${target.atMost}x`,
+    };
+    if (!ours || !theirs) return { ...words, measured: "–", verdict: "not measured" };
+    const ratio = ours.cpuUsPerRequest / theirs.cpuUsPerRequest;
+    const isReached = ratio <= target.atMost && ours.errors === 0;
+    return {
+      ...words,
+      measured: `${ratio.toFixed(2)}x`,
+      verdict: isReached ? "reached" : "missed",
+    };
+  });
+}
+
+/** The measurement of one proxy for the same body and protocol. */
+export function find(
+  measurements: readonly Measurement[],
+  what: { readonly protocol: Protocol; readonly size: SizeName },
+  proxy: ProxyName,
+): Measurement | undefined {
+  return measurements.find(
+    (one) => one.protocol === what.protocol && one.size === what.size && one.proxy === proxy,
+  );
+}
