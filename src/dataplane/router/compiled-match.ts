@@ -1,0 +1,204 @@
+// The conditions of one route, prepared once; knows nothing of other routes or of the order between them.
+import type { Route } from "../../model/route.ts";
+import { normalizeHost } from "../../http/authority.ts";
+import { cookieValue } from "../../http/cookie.ts";
+import { queryValue } from "../../http/query.ts";
+import { comparablePath } from "../../http/request-target.ts";
+import { compileCidrs } from "../../net/cidr.ts";
+
+/** What the router may ask of a request. Header and client address are functions because most routes never ask. */
+export interface RouteSubject {
+  readonly method: string;
+  /** As `normalizeHost` gives it. */
+  readonly host: string;
+  /** Canonical, as `splitTarget` gives it. */
+  readonly path: string;
+  /** Without `?`. */
+  readonly query: string;
+  readonly protocol: "http" | "https";
+  readonly listenerId: string;
+  /** Value of a header by its lower-case name, null when absent. */
+  header(name: string): string | null;
+  /** Normalised address of the client. */
+  clientAddress(): string;
+}
+
+/** One condition beside host and path; `name` says which field of the route it stands for, such as `headers[0]`. */
+export interface Condition {
+  readonly name: string;
+  holds(subject: RouteSubject): boolean;
+}
+
+/** A route's conditions in the form that is cheap to test. */
+export interface CompiledMatch {
+  readonly enabled: boolean;
+  /** Normalised names; with `hostSuffixes` empty too, any host matches. */
+  readonly exactHosts: readonly string[];
+  /** `example.com` for `*.example.com`. */
+  readonly hostSuffixes: readonly string[];
+  /** Comparable forms (see `comparablePath`). */
+  readonly exactPaths: readonly string[];
+  /** Comparable forms without a trailing slash. */
+  readonly pathPrefixes: readonly string[];
+  readonly pathRegexes: readonly RegExp[];
+  /** No path condition, or the prefix `/`, which is none. */
+  readonly anyPath: boolean;
+  /** Cheapest first. */
+  readonly conditions: readonly Condition[];
+}
+
+/** Prepares a route; runs once when the route is stored or changed. The route must have passed `routePatternProblems`. */
+export function compileMatch(route: Route): CompiledMatch {
+  const prefixes = valuesOf(route, "prefix").map((value) =>
+    withoutTrailingSlash(comparablePath(value)),
+  );
+  const isWildcard = (host: string) => host.startsWith("*.");
+  const hosts = route.hosts.map((host) => (isWildcard(host) ? host.slice(2) : host));
+  const named = (wanted: boolean) =>
+    unique(
+      hosts
+        .filter((_, index) => isWildcard(route.hosts[index] ?? "") === wanted)
+        .map((host) => normalizeHost(host) ?? host.toLowerCase()),
+    );
+  return {
+    enabled: route.enabled,
+    exactHosts: named(false),
+    hostSuffixes: named(true),
+    exactPaths: unique(valuesOf(route, "exact").map(comparablePath)),
+    pathPrefixes: unique(prefixes.filter((prefix) => prefix !== "")),
+    pathRegexes: valuesOf(route, "regex").map((source) => new RegExp(source)),
+    anyPath: route.paths.length === 0 || prefixes.includes(""),
+    conditions: compileConditions(route),
+  };
+}
+
+/**
+ * Name of the first condition that the request fails (`enabled`, `hosts`, `paths`, `methods`, `headers[0]`, ...), null
+ * when the route takes it.
+ */
+export function firstMismatch(match: CompiledMatch, subject: RouteSubject): string | null {
+  if (!match.enabled) return "enabled";
+  if (!matchesHost(match, subject.host)) return "hosts";
+  if (!matchesPath(match, comparablePath(subject.path))) return "paths";
+  return firstFailedCondition(match.conditions, subject);
+}
+
+/** The last part of `firstMismatch`, for a candidate whose host and path are known to match. */
+export function firstFailedCondition(
+  conditions: readonly Condition[],
+  subject: RouteSubject,
+): string | null {
+  for (let i = 0; i < conditions.length; i++) {
+    const condition = conditions[i];
+    if (condition !== undefined && !condition.holds(subject)) return condition.name;
+  }
+  return null;
+}
+
+function matchesHost(match: CompiledMatch, host: string): boolean {
+  if (match.exactHosts.length === 0 && match.hostSuffixes.length === 0) return true;
+  return (
+    match.exactHosts.includes(host) ||
+    match.hostSuffixes.some(
+      (suffix) => host.length > suffix.length + 1 && host.endsWith(`.${suffix}`),
+    )
+  );
+}
+
+function matchesPath(match: CompiledMatch, path: string): boolean {
+  return (
+    match.anyPath ||
+    match.exactPaths.includes(path) ||
+    match.pathPrefixes.some(
+      (prefix) =>
+        path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === "/"),
+    ) ||
+    match.pathRegexes.some((regex) => regex.test(path))
+  );
+}
+
+function compileConditions(route: Route): Condition[] {
+  const conditions: Condition[] = [];
+  const { protocols, listener_ids: listeners, methods, client_cidrs: cidrs } = route;
+  if (listeners.length > 0) {
+    const ids = new Set(listeners);
+    conditions.push({ name: "listener_ids", holds: (subject) => ids.has(subject.listenerId) });
+  }
+  if (unique(protocols).length === 1) {
+    conditions.push({ name: "protocols", holds: (subject) => subject.protocol === protocols[0] });
+  }
+  if (methods.length > 0) {
+    const wanted = new Set(methods.map((method) => method.toUpperCase()));
+    conditions.push({ name: "methods", holds: (subject) => wanted.has(subject.method) });
+  }
+  if (cidrs.length > 0) {
+    const holdsAddress = compileCidrs(cidrs);
+    conditions.push({
+      name: "client_cidrs",
+      holds: (subject) => holdsAddress(subject.clientAddress()),
+    });
+  }
+  conditions.push(
+    ...valueConditions(
+      "query",
+      route.query,
+      (name) => (subject) => queryValue(subject.query, name),
+    ),
+    ...valueConditions("headers", route.headers, (name) => {
+      const lower = name.toLowerCase();
+      return (subject) => subject.header(lower);
+    }),
+    ...valueConditions(
+      "cookies",
+      route.cookies,
+      (name) => (subject) => cookieValue(subject.header("cookie"), name),
+    ),
+  );
+  return conditions;
+}
+
+type Reader = (subject: RouteSubject) => string | null;
+
+function valueConditions(
+  field: string,
+  matches: Route["headers"],
+  readerOf: (name: string) => Reader,
+): Condition[] {
+  return matches.map(({ name, op, value }, index) => {
+    const holds = testOf(op, value);
+    const read = readerOf(name);
+    return { name: `${field}[${index}]`, holds: (subject) => holds(read(subject)) };
+  });
+}
+
+function testOf(
+  op: Route["headers"][number]["op"],
+  wanted: string,
+): (value: string | null) => boolean {
+  switch (op) {
+    case "equals":
+      return (value) => value === wanted;
+    case "present":
+      return (value) => value !== null;
+    case "absent":
+      return (value) => value === null;
+    case "regex": {
+      const regex = new RegExp(wanted);
+      return (value) => value !== null && regex.test(value);
+    }
+    default:
+      return op satisfies never;
+  }
+}
+
+function valuesOf(route: Route, type: Route["paths"][number]["type"]): string[] {
+  return route.paths.filter((path) => path.type === type).map((path) => path.value);
+}
+
+function withoutTrailingSlash(path: string): string {
+  return path.endsWith("/") ? path.slice(0, -1) : path;
+}
+
+function unique(values: readonly string[]): string[] {
+  return [...new Set(values)];
+}

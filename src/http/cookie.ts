@@ -1,0 +1,48 @@
+// Reading one value out of a Cookie header; knows nothing of sessions or of writing cookies.
+
+const SPACE = 32;
+const TAB = 9;
+const QUOTE = 34;
+
+/**
+ * The value of the first cookie with that name, null when there is none (RFC 6265 4.2.1 and 5.4, read leniently: white
+ * space around names is ignored, a pair without `=` is skipped, quotes around a value are dropped).
+ * It builds no map, since a request is usually asked for one name.
+ */
+export function cookieValue(header: string | null, name: string): string | null {
+  if (header === null) return null;
+  let start = 0;
+  while (start < header.length) {
+    let end = header.indexOf(";", start);
+    if (end < 0) end = header.length;
+    start = skipBlank(header, start, end);
+    const equals = start + name.length;
+    if (header.startsWith(name, start)) {
+      const sign = skipBlank(header, equals, end);
+      if (sign < end && header.charCodeAt(sign) === 61) return unquoted(header, sign + 1, end);
+    }
+    start = end + 1;
+  }
+  return null;
+}
+
+function isBlank(code: number): boolean {
+  return code === SPACE || code === TAB;
+}
+
+function skipBlank(text: string, from: number, end: number): number {
+  let at = from;
+  while (at < end && isBlank(text.charCodeAt(at))) at++;
+  return at;
+}
+
+function unquoted(text: string, from: number, to: number): string {
+  let start = skipBlank(text, from, to);
+  let end = to;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  if (end - start >= 2 && text.charCodeAt(start) === QUOTE && text.charCodeAt(end - 1) === QUOTE) {
+    start++;
+    end--;
+  }
+  return text.slice(start, end);
+}

@@ -1,0 +1,135 @@
+// The request target: taking it out of `req.url`, the one canonical path, and the form paths are compared in; knows no routes.
+
+// What Bun.serve 1.4.5 puts into `req.url`, found with raw sockets (tests/unit/http/bun-request-target.test.ts):
+// - The URL is parsed as browsers do: `.`, `..`, `%2e%2e`, `.%2E` segments are resolved, `\` becomes `/`, and non-ASCII
+//   (read as UTF-8), DEL, `"<>^{}` and the backtick are percent-encoded. `//`, `%2F`, `%5C`, `..%2f`, `..;`, `%00`,
+//   `%zz` and a fragment stay as they are.
+// - When the Host makes that parse fail (`999.1.1.1`, `a:99999`, `[::1`), none of it happens: `/p/../q` comes through
+//   as sent. When the Host holds a character no authority has, `req.url` is only the target (`/p/../q`).
+// - An absolute-form target loses its authority: `GET http://other/x` with `Host: h` is `http://h/x`.
+// - `*`, an empty target, `?x` and a target without a leading slash get 400; white space, NUL and other control
+//   characters 505 on HTTP/1.1 and a stream reset on HTTP/2; over 16 KB 431.
+
+/** A valid request target in its one canonical form. */
+export interface RequestTarget {
+  /** Starts with `/`. What the router and the plugins see, and what goes upstream. */
+  readonly path: string;
+  /** Without `?`, as sent; "" when there is none. */
+  readonly query: string;
+  /** Path and query as they are written into a request line; a lone `?` is kept. */
+  readonly target: string;
+}
+
+// Everything that a path in canonical form cannot hold without a closer look: bytes that Bun would have encoded, an
+// escape, and a segment that begins with a dot.
+const NEEDS_A_LOOK = /[^!$&-;=@-Z[\]_a-z|~]|\/\./;
+const NOT_IN_A_PATH = /[^!$%&-;=@-Z[\]_a-z|~]/;
+// Neither holds a `#`, so a fragment is refused by the same test.
+const NOT_IN_A_QUERY = /[^\x21\x22\x24-\x7e]/;
+const NOT_AN_ESCAPE = /%(?![0-9a-fA-F]{2})|%00/;
+const ESCAPE = /%[0-9a-fA-F]{2}/g;
+const UNRESERVED = /[A-Za-z0-9\-._~]/;
+// A segment that is a dot segment to someone: ended by a slash or backslash, plain or escaped, or by a `;` parameter,
+// which Java servers cut off before they resolve dots.
+const DOT_SEGMENT = /(?:^|\/|%2F|%5C)\.\.?(?:\/|%2F|%5C|;|$)/;
+
+/**
+ * Splits `req.url`; null when the target is invalid and the request must get 400: it has a fragment (RFC 9112 3.2
+ * allows none, and a rule that looks at the end of a path would be fooled), or a path that `canonicalPath` refuses.
+ */
+export function splitTarget(url: string): RequestTarget | null {
+  let start = 0;
+  if (url.charCodeAt(0) !== 47) {
+    // `http://` or `https://`: the host may be odd, so nothing is assumed of it but that it holds no slash.
+    start = url.indexOf("/", url.charCodeAt(4) === 115 ? 8 : 7);
+    if (start < 0) return null;
+  }
+  const mark = url.indexOf("?", start);
+  const path = mark < 0 ? url.slice(start) : url.slice(start, mark);
+  const canonical = NEEDS_A_LOOK.test(path) ? canonicalPath(path) : path;
+  if (canonical === null) return null;
+  if (mark < 0) return { path: canonical, query: "", target: canonical };
+  const query = url.slice(mark + 1);
+  if (NOT_IN_A_QUERY.test(query)) return null;
+  return {
+    path: canonical,
+    query,
+    target: canonical === path ? url.slice(start) : `${canonical}?${query}`,
+  };
+}
+
+/**
+ * The canonical form of an absolute path, null when it has none. Escapes of unreserved characters are decoded and the
+ * others written in upper case (RFC 3986 6.2.2: the same resource to every server, so `/%61dmin` must meet the rules of
+ * `/admin`); `//`, `%2F` and all other escapes are kept.
+ * Refused, because servers disagree on what they mean: malformed escapes, `%00`, characters that a URL never holds, and
+ * every segment that is `.` or `..` to someone (`/../`, `..%2f`, `%5C..`, `..;x`).
+ */
+export function canonicalPath(path: string): string | null {
+  if (path.charCodeAt(0) !== 47 || NOT_IN_A_PATH.test(path)) return null;
+  if (path.indexOf("%") < 0) return DOT_SEGMENT.test(path) ? null : path;
+  if (NOT_AN_ESCAPE.test(path)) return null;
+  const decoded = path.replace(ESCAPE, (triplet) => {
+    const character = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
+    return UNRESERVED.test(character) ? character : triplet.toUpperCase();
+  });
+  return DOT_SEGMENT.test(decoded) ? null : decoded;
+}
+
+/**
+ * The form in which paths are compared with routes: a canonical path as the most generous upstream reads it. Escaped
+ * ASCII characters are decoded, `%2F` and `%5C` count as `/`, repeated slashes as one, and `;` parameters are left out.
+ * So `//admin`, `/admin;x`, `/%40me` and `/admin%2Fx` cannot slip past the rules of `/admin` and `/@me` to a server
+ * that sees them so. Only for comparing; upstream gets the canonical path.
+ */
+export function comparablePath(path: string): string {
+  if (isComparable(path)) return path;
+  return path
+    .replace(/;[^/]*?(?=\/|%2F|%5C|$)/gi, "")
+    .replace(ESCAPE, decodeForComparison)
+    .replace(/\/{2,}/g, "/");
+}
+
+/** A loop, because it takes half the time of a regular expression or of three `indexOf` here (17 against 30 ns). */
+function isComparable(path: string): boolean {
+  let previous = 0;
+  for (let i = 0; i < path.length; i++) {
+    const code = path.charCodeAt(i);
+    if (code === 37 || code === 59 || (code === 47 && previous === 47)) return false;
+    previous = code;
+  }
+  return true;
+}
+
+function decodeForComparison(triplet: string): string {
+  const code = Number.parseInt(triplet.slice(1), 16);
+  if (code === 0x5c) return "/";
+  return code >= 0x20 && code < 0x7f && code !== 0x25 ? String.fromCharCode(code) : triplet;
+}
+
+/**
+ * What is left of a canonical path after the prefix that a route matched, always with a leading `/`; null when the
+ * prefix does not match. A trailing slash of the prefix does not count. Cutting by length alone would be wrong, as a
+ * path may spell the prefix differently (`//api/x`, `/%40me/x`).
+ */
+export function stripPrefix(path: string, prefix: string): string | null {
+  const bare = prefix.endsWith("/") ? prefix.slice(0, -1) : prefix;
+  if (path.startsWith(bare)) {
+    if (path.length === bare.length) return "/";
+    if (path.charCodeAt(bare.length) === 47) return path.slice(bare.length);
+  }
+  const wanted = comparablePath(bare);
+  let seen = "";
+  for (const match of path.matchAll(/(?:\/|%2F|%5C)((?:(?!%2F|%5C)[^/])*)/g)) {
+    const segment = comparablePath(match[1] ?? "");
+    if (segment !== "") seen += `/${segment}`;
+    if (seen.length > wanted.length) return null;
+    if (seen === wanted) return withLeadingSlash(path.slice(match.index + match[0].length));
+  }
+  return null;
+}
+
+function withLeadingSlash(rest: string): string {
+  if (rest === "" || rest.startsWith("/")) return rest === "" ? "/" : rest;
+  return `/${rest.replace(/^%(?:2F|5C)/, "")}`;
+}
