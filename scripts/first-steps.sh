@@ -8,7 +8,7 @@ In another terminal, with your application on port 3000:
     -d '{"name":"hello","protocol":"http","targets":[{"host":"127.0.0.1","port":3000}]}'
 
   curl http://127.0.0.1:9080/api/v1/routes -H 'content-type: application/json' \
-    -d '{"name":"hello","service_id":"<id of the service>","hosts":["hello.localhost"]}'
+    -d '{"name":"hello","service_id":"hello","hosts":["hello.localhost"]}'
 
   curl http://127.0.0.1:8080/ -H 'Host: hello.localhost'
 

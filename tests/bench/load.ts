@@ -34,9 +34,15 @@ const headerWords = Object.entries(BROWSER_HEADERS).flatMap(([name, value]) => [
   `${name}: ${value}`,
 ]);
 
-/** HTTP/1.1, with or without TLS: 48 connections, one request at a time on each. */
-export async function loadWithWrk(url: string, seconds: number): Promise<LoadResult> {
-  const words = ["wrk", "-t1", "-c48", `-d${seconds}s`, "--latency", ...headerWords, url];
+/** HTTP/1.1, with or without TLS: 48 connections, one request at a time on each; a host replaces the URL's. */
+export async function loadWithWrk(
+  url: string,
+  seconds: number,
+  host?: string,
+): Promise<LoadResult> {
+  const hostWords = host === undefined ? [] : ["-H", `Host: ${host}`];
+  const words = ["wrk", "-t1", "-c48", `-d${seconds}s`, "--latency", ...headerWords, ...hostWords];
+  words.push(url);
   return parseWrk(await runProgram(LOAD_CORE, words));
 }
 

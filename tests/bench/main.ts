@@ -1,5 +1,5 @@
 // `make bench`: compares Sluice with nginx, HAProxy and Caddy on this machine, prints the tables and writes the page.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -20,6 +20,7 @@ import {
   startHaproxy,
   startNginx,
 } from "./peers.ts";
+import { writeSection } from "./page.ts";
 import { residentBytes, waitFor } from "./processes.ts";
 import { type Run, toMarkdown, toText } from "./report.ts";
 import { startSluiceProxy } from "./sluice.ts";
@@ -129,7 +130,7 @@ if (options === "help") {
     const run = await runBench(options, scratch, []);
     console.log(toText(run));
     if (options.out !== undefined) {
-      writeFileSync(options.out, toMarkdown(run));
+      writeSection(options.out, { name: "comparison", text: toMarkdown(run) });
       console.log(`\nwritten to ${options.out}`);
     }
   } finally {

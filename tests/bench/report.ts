@@ -13,7 +13,8 @@ export interface Run {
   readonly skipped: readonly string[];
 }
 
-type Table = readonly (readonly string[])[];
+/** Rows of cells; the first row is the head. */
+export type Table = readonly (readonly string[])[];
 
 /** The rows of one protocol: every body, every proxy, and the ratio to nginx in the same run. */
 function measurementTable(run: Run, protocol: Measurement["protocol"]): Table {
@@ -77,16 +78,14 @@ export function toText(run: Run): string {
   ].join("\n");
 }
 
-/** The page that is kept beside the sources. */
+/** The part of docs/benchmarks.md that a run of the comparison writes. */
 export function toMarkdown(run: Run): string {
   const { rounds, seconds } = run.options;
   const parts = run.options.protocols.map(
     (protocol) =>
-      `## ${titleCase(PROTOCOLS[protocol])}\n\n${toTable(measurementTable(run, protocol))}`,
+      `### ${titleCase(PROTOCOLS[protocol])}\n\n${toTable(measurementTable(run, protocol))}`,
   );
-  return `# Benchmarks
-
-Written by \`make bench\`. The figures hold for the machine below; compare only ratios with those of another one.
+  return `## Comparison with other proxies
 
 ${[
   ...describeMachine(),
@@ -96,17 +95,17 @@ ${[
   .map((line) => `- ${line}`)
   .join("\n")}
 
-## Targets
+### Targets
 
 ${toTable(targetTable(run))}
 ${run.skipped.map((line) => `\n${line}\n`).join("")}
 ${parts.join("\n\n")}
 
-## Resident memory
+### Resident memory
 
 ${toTable(memoryTable(run))}
 
-## Method
+### Method
 
 The origin, an nginx that serves static files, and the load generator run on core 1; the proxy under test runs on core 0
 (\`taskset\`), with one worker: \`worker_processes 1\`, \`nbthread 1\`, \`GOMAXPROCS=1\`, \`--workers 1\`. nginx keeps up
@@ -130,7 +129,8 @@ function titleCase(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
-function toTable(rows: Table): string {
+/** A Markdown table whose first row is the head. */
+export function toTable(rows: Table): string {
   const [head = [], ...rest] = rows;
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   return [line(head), line(head.map(() => "---")), ...rest.map(line)].join("\n");

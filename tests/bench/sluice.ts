@@ -12,12 +12,18 @@ export interface SluiceStart {
   readonly workers: number;
   /** The one core it may use; undefined lets it use all. */
   readonly core: number | undefined;
-  readonly readyTimeoutMs?: number;
+  /** Ports of an earlier start with the same data directory, which remembers its listeners. */
+  readonly ports?: SluicePorts;
+}
+
+export interface SluicePorts {
+  readonly admin: number;
+  readonly http: number;
+  readonly https: number;
 }
 
 export interface RunningSluice {
-  readonly httpPort: number;
-  readonly httpsPort: number;
+  readonly ports: SluicePorts;
   readonly program: RunningProgram;
   /** From the start of the process to the first 200 of /readyz. */
   readonly readyMs: number;
@@ -27,7 +33,7 @@ export interface RunningSluice {
 /** Starts the gateway on free ports and waits until it says that it is ready. */
 export async function startSluice(start: SluiceStart): Promise<RunningSluice> {
   mkdirSync(start.dataDir, { recursive: true });
-  const [admin, httpPort, httpsPort] = [freePort(), freePort(), freePort()];
+  const ports = start.ports ?? { admin: freePort(), http: freePort(), https: freePort() };
   const logFile = join(start.dataDir, "out.log");
   const [program, ...words] = start.command;
   const began = performance.now();
@@ -35,17 +41,17 @@ export async function startSluice(start: SluiceStart): Promise<RunningSluice> {
     command: [
       program === undefined ? "dist/sluice" : resolve(program),
       ...words,
-      ...["serve", "--data-dir", start.dataDir, "--admin", `127.0.0.1:${admin}`],
-      ...["--http", `127.0.0.1:${httpPort}`, "--https", `127.0.0.1:${httpsPort}`],
+      ...["serve", "--data-dir", start.dataDir, "--admin", `127.0.0.1:${ports.admin}`],
+      ...["--http", `127.0.0.1:${ports.http}`, "--https", `127.0.0.1:${ports.https}`],
       ...["--workers", String(start.workers), "--log-level", "warn"],
     ],
     core: start.core,
     logFile,
   });
   try {
-    await waitFor("Sluice's readiness", start.readyTimeoutMs ?? 10_000, async () => {
+    await waitFor("Sluice's readiness", 20_000, async () => {
       if (running.hasExited()) return "exited";
-      return (await fetch(`http://127.0.0.1:${admin}/readyz`)).ok ? "ready" : undefined;
+      return (await fetch(`http://127.0.0.1:${ports.admin}/readyz`)).ok ? "ready" : undefined;
     });
     if (running.hasExited()) throw new Error("it ended at once");
   } catch (cause) {
@@ -53,7 +59,7 @@ export async function startSluice(start: SluiceStart): Promise<RunningSluice> {
     throw new Error(`Sluice does not start: ${lastLines(logFile)}`, { cause });
   }
   const readyMs = performance.now() - began;
-  return { httpPort, httpsPort, program: running, readyMs, api: new ManagementApi(admin) };
+  return { ports, program: running, readyMs, api: new ManagementApi(ports.admin) };
 }
 
 /** The management API of one running gateway. */
@@ -108,8 +114,13 @@ export async function startSluiceProxy(
       private_key: readFileSync(input.certificate.keyFile, "utf8"),
     });
     const status = await sluice.api.send<{ version: string }>("GET", "/api/v1/admin/status");
-    const { httpPort, httpsPort, program } = sluice;
-    return { name: "sluice", version: `Sluice ${status.version}`, httpPort, httpsPort, program };
+    return {
+      name: "sluice",
+      version: `Sluice ${status.version}`,
+      httpPort: sluice.ports.http,
+      httpsPort: sluice.ports.https,
+      program: sluice.program,
+    };
   } catch (error) {
     await sluice.program.stop();
     throw error;

@@ -1,0 +1,150 @@
+// `make bench-scale`: what many routes, a start and a long body cost Sluice alone; prints a table, writes its section.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+
+import { describeCommit, describeMachine } from "./machine.ts";
+import { SIZES } from "./options.ts";
+import { startOrigin } from "./origin.ts";
+import { writeSection } from "./page.ts";
+import { alignColumns, megabytes, type Table, toTable } from "./report.ts";
+import { type MemoryResult, measureMemory } from "./scale-memory.ts";
+import { measureRoutes, type RoutesResult } from "./scale-routes.ts";
+
+const USAGE = `make bench-scale ARGS="..."
+  --routes N     routes to load, at least 8000 (10000)
+  --seconds N    seconds of each of the measurements of request cost (3)
+  --bytes N      size of the long bodies (1000000000)
+  --only WHAT    routes or memory
+  --source       run Sluice from source instead of dist/sluice
+  --out FILE     where to write the section (docs/benchmarks.md after a full run)`;
+
+interface Row {
+  readonly what: string;
+  readonly measured: number;
+  readonly atMost: number;
+  readonly show: (value: number) => string;
+}
+
+function memoryRows(result: MemoryResult): Row[] {
+  const inMegabytes = (value: number) => `${megabytes(value)} MB`;
+  const inMs = (value: number) => `${value.toFixed(0)} ms`;
+  const { coldStartMs, idleBytes, downloadBytes, uploadBytes } = result;
+  return [
+    {
+      what: "cold start to /readyz, empty directory",
+      measured: coldStartMs,
+      atMost: 150,
+      show: inMs,
+    },
+    { what: "idle memory, two workers", measured: idleBytes, atMost: 90e6, show: inMegabytes },
+    {
+      what: "memory, 1 GB to a slow reader",
+      measured: downloadBytes,
+      atMost: 160e6,
+      show: inMegabytes,
+    },
+    {
+      what: "memory, 1 GB to a slow origin",
+      measured: uploadBytes,
+      atMost: 160e6,
+      show: inMegabytes,
+    },
+  ];
+}
+
+function routeRows(result: RoutesResult, routes: number): Row[] {
+  const inMs = (value: number) => `${value.toFixed(1)} ms`;
+  const times = (value: number) => `${value.toFixed(2)}x`;
+  const { costByHost, costByPath, mutationP50Ms, mutationP99Ms, startMs } = result;
+  const among = `${routes} routes against one`;
+  return [
+    { what: `request cost, ${among}, by host`, measured: costByHost, atMost: 1.1, show: times },
+    { what: `request cost, ${among}, by path`, measured: costByPath, atMost: 1.1, show: times },
+    { what: "change, p50 of 200", measured: mutationP50Ms, atMost: 25, show: inMs },
+    { what: "change, p99 of 200", measured: mutationP99Ms, atMost: 25, show: inMs },
+    { what: `start to ready, ${routes} routes`, measured: startMs, atMost: 1_500, show: inMs },
+  ];
+}
+
+function toRows(rows: readonly Row[]): Table {
+  const cells = rows.map(({ what, measured, atMost, show }) => [
+    what,
+    show(atMost),
+    show(measured),
+    measured <= atMost ? "reached" : "missed",
+  ]);
+  return [["what", "at most", "measured", "verdict"], ...cells];
+}
+
+function toMarkdown(table: Table): string {
+  const facts = [
+    ...describeMachine(),
+    `Date: ${new Date().toISOString().slice(0, 10)}, commit ${describeCommit()}`,
+  ];
+  return `## Scale, start and memory
+
+${facts.map((line) => `- ${line}`).join("\n")}
+
+${toTable(table)}
+
+Routes are created one by one through the management API: half differ in their host, half in the path below one host.
+Request cost is processor time per request of one worker on core 0, measured in turn against a gateway with one route.
+A change is a POST, PATCH or DELETE of a route, timed until its answer, with two workers. Start is the median of three,
+cold start of five. Memory is the resident memory of the process with two workers: idle three seconds after the start,
+and the highest of a sample every 50 ms while 1 GB passes to a side that reads 64 MB/s at most.`;
+}
+
+const { values } = parseArgs({
+  options: {
+    routes: { type: "string", default: "10000" },
+    seconds: { type: "string", default: "3" },
+    bytes: { type: "string", default: "1000000000" },
+    only: { type: "string" },
+    source: { type: "boolean", default: false },
+    out: { type: "string" },
+    help: { type: "boolean", default: false },
+  },
+});
+
+async function run(scratch: string): Promise<Row[]> {
+  const command = values.source ? [process.execPath, "src/main.ts"] : ["dist/sluice"];
+  const rows: Row[] = [];
+  if (values.only !== "routes") {
+    rows.push(
+      ...memoryRows(await measureMemory({ scratch, command, bytes: Number(values.bytes) })),
+    );
+  }
+  if (values.only !== "memory") {
+    const origin = await startOrigin(scratch, SIZES);
+    try {
+      const { port: originPort } = origin;
+      const routes = Number(values.routes);
+      const input = { scratch, command, originPort, routes, seconds: Number(values.seconds) };
+      rows.push(...routeRows(await measureRoutes(input), routes));
+    } finally {
+      await origin.program.stop();
+    }
+  }
+  return rows;
+}
+
+if (values.help) {
+  console.log(USAGE);
+} else {
+  const missing = ["taskset", "nginx", "wrk"].filter((name) => !Bun.which(name));
+  if (missing.length > 0) throw new Error(`not installed: ${missing.join(", ")}`);
+  const scratch = mkdtempSync(join(tmpdir(), "sluice-scale-"));
+  try {
+    const table = toRows(await run(scratch));
+    console.log(alignColumns(table));
+    const out = values.out ?? (values.only === undefined ? "docs/benchmarks.md" : undefined);
+    if (out !== undefined) {
+      writeSection(out, { name: "scale", text: toMarkdown(table) });
+      console.log(`\nwritten to ${out}`);
+    }
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}

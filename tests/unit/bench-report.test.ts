@@ -1,0 +1,129 @@
+// The benchmark reads figures from other programs and judges by them: both are held to examples here.
+import { describe, expect, test } from "bun:test";
+
+import { parseH2load, parseWrk, percentile } from "../bench/load.ts";
+import type { Measurement } from "../bench/measure.ts";
+import { parseOptions } from "../bench/options.ts";
+import { replaceSection } from "../bench/page.ts";
+import { judge } from "../bench/targets.ts";
+
+const WRK = `Running 1s test @ http://127.0.0.1:1/64B
+  1 threads and 48 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     1.30ms  541.00us  12.62ms   90.11%
+  Latency Distribution
+     50%  812.00us
+     75%    1.42ms
+     90%    1.80ms
+     99%    1.02s
+  32193 requests in 1.00s, 9.12MB read
+`;
+
+describe("a report of wrk", () => {
+  test("is read with its units", () => {
+    const result = parseWrk(`${WRK}Requests/sec:  32180.55\nTransfer/sec:      9.11MB\n`);
+    expect(result).toEqual({
+      requests: 32_193,
+      requestsPerSecond: 32_180.55,
+      p50Ms: 0.812,
+      p99Ms: 1_020,
+      errors: 0,
+    });
+  });
+
+  test("counts refused requests and broken connections as errors", () => {
+    const printed = `${WRK}  Socket errors: connect 1, read 2, write 3, timeout 4
+  Non-2xx or 3xx responses: 5
+Requests/sec:  32180.55
+`;
+    expect(parseWrk(printed).errors).toBe(15);
+  });
+
+  test("that is none is an error", () => {
+    expect(() => parseWrk("unable to connect to 127.0.0.1:1")).toThrow("no result");
+  });
+});
+
+describe("a report of h2load", () => {
+  const summary = (protocol: string) => `Application protocol: ${protocol}
+requests: 300 total, 300 started, 300 done, 299 succeeded, 1 failed, 1 errored, 0 timeout
+status codes: 299 2xx, 0 3xx, 0 4xx, 1 5xx
+`;
+  const log = "1700\t200\t1000\n1701\t200\t3000\n1702\t-1\t90000\n1703\t200\t2000\n";
+
+  test("is read together with its log", () => {
+    expect(parseH2load(summary("h2"), log, 2)).toEqual({
+      requests: 299,
+      requestsPerSecond: 149.5,
+      p50Ms: 2,
+      p99Ms: 3,
+      errors: 1,
+    });
+  });
+
+  test("of another protocol is an error", () => {
+    expect(() => parseH2load(summary("http/1.1"), log, 2)).toThrow("HTTP/2 was not negotiated");
+  });
+});
+
+test("the 99th percentile of a hundred values is the highest of them", () => {
+  const values = Array.from({ length: 100 }, (_, index) => index + 1);
+  expect([percentile(values, 0.5), percentile(values, 0.99), percentile([], 0.5)]).toEqual([
+    51,
+    100,
+    Number.NaN,
+  ]);
+});
+
+describe("a target", () => {
+  const measurement = (proxy: Measurement["proxy"], cpu: number, errors = 0): Measurement => ({
+    proxy,
+    protocol: "http",
+    size: "64B",
+    requests: 1,
+    requestsPerSecond: 1,
+    p50Ms: 1,
+    p99Ms: 1,
+    cpuUsPerRequest: cpu,
+    loadedBytes: 1,
+    errors,
+  });
+
+  test.each([
+    { why: "at the limit", sluice: measurement("sluice", 17), verdict: "reached" },
+    { why: "over the limit", sluice: measurement("sluice", 17.2), verdict: "missed" },
+    { why: "fast but wrong", sluice: measurement("sluice", 1, 1), verdict: "missed" },
+  ])("is judged: $why", ({ sluice, verdict }) => {
+    expect(judge([measurement("nginx", 10), sluice])[0]?.verdict).toBe(verdict as "reached");
+  });
+
+  test("without a figure is not called reached", () => {
+    expect(judge([measurement("nginx", 10)])[0]?.verdict).toBe("not measured");
+  });
+});
+
+describe("the page", () => {
+  test("keeps the other section when one is replaced", () => {
+    const first = replaceSection("", { name: "scale", text: "old scale" });
+    const second = replaceSection(first, { name: "comparison", text: "comparison" });
+    const third = replaceSection(second, { name: "scale", text: "new scale" });
+    expect(third).toContain("comparison\n\n<!-- /comparison -->\n\n<!-- scale -->\n\nnew scale");
+    expect(third).not.toContain("old scale");
+  });
+});
+
+describe("the command line", () => {
+  test("writes the page after a full run only", () => {
+    const outs = [[], ["--quick"], ["--sizes", "64B"], ["--quick", "--out", "x.md"]].map((argv) => {
+      const options = parseOptions(argv);
+      return options === "help" ? "help" : options.out;
+    });
+    expect(outs).toEqual(["docs/benchmarks.md", undefined, undefined, "x.md"]);
+  });
+
+  test("names the words that it knows", () => {
+    expect(() => parseOptions(["--proxies", "apache"])).toThrow(
+      '"apache" is not one of nginx, nginx-64k, haproxy, caddy, sluice',
+    );
+  });
+});
