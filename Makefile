@@ -34,12 +34,20 @@ run: setup
 	@scripts/first-steps.sh
 	@exec $(BUN) src/main.ts serve --data-dir $(DATA_DIR) $(ARGS)
 
-#? check: Format, lint, types, architecture and unit tests, in under a minute
-.PHONY: check
-check: setup
+#? check: Format, lint, types, architecture and unit tests, in under a minute (-k shows all that is wrong)
+.PHONY: check check-format check-lint check-types check-unit
+check: check-format check-lint check-types check-unit
+
+check-format: setup
 	$(BUN) fmt --check
+
+check-lint: setup
 	$(BUN) run --silent biome lint --error-on-warnings
+
+check-types: setup
 	$(BUN) check
+
+check-unit: setup
 	$(BUN) test --timeout 20000 $(ARGS) ./tests/architecture.test.ts ./tests/unit ./src
 
 #? fmt: Rewrite what `make check` would call badly formatted
