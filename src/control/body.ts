@@ -1,0 +1,29 @@
+// Documents that clients send: which fields they may repeat from what they read; knows no HTTP.
+import { invalid } from "../model/error.ts";
+
+export type Document = Readonly<Record<string, unknown>>;
+
+export function isDocument(value: unknown): value is Document {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The document without the fields that the gateway sets, so that what was read can be sent back. An `id` must be the
+ * object's own; the other fields are ignored whatever they hold.
+ */
+export function withoutReadOnly(body: unknown, id: string, readOnly: readonly string[]): unknown {
+  if (!isDocument(body)) throw invalid("", "body must be a JSON object");
+  if (body["id"] !== undefined && body["id"] !== id)
+    throw invalid("id", "must be the id in the path, or absent");
+  const rest: Record<string, unknown> = { ...body };
+  for (const field of ["id", "created_at", "updated_at", ...readOnly]) delete rest[field];
+  return rest;
+}
+
+/** The document of an object that does not exist yet: nothing that the gateway sets may be in it. */
+export function withoutIdentity(body: unknown, readOnly: readonly string[]): unknown {
+  if (!isDocument(body)) throw invalid("", "body must be a JSON object");
+  for (const field of ["id", "created_at", "updated_at", ...readOnly])
+    if (field in body) throw invalid(field, "is set by the gateway and cannot be chosen");
+  return body;
+}

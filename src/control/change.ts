@@ -1,0 +1,211 @@
+// The one path of every mutation: lock, candidate, compile, prepare, commit, activate; knows no resource and no HTTP.
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import { ApiError, type Issue } from "../model/error.ts";
+import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
+import {
+  type Compiled,
+  compile,
+  type CompileContext,
+  type CompileResult,
+  warningsOf,
+} from "../snapshot/compile.ts";
+import type { Problem } from "../snapshot/problem.ts";
+import type { Snapshot } from "../snapshot/snapshot.ts";
+import { Draft } from "./draft.ts";
+import { describeProblem } from "./reference.ts";
+import { createStamp } from "./stamp.ts";
+
+/** Brings versions to the workers. */
+export interface Rollout {
+  /** All workers build the next version beside the live one; the issues say why one cannot. Throws when one dies or is silent. */
+  prepare(next: Snapshot): Promise<readonly Issue[]>;
+  activate(revision: number): Promise<void>;
+  discard(revision: number): Promise<void>;
+  status(): RolloutStatus;
+}
+
+export interface RolloutStatus {
+  readonly workers: number;
+  /** How many serve the current revision. */
+  readonly ready: number;
+  readonly revision: number;
+}
+
+/** Keeps what was decided. `commit` is all or nothing and throws when it could not write. */
+export interface ChangeStore {
+  commit(write: {
+    readonly revision: number;
+    readonly change: ConfigChange;
+    readonly entry: { readonly at: string; readonly actor: string; readonly summary: string };
+  }): void;
+}
+
+/** A change that every worker serves. */
+export interface ChangeEvent {
+  readonly revision: number;
+  readonly at: string;
+  readonly actor: string;
+  readonly summary: string;
+  readonly change: ConfigChange;
+}
+
+export interface ChangeRequest<T> {
+  /** Who asked, for the history. */
+  readonly actor: string;
+  /** Check everything, change nothing. */
+  readonly dryRun: boolean;
+  /** Writes the change into the draft, inside the lock; throws an ApiError to refuse. */
+  readonly mutate: (draft: Draft) => T;
+}
+
+export interface ChangeResult<T> {
+  readonly value: T;
+  /** The revision that all workers serve now. */
+  readonly revision: number;
+  /** About objects that this change wrote. */
+  readonly warnings: readonly string[];
+}
+
+export interface ChangesOptions {
+  readonly store: ChangeStore;
+  readonly rollout: Rollout;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What the workers serve at the start. */
+  readonly current: Compiled;
+  /** What compiling needs beside the configuration, at the time of each change. */
+  readonly context: () => Omit<CompileContext, "revision">;
+  /** Called once for each change, after all workers serve it. */
+  readonly onChange?: (event: ChangeEvent) => void;
+}
+
+/** Runs changes one after the other, in the order in which they were asked for. */
+export class Changes {
+  readonly #options: ChangesOptions;
+  readonly #stamp: () => string;
+  #current: Compiled;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: ChangesOptions) {
+    this.#options = options;
+    this.#current = options.current;
+    this.#stamp = createStamp(options.clock, options.current.config);
+  }
+
+  /** The configuration that was last put into service. */
+  get config(): GatewayConfig {
+    return this.#current.config;
+  }
+
+  get revision(): number {
+    return this.#current.snapshot.revision;
+  }
+
+  /** What is allowed but hardly meant, one sentence each. */
+  warnings(): readonly string[] {
+    return [...warningsOf(this.#current).values()];
+  }
+
+  /** Resolves when every worker serves the change; rejects with an ApiError when it was refused or could not be served. */
+  run<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
+    const result = this.#last.then(() => this.#apply(request));
+    // A change that fails must not keep the ones behind it from their turn.
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
+    const draft = new Draft(this.#current.config, this.#stamp);
+    const value = request.mutate(draft);
+    if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };
+    const next = this.#compile(draft);
+    const warnings = [...warningsOf(next)]
+      .filter(([id]) => draft.placeOf(id) !== null)
+      .map(([, warning]) => warning);
+    if (request.dryRun) return { value, revision: this.revision, warnings };
+    await this.#prepare(next.snapshot, draft);
+    const event = await this.#commit(next.snapshot.revision, draft, request.actor);
+    await this.#activate(next);
+    this.#publish(event);
+    return { value, revision: next.snapshot.revision, warnings };
+  }
+
+  #compile(draft: Draft): Compiled {
+    const revision = this.revision + 1;
+    const context = { ...this.#options.context(), revision };
+    const result: CompileResult = compile(draft.config, this.#current, context);
+    if ("issues" in result) throw this.#refusal(result.issues, draft);
+    return result;
+  }
+
+  #refusal(issues: readonly Problem[], draft: Draft): ApiError {
+    const [first] = issues;
+    if (first === undefined) return new ApiError(400, "the configuration is invalid");
+    return new ApiError(first.status, describeProblem(first, draft));
+  }
+
+  async #prepare(snapshot: Snapshot, draft: Draft): Promise<void> {
+    const { rollout } = this.#options;
+    try {
+      const [first] = await rollout.prepare(snapshot);
+      if (first === undefined) return;
+      throw new ApiError(first.status, describeProblem(first, draft));
+    } catch (error) {
+      await this.#discard(snapshot.revision);
+      if (error instanceof ApiError) throw error;
+      throw new ApiError(500, "the workers could not prepare the change; nothing was changed", {
+        cause: error,
+      });
+    }
+  }
+
+  async #commit(revision: number, draft: Draft, actor: string): Promise<ChangeEvent> {
+    const change = draft.change();
+    const entry = { at: this.#stamp(), actor, summary: draft.summary };
+    try {
+      this.#options.store.commit({ revision, change, entry });
+    } catch (error) {
+      await this.#discard(revision);
+      if (error instanceof ApiError) throw error;
+      throw new ApiError(
+        500,
+        "the change could not be stored: the database refused it; nothing was changed",
+        { cause: error },
+      );
+    }
+    return { revision, change, ...entry };
+  }
+
+  async #activate(next: Compiled): Promise<void> {
+    // Stored is decided: whatever the workers do from here on, the next change builds on this one.
+    this.#current = next;
+    const { revision } = next.snapshot;
+    try {
+      await this.#options.rollout.activate(revision);
+    } catch (error) {
+      throw new ApiError(
+        500,
+        `the change is stored as revision ${revision}, but not all workers serve it yet`,
+        { cause: error },
+      );
+    }
+  }
+
+  /** Best effort: what was not stored must not wait in a worker for ever, but the first failure is the one to report. */
+  async #discard(revision: number): Promise<void> {
+    try {
+      await this.#options.rollout.discard(revision);
+    } catch (error) {
+      this.#options.log.warn("a prepared version could not be discarded", { revision, error });
+    }
+  }
+
+  #publish(event: ChangeEvent): void {
+    try {
+      this.#options.onChange?.(event);
+    } catch (error) {
+      this.#options.log.error("a listener for changes failed", { error });
+    }
+  }
+}

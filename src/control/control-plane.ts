@@ -1,0 +1,70 @@
+// The control plane as one object: the use-cases around the one path of change; knows no HTTP and no concrete class.
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
+import {
+  type ChangeEvent,
+  Changes,
+  type ChangeStore,
+  type Rollout,
+  type RolloutStatus,
+} from "./change.ts";
+import { createListeners } from "./listeners.ts";
+import { describeProblem } from "./reference.ts";
+import { createRoutes } from "./routes.ts";
+import { createServices } from "./services.ts";
+import { SettingsUseCases } from "./settings.ts";
+import { createTargets, type Targets } from "./targets.ts";
+import { Draft } from "./draft.ts";
+
+/** What compiling needs beside the configuration and its number. */
+export type ChangeContext = Omit<CompileContext, "revision">;
+
+export interface ControlPlaneOptions {
+  readonly store: ChangeStore;
+  readonly rollout: Rollout;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What the workers serve at the start, from `compileStored`. */
+  readonly current: Compiled;
+  /** Asked for each change anew: the address of the management API may be known later than the first version. */
+  readonly context: () => ChangeContext;
+  /** Called once for each change, after all workers serve it. */
+  readonly onChange?: (event: ChangeEvent) => void;
+}
+
+export interface ControlPlane {
+  readonly changes: Changes;
+  readonly services: ReturnType<typeof createServices>;
+  readonly targets: Targets;
+  readonly routes: ReturnType<typeof createRoutes>;
+  readonly listeners: ReturnType<typeof createListeners>;
+  readonly settings: SettingsUseCases;
+  rolloutStatus(): RolloutStatus;
+}
+
+export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
+  const changes = new Changes(options);
+  return {
+    changes,
+    services: createServices(changes),
+    targets: createTargets(changes),
+    routes: createRoutes(changes),
+    listeners: createListeners(changes),
+    settings: new SettingsUseCases(changes),
+    rolloutStatus: () => options.rollout.status(),
+  };
+}
+
+/** Compiles what was stored, before there are workers; throws with everything that is wrong in words. */
+export function compileStored(
+  stored: { readonly config: GatewayConfig; readonly revision: number },
+  context: ChangeContext,
+): Compiled {
+  const result = compile(stored.config, null, { ...context, revision: stored.revision });
+  if (!("issues" in result)) return result;
+  const draft = new Draft(stored.config, () => "");
+  const lines = result.issues.map((issue) => `  ${describeProblem(issue, draft)}`);
+  throw new Error(`the stored configuration cannot be served:\n${lines.join("\n")}`);
+}

@@ -1,0 +1,105 @@
+// The next configuration while it is being put together: a copy on write that remembers what it changed; knows no rule.
+import type {
+  CollectionName,
+  ConfigChange,
+  GatewayConfig,
+  ResourceOf,
+} from "../model/gateway-config.ts";
+import type { Settings } from "../model/settings.ts";
+
+interface Changes<T> {
+  readonly upserts: Map<string, T>;
+  readonly removals: Set<string>;
+}
+
+type Mutable = { -readonly [K in keyof GatewayConfig]: GatewayConfig[K] };
+
+/** One change in the making. Nothing of the configuration that it starts from is touched. */
+export class Draft {
+  readonly base: GatewayConfig;
+  /** What the change does, in one line for the history: `create service "web"`. */
+  summary = "change";
+  readonly #config: Mutable;
+  readonly #changes: { readonly [K in CollectionName]: Changes<ResourceOf[K]> } = {
+    services: { upserts: new Map(), removals: new Set() },
+    targets: { upserts: new Map(), removals: new Set() },
+    routes: { upserts: new Map(), removals: new Set() },
+    listeners: { upserts: new Map(), removals: new Set() },
+  };
+  readonly #places = new Map<string, string>();
+  readonly #stamp: () => string;
+
+  /** `stamp` gives times that never repeat, so that the order of creation is never in doubt. */
+  constructor(base: GatewayConfig, stamp: () => string) {
+    this.base = base;
+    this.#config = { ...base };
+    this.#stamp = stamp;
+  }
+
+  /** The configuration as it would be. */
+  get config(): GatewayConfig {
+    return this.#config;
+  }
+
+  /** A new time, RFC 3339, later than every other one given out. */
+  stamp(): string {
+    return this.#stamp();
+  }
+
+  put<K extends CollectionName>(collection: K, object: ResourceOf[K]): void {
+    this.#writable(collection).set(object.id, object);
+    const { upserts, removals } = this.#changes[collection];
+    upserts.set(object.id, object);
+    removals.delete(object.id);
+  }
+
+  remove(collection: CollectionName, id: string): void {
+    if (!this.#writable(collection).delete(id)) return;
+    const { upserts, removals } = this.#changes[collection];
+    upserts.delete(id);
+    if (this.base[collection].has(id)) removals.add(id);
+  }
+
+  putSettings(settings: Settings): void {
+    this.#config.settings = settings;
+  }
+
+  /** Says where in the client's own document an object stands, so that errors about it can be put in those words. */
+  place(id: string, path: string): void {
+    this.#places.set(id, path);
+  }
+
+  /** Null for an object that the client did not send. */
+  placeOf(id: string): string | null {
+    return this.#places.get(id) ?? null;
+  }
+
+  isUnchanged(): boolean {
+    return Object.entries(this.base).every(
+      ([key, value]) => this.#config[key as keyof GatewayConfig] === value,
+    );
+  }
+
+  /** The rows to write. */
+  change(): ConfigChange {
+    const of = <T>({ upserts, removals }: Changes<T>) => ({
+      upserts: [...upserts.values()],
+      removals: [...removals],
+    });
+    return {
+      services: of(this.#changes.services),
+      targets: of(this.#changes.targets),
+      routes: of(this.#changes.routes),
+      listeners: of(this.#changes.listeners),
+      settings: this.#config.settings === this.base.settings ? null : this.#config.settings,
+    };
+  }
+
+  #writable<K extends CollectionName>(collection: K): Map<string, ResourceOf[K]> {
+    if (this.#config[collection] === this.base[collection]) {
+      const copy = new Map(this.base[collection] as ReadonlyMap<string, ResourceOf[K]>);
+      (this.#config as Record<CollectionName, ReadonlyMap<string, unknown>>)[collection] = copy;
+    }
+    return this.#config[collection] as unknown as Map<string, ResourceOf[K]>;
+  }
+}

@@ -1,0 +1,35 @@
+// Checks of single texts for the compiler, put together from the rooms that know them; knows no resource as a whole.
+import { parseAuthority } from "../http/authority.ts";
+import { normalizeAddress } from "../net/address.ts";
+import { cidrProblem } from "../net/cidr.ts";
+import type { FieldChecks, TextCheck } from "../snapshot/field-rules.ts";
+
+const targetHost: TextCheck = (host) => {
+  if (host.startsWith("unix:")) return "unix sockets are not supported yet";
+  if (host.includes(":"))
+    return isBareAddress(host)
+      ? null
+      : "must be a name or an IP address, without scheme, port and brackets";
+  // A name that ends in a number is read as an address by some programs: only a whole dotted quad is one to all.
+  return parseAuthority(host) === null ? "must be a name or an IP address" : null;
+};
+
+const hostHeader: TextCheck = (host) =>
+  parseAuthority(host) === null
+    ? 'must be "preserve", "target", or a host name with an optional port'
+    : null;
+
+const listenAddress: TextCheck = (address) =>
+  isBareAddress(address) ? null : "must be an IP address";
+
+/** normalizeAddress also takes brackets, ports and zones off, which do not belong in these fields. */
+function isBareAddress(text: string): boolean {
+  return (
+    /^[0-9a-fA-F:.]+$/.test(text) && cidrProblem(text) === null && normalizeAddress(text) !== null
+  );
+}
+
+/** All of them. `route` comes from whoever knows how routes are matched. */
+export function fieldChecks(route: FieldChecks["route"]): FieldChecks {
+  return { cidr: cidrProblem, targetHost, hostHeader, listenAddress, route };
+}

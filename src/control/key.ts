@@ -1,0 +1,25 @@
+// Finds objects by what clients call them by: the id or the unique name; knows no resource.
+import { invalid } from "../model/error.ts";
+import { UUID_PATTERN } from "../model/fields.ts";
+
+/** The object with this id or name, or null. */
+export function findByKey<T extends { readonly id: string }>(
+  objects: ReadonlyMap<string, T>,
+  key: string,
+): T | null {
+  if (UUID_PATTERN.test(key)) return objects.get(key.toLowerCase()) ?? null;
+  for (const object of objects.values())
+    if ((object as { readonly name?: unknown }).name === key) return object;
+  return null;
+}
+
+/** The id of an object that a document refers to; throws a 400 that names the field when there is none. */
+export function resolveKey<T extends { readonly id: string }>(
+  objects: ReadonlyMap<string, T>,
+  key: string,
+  at: { readonly path: string; readonly word: string },
+): string {
+  const object = findByKey(objects, key);
+  if (object === null) throw invalid(at.path, `${at.word} "${key}" does not exist`);
+  return object.id;
+}

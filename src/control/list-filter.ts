@@ -1,0 +1,65 @@
+// Filters of lists: tag, name, q and the parents of a collection; knows no HTTP.
+import { ApiError } from "../model/error.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import { findByKey } from "./key.ts";
+
+/** One `name=value` that a client asked for. */
+export type QueryEntry = readonly [name: string, value: string];
+
+/** For each parameter such as `service_id`: where its value is found and which ids of that kind an object refers to. */
+export type ParentFilters<T> = Readonly<
+  Record<
+    string,
+    {
+      readonly of: "services" | "listeners";
+      readonly ids: (object: T) => readonly (string | null)[];
+    }
+  >
+>;
+
+/** What of an object can be searched; absent fields do not take part. */
+interface Searchable {
+  readonly id: string;
+  readonly name?: string | null;
+  readonly description?: string;
+  readonly tags?: readonly string[];
+  readonly host?: string;
+  readonly hosts?: readonly string[];
+}
+
+/** Whether an object fits all filters; throws a 400 for one that does not exist. */
+export function matchesFilters<T extends Searchable>(
+  query: readonly QueryEntry[],
+  parents: ParentFilters<T>,
+  config: GatewayConfig,
+): (object: T) => boolean {
+  const filters = query.map(([name, value]) => filterOf<T>(name, value, { parents, config }));
+  return (object) => filters.every((fits) => fits(object));
+}
+
+function filterOf<T extends Searchable>(
+  name: string,
+  value: string,
+  { parents, config }: { readonly parents: ParentFilters<T>; readonly config: GatewayConfig },
+): (object: T) => boolean {
+  const parent = Object.hasOwn(parents, name) ? parents[name] : undefined;
+  if (parent !== undefined) {
+    const id = findByKey<{ readonly id: string }>(config[parent.of], value)?.id;
+    return (object) => id !== undefined && parent.ids(object).includes(id);
+  }
+  switch (name) {
+    case "tag":
+      return (object) => object.tags?.includes(value) ?? false;
+    case "name":
+      return (object) => object.name === value;
+    case "q":
+      return contains(value.toLowerCase());
+    default:
+      throw new ApiError(400, `unknown query parameter "${name}"`);
+  }
+}
+
+function contains(part: string): (object: Searchable) => boolean {
+  return ({ name, description, host, hosts }) =>
+    [name, description, host, ...(hosts ?? [])].some((text) => text?.toLowerCase().includes(part));
+}

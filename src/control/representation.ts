@@ -1,0 +1,64 @@
+// What clients see of stored objects, and the tags that tell versions apart; knows no HTTP.
+import { ApiError } from "../model/error.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { Service } from "../model/service.ts";
+import type { Target } from "../model/target.ts";
+
+/** Run-time state of a target as clients see it. */
+export interface TargetHealth {
+  readonly state: "unknown" | "healthy" | "unhealthy" | "draining" | "disabled";
+  /** RFC 3339: since when it has this state. */
+  readonly since: string;
+  readonly last_error: string | null;
+}
+
+export type TargetView = Target & {
+  readonly health: TargetHealth;
+  readonly active_requests: number;
+};
+export type ServiceView = Service & { readonly targets: readonly TargetView[] };
+
+/** The state follows from the configuration alone as long as nothing checks targets. */
+function healthOf(target: Target): TargetHealth {
+  const state = !target.enabled ? "disabled" : target.weight === 0 ? "draining" : "unknown";
+  return { state, since: target.updated_at, last_error: null };
+}
+
+export function viewTarget(target: Target): TargetView {
+  return { ...target, health: healthOf(target), active_requests: 0 };
+}
+
+/** The targets of each service, oldest first. */
+export function targetsByService(config: GatewayConfig): ReadonlyMap<string, readonly Target[]> {
+  const groups = new Map<string, Target[]>();
+  for (const target of config.targets.values()) {
+    const group = groups.get(target.service_id);
+    if (group === undefined) groups.set(target.service_id, [target]);
+    else group.push(target);
+  }
+  return groups;
+}
+
+/** A tag that changes whenever what is stored about an object changes; run-time state is left out, or no tag would last. */
+export function tagOf(content: unknown): string {
+  const hash = new Bun.CryptoHasher("sha256").update(JSON.stringify(content)).digest("base64url");
+  return hash.slice(0, 22);
+}
+
+/** What must hold of the stored object for a change to go ahead. */
+export interface Conditions {
+  /** One of these versions must be stored; `any`: the object must exist. Null: no condition. */
+  readonly match: readonly string[] | "any" | null;
+  /** The object must not exist yet. */
+  readonly onlyIfAbsent: boolean;
+}
+
+/** Throws a 412 unless the conditions hold for `content`, null for an object that does not exist. */
+export function requireConditions(conditions: Conditions, content: unknown): void {
+  const { match, onlyIfAbsent } = conditions;
+  if (onlyIfAbsent && content !== null) throw new ApiError(412, "exists already");
+  if (match === null) return;
+  if (content === null) throw new ApiError(412, "does not exist, so no version of it matches");
+  if (match !== "any" && !match.includes(tagOf(content)))
+    throw new ApiError(412, "was changed by somebody else since it was read");
+}

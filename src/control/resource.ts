@@ -1,0 +1,204 @@
+// Create, read, replace, patch and delete for any collection; what is special about one is its ResourceKind. No HTTP words.
+import { ApiError, invalid } from "../model/error.ts";
+import { type Identity, UUID_PATTERN } from "../model/fields.ts";
+import type { CollectionName, GatewayConfig, ResourceOf } from "../model/gateway-config.ts";
+import { mergePatch } from "../model/merge-patch.ts";
+import { isDocument, withoutIdentity, withoutReadOnly } from "./body.ts";
+import type { Changes } from "./change.ts";
+import type { Draft } from "./draft.ts";
+import { findByKey } from "./key.ts";
+import { matchesFilters, type ParentFilters, type QueryEntry } from "./list-filter.ts";
+import { deleteWithOwned } from "./removal.ts";
+import { labelOf } from "./reference.ts";
+import { type Conditions, requireConditions, tagOf } from "./representation.ts";
+
+/** An object's own fields, without those that the gateway sets. */
+export type FieldsOf<K extends CollectionName> = Omit<ResourceOf[K], keyof Identity>;
+
+/** What a decoded document asks for. */
+export interface Decoded<K extends CollectionName> {
+  readonly fields: FieldsOf<K>;
+  /** Brings what was sent inside the document, such as targets of a service, into the draft once the object is there. */
+  readonly finish?: (object: ResourceOf[K], draft: Draft) => void;
+}
+
+/** What is special about one collection. */
+export interface ResourceKind<K extends CollectionName, V> {
+  readonly collection: K;
+  /** In sentences: `service`. */
+  readonly word: string;
+  /** Fields of the representation, beside identity, that clients cannot set. */
+  readonly readOnly: readonly string[];
+  /** Query parameters of lists beside tag, name and q. */
+  readonly parents: ParentFilters<ResourceOf[K]>;
+  /** Checks a document and turns names in it into ids; throws the first error. */
+  readonly decode: (document: unknown, draft: Draft) => Decoded<K>;
+  /** Gives the function from stored object to representation; called once for a whole list. */
+  readonly viewer: (config: GatewayConfig) => (object: ResourceOf[K]) => V;
+  /** What a version tag covers, in the same manner. */
+  readonly content: (config: GatewayConfig) => (object: ResourceOf[K]) => unknown;
+}
+
+export interface WriteOptions {
+  readonly actor: string;
+  readonly dryRun: boolean;
+  readonly conditions: Conditions;
+}
+
+export interface Read<V> {
+  readonly view: V;
+  readonly tag: string;
+}
+
+export interface Written<V> extends Read<V> {
+  readonly revision: number;
+  readonly warnings: readonly string[];
+}
+
+export interface Removed {
+  readonly revision: number;
+  /** Labels of everything that went with the object. */
+  readonly removed: readonly string[];
+}
+
+export class Resource<K extends CollectionName, V> {
+  readonly #changes: Changes;
+  readonly #kind: ResourceKind<K, V>;
+
+  constructor(changes: Changes, kind: ResourceKind<K, V>) {
+    this.#changes = changes;
+    this.#kind = kind;
+  }
+
+  /** All objects that fit the filters, oldest first; throws on a filter that does not exist. */
+  list(query: readonly QueryEntry[]): Read<readonly V[]> {
+    const { config } = this.#changes;
+    const all = this.#all(config).values();
+    const fits = matchesFilters(query, this.#kind.parents, config);
+    const objects = [...all].filter(fits);
+    return {
+      view: objects.map(this.#kind.viewer(config)),
+      tag: tagOf(objects.map(this.#kind.content(config))),
+    };
+  }
+
+  get(key: string): Read<V> {
+    const { config } = this.#changes;
+    return this.#read(config, this.#existing(config, key));
+  }
+
+  create(body: unknown, options: WriteOptions): Promise<Written<V>> {
+    return this.#write(options, (draft) => {
+      const document = withoutIdentity(body, this.#kind.readOnly);
+      return this.#insert(draft, Bun.randomUUIDv7(), document);
+    });
+  }
+
+  /** Replaces the object; an id that is not taken creates one. */
+  replace(key: string, body: unknown, options: WriteOptions): Promise<Written<V>> {
+    return this.#write(options, (draft) => {
+      const old = findByKey(this.#all(draft.config), key);
+      requireConditions(options.conditions, old && this.#kind.content(draft.config)(old));
+      if (old === null && !UUID_PATTERN.test(key)) throw this.#missing(key);
+      const id = old?.id ?? key.toLowerCase();
+      const document = withoutReadOnly(body, id, this.#kind.readOnly);
+      return old === null ? this.#insert(draft, id, document) : this.#update(draft, old, document);
+    });
+  }
+
+  /** RFC 7396: members of `patch` replace those of the object, null brings a default back. */
+  patch(key: string, patch: unknown, options: WriteOptions): Promise<Written<V>> {
+    return this.#write(options, (draft) => {
+      const old = this.#existing(draft.config, key);
+      requireConditions(options.conditions, this.#kind.content(draft.config)(old));
+      if (!isDocument(patch)) throw invalid("", "body must be a JSON object");
+      const changes = withoutReadOnly(patch, old.id, this.#kind.readOnly);
+      const { id: _, created_at: _created, updated_at: _updated, ...document } = old;
+      return this.#update(draft, old, mergePatch(document, changes));
+    });
+  }
+
+  async remove(
+    key: string,
+    options: WriteOptions & { readonly cascade: boolean },
+  ): Promise<Removed> {
+    const { value, revision } = await this.#changes.run({
+      ...options,
+      mutate: (draft) => {
+        const { collection } = this.#kind;
+        const { id } = this.#existing(draft.config, key);
+        const old = this.#all(draft.config).get(id);
+        requireConditions(options.conditions, old && this.#kind.content(draft.config)(old));
+        draft.summary = `delete ${labelOf(draft.config, { collection, id })}`;
+        return deleteWithOwned(draft, { collection, id }, options.cascade);
+      },
+    });
+    return { removed: value, revision };
+  }
+
+  async #write(
+    options: WriteOptions,
+    mutate: (draft: Draft) => ResourceOf[K],
+  ): Promise<Written<V>> {
+    const { value, revision, warnings } = await this.#changes.run({
+      ...options,
+      mutate: (draft) => {
+        const { id } = mutate(draft);
+        const object = this.#all(draft.config).get(id);
+        if (object === undefined) throw new Error(`${this.#kind.word} ${id} was not written`);
+        return this.#read(draft.config, object);
+      },
+    });
+    return { ...value, revision, warnings };
+  }
+
+  #insert(draft: Draft, id: string, document: unknown): ResourceOf[K] {
+    const { fields, finish } = this.#kind.decode(document, draft);
+    const at = draft.stamp();
+    const object = { id, ...fields, created_at: at, updated_at: at } as unknown as ResourceOf[K];
+    this.#put(draft, object, "create");
+    finish?.(object, draft);
+    return object;
+  }
+
+  #update(draft: Draft, old: ResourceOf[K], document: unknown): ResourceOf[K] {
+    const { fields, finish } = this.#kind.decode(document, draft);
+    const { id, created_at, updated_at } = old;
+    const same = { id, ...fields, created_at, updated_at } as unknown as ResourceOf[K];
+    // Writing what is there already must not disturb the workers, whoever repeats it how often.
+    const object = Bun.deepEquals(same, old) ? old : { ...same, updated_at: draft.stamp() };
+    if (object !== old) this.#put(draft, object, "update");
+    draft.place(id, "");
+    draft.summary = `update ${labelOf(draft.config, { collection: this.#kind.collection, id })}`;
+    finish?.(object, draft);
+    return object;
+  }
+
+  #put(draft: Draft, object: ResourceOf[K], verb: string): void {
+    const { collection } = this.#kind;
+    draft.put(collection, object);
+    draft.place(object.id, "");
+    draft.summary = `${verb} ${labelOf(draft.config, { collection, id: object.id })}`;
+  }
+
+  #read(config: GatewayConfig, object: ResourceOf[K]): Read<V> {
+    return {
+      view: this.#kind.viewer(config)(object),
+      tag: tagOf(this.#kind.content(config)(object)),
+    };
+  }
+
+  #all(config: GatewayConfig): ReadonlyMap<string, ResourceOf[K]> {
+    return config[this.#kind.collection] as ReadonlyMap<string, ResourceOf[K]>;
+  }
+
+  #existing(config: GatewayConfig, key: string): ResourceOf[K] {
+    const object = findByKey(this.#all(config), key);
+    if (object === null) throw this.#missing(key);
+    return object;
+  }
+
+  #missing(key: string): ApiError {
+    return new ApiError(404, `${this.#kind.word} "${key}" does not exist`);
+  }
+}

@@ -1,0 +1,140 @@
+// What is wrong with the hosts, paths and conditions of one route; knows no other route and nothing of the database.
+import type { PathMatch, Route, ValueMatch } from "../model/route.ts";
+import { normalizeHost } from "../http/authority.ts";
+import { isToken } from "../http/fields.ts";
+import { canonicalPath, comparablePath } from "../http/request-target.ts";
+import { regexProblem } from "../snapshot/regex-safety.ts";
+
+/** One thing wrong: a JSON path inside the route such as `hosts[0]`, and a message that follows it. */
+export interface PatternProblem {
+  readonly path: string;
+  readonly message: string;
+}
+
+/**
+ * Everything wrong with what a route matches on; empty when nothing is. Networks (`client_cidrs`, `bypass_cidrs`) are
+ * left to the caller, which checks those of every resource alike. Runs when a route is written.
+ */
+export function routePatternProblems(route: Route): PatternProblem[] {
+  return [
+    ...listProblems("hosts", route.hosts, { check: hostProblem, same: hostKey }),
+    ...listProblems("paths", route.paths, { check: pathProblem, same: pathKey, at: ".value" }),
+    ...listProblems("methods", route.methods, {
+      check: (method) => (isToken(method) ? null : "must be a method such as GET"),
+      same: (method) => method.toUpperCase(),
+    }),
+    ...valueProblems("headers", route.headers),
+    ...valueProblems("query", route.query),
+    ...valueProblems("cookies", route.cookies),
+    ...rewriteProblems(route),
+  ];
+}
+
+interface ListRules<T> {
+  check(item: T): string | null;
+  /** Two items with one key are duplicates. */
+  same(item: T): string;
+  /** Where inside the item a problem lies. */
+  readonly at?: string;
+}
+
+function listProblems<T>(
+  field: string,
+  items: readonly T[],
+  rules: ListRules<T>,
+): PatternProblem[] {
+  const problems: PatternProblem[] = [];
+  const seen = new Map<string, number>();
+  for (const [index, item] of items.entries()) {
+    const wrong = rules.check(item);
+    if (wrong !== null) {
+      problems.push({ path: `${field}[${index}]${rules.at ?? ""}`, message: wrong });
+      continue;
+    }
+    const first = seen.get(rules.same(item));
+    if (first === undefined) seen.set(rules.same(item), index);
+    else problems.push({ path: `${field}[${index}]`, message: `duplicates ${field}[${first}]` });
+  }
+  return problems;
+}
+
+const HOST_RULE = "must be a host name such as app.example.com, or *.example.com";
+
+function hostProblem(host: string): string | null {
+  const isWildcard = host.startsWith("*.");
+  const name = isWildcard ? host.slice(2) : host;
+  if (/[^\x00-\x7f]/.test(name)) return `must be written in ASCII${asciiHint(host)}`;
+  if (/:\d*$/.test(name) && !name.endsWith("]") && normalizeHost(name) !== null) {
+    return "must be a host name without a port";
+  }
+  const normal = normalizeHost(name);
+  if (normal === null) return HOST_RULE;
+  // An address has no names below it.
+  if (isWildcard && (/^\d+(?:\.\d+){3}$/.test(normal) || normal.startsWith("["))) return HOST_RULE;
+  return null;
+}
+
+function asciiHint(host: string): string {
+  const isWildcard = host.startsWith("*.");
+  const url = URL.parse(`http://${isWildcard ? host.slice(2) : host}/`);
+  return url === null ? "" : `: ${isWildcard ? "*." : ""}${url.hostname}`;
+}
+
+function hostKey(host: string): string {
+  return host.startsWith("*.") ? `*.${normalizeHost(host.slice(2))}` : `${normalizeHost(host)}`;
+}
+
+function pathProblem({ type, value }: PathMatch): string | null {
+  if (type === "regex") return regexProblem(value);
+  if (!value.startsWith("/")) return 'must start with "/"';
+  if (value.includes("?")) return "must not have a query: use the field query";
+  if (value.includes("#")) return "must not have a fragment";
+  const canonical = canonicalPath(value);
+  if (canonical === value) return separatorProblem(value);
+  const resolved = canonicalPath(URL.parse(`http://host${value}`)?.pathname ?? "");
+  return resolved === null
+    ? "must be a path that a request can have: no dot segments, no malformed escapes"
+    : `must be in the form that requests are compared in: ${resolved}`;
+}
+
+/** Requests are compared with these left out or merged, so a route that writes them would match more than it says. */
+function separatorProblem(value: string): string | null {
+  if (value.includes(";")) return "must not hold a `;` parameter: those are not compared";
+  if (!/\/\/|%2F|%5C/.test(value)) return null;
+  return `must separate segments by one "/": ${comparablePath(value)}`;
+}
+
+function pathKey({ type, value }: PathMatch): string {
+  if (type === "regex") return `regex ${value}`;
+  const comparable = comparablePath(value);
+  return `${type} ${type === "prefix" && comparable.endsWith("/") ? comparable.slice(0, -1) : comparable}`;
+}
+
+/** One name may be asked for twice (a regex and another regex), one whole condition may not. */
+function valueProblems(
+  field: "headers" | "query" | "cookies",
+  matches: readonly ValueMatch[],
+): PatternProblem[] {
+  const named = field === "query" ? () => true : isToken;
+  const nameOf = (name: string) => (field === "headers" ? name.toLowerCase() : name);
+  const names = matches.flatMap(({ name }, index) =>
+    named(name) ? [] : [{ path: `${field}[${index}].name`, message: nameRule(field) }],
+  );
+  return [
+    ...names,
+    ...listProblems(field, matches, {
+      check: ({ op, value }) => (op === "regex" ? regexProblem(value) : null),
+      same: ({ name, op, value }) => JSON.stringify([nameOf(name), op, value]),
+      at: ".value",
+    }),
+  ];
+}
+
+function nameRule(field: "headers" | "query" | "cookies"): string {
+  return field === "headers" ? "must be a header name" : "must be a cookie name";
+}
+
+function rewriteProblems({ path_rewrite: rewrite }: Route): PatternProblem[] {
+  const wrong = rewrite === null ? null : regexProblem(rewrite.regex);
+  return wrong === null ? [] : [{ path: "path_rewrite.regex", message: wrong }];
+}

@@ -1,0 +1,70 @@
+// Services: their targets may be written and are always read with them; no HTTP words.
+import { decode } from "../model/decode.ts";
+import { invalid } from "../model/error.ts";
+import { serviceWithTargetsInput } from "../model/service.ts";
+import { isDocument } from "./body.ts";
+import type { Changes } from "./change.ts";
+import type { Draft } from "./draft.ts";
+import { type ServiceView, targetsByService, viewTarget } from "./representation.ts";
+import { Resource, type ResourceKind } from "./resource.ts";
+import { fieldsOfTarget, reconcileTargets, targetReadOnly } from "./targets.ts";
+
+export function createServices(changes: Changes): Resource<"services", ServiceView> {
+  return new Resource(changes, kind);
+}
+
+const kind: ResourceKind<"services", ServiceView> = {
+  collection: "services",
+  word: "service",
+  readOnly: [],
+  parents: {},
+  decode: (document) => {
+    const { targets, ...fields } = decode(serviceWithTargetsInput, withPlainTargets(document));
+    if (targets === undefined) return { fields };
+    const ids = idsOfTargets(document);
+    return {
+      fields,
+      finish: (service, changed: Draft) =>
+        reconcileTargets(
+          changed,
+          service.id,
+          targets.map((target, index) => ({
+            fields: fieldsOfTarget(target, service.id),
+            id: ids[index] ?? null,
+          })),
+        ),
+    };
+  },
+  viewer: (config) => {
+    const targets = targetsByService(config);
+    return (service) => ({ ...service, targets: (targets.get(service.id) ?? []).map(viewTarget) });
+  },
+  content: (config) => {
+    const targets = targetsByService(config);
+    return (service) => [service, targets.get(service.id) ?? []];
+  },
+};
+
+/** Targets as they were read hold fields that the gateway sets; sent back they are left out. */
+function withPlainTargets(document: unknown): unknown {
+  if (!isDocument(document) || !Array.isArray(document["targets"])) return document;
+  const targets = document["targets"].map((target: unknown) => {
+    if (!isDocument(target)) return target;
+    const plain: Record<string, unknown> = { ...target };
+    for (const field of ["id", "service_id", "created_at", "updated_at", ...targetReadOnly])
+      delete plain[field];
+    return plain;
+  });
+  return { ...document, targets };
+}
+
+function idsOfTargets(document: unknown): (string | null)[] {
+  const targets = isDocument(document) ? document["targets"] : null;
+  if (!Array.isArray(targets)) return [];
+  return targets.map((target: unknown, index) => {
+    const id = isDocument(target) ? target["id"] : undefined;
+    if (id === undefined) return null;
+    if (typeof id !== "string") throw invalid(`targets[${index}].id`, "must be a string");
+    return id;
+  });
+}

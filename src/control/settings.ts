@@ -1,0 +1,58 @@
+// Settings: the one object that always exists; no HTTP words.
+import { decode } from "../model/decode.ts";
+import { invalid } from "../model/error.ts";
+import { mergePatch } from "../model/merge-patch.ts";
+import { type Settings, settingsInput } from "../model/settings.ts";
+import { isDocument } from "./body.ts";
+import type { Changes } from "./change.ts";
+import { requireConditions, tagOf } from "./representation.ts";
+import type { Read, WriteOptions, Written } from "./resource.ts";
+
+export class SettingsUseCases {
+  readonly #changes: Changes;
+
+  constructor(changes: Changes) {
+    this.#changes = changes;
+  }
+
+  get(): Read<Settings> {
+    const { settings } = this.#changes.config;
+    return { view: settings, tag: tagOf(settings) };
+  }
+
+  replace(body: unknown, options: WriteOptions): Promise<Written<Settings>> {
+    return this.#write(options, () => plain(body));
+  }
+
+  /** RFC 7396: members of `patch` replace those of the settings, null brings a default back. */
+  patch(patch: unknown, options: WriteOptions): Promise<Written<Settings>> {
+    return this.#write(options, (old) => mergePatch(plain(old), plain(patch)));
+  }
+
+  async #write(
+    options: WriteOptions,
+    documentOf: (old: Settings) => unknown,
+  ): Promise<Written<Settings>> {
+    const { value, revision, warnings } = await this.#changes.run({
+      ...options,
+      mutate: (draft) => {
+        const old = draft.config.settings;
+        requireConditions(options.conditions, old);
+        const same = { ...decode(settingsInput, documentOf(old)), updated_at: old.updated_at };
+        draft.summary = "update settings";
+        if (Bun.deepEquals(same, old)) return old;
+        const settings = { ...same, updated_at: draft.stamp() };
+        draft.putSettings(settings);
+        return settings;
+      },
+    });
+    return { view: value, tag: tagOf(value), revision, warnings };
+  }
+}
+
+/** The document without the time that the gateway sets. */
+function plain(body: unknown): unknown {
+  if (!isDocument(body)) throw invalid("", "body must be a JSON object");
+  const { updated_at: _, ...rest } = body;
+  return rest;
+}

@@ -1,0 +1,119 @@
+// Targets: written one by one or as the list of their service; no HTTP words.
+import { decode } from "../model/decode.ts";
+import { ApiError, invalid } from "../model/error.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import { type InlineTargetInput, type Target, targetInput } from "../model/target.ts";
+import { isDocument } from "./body.ts";
+import type { Changes } from "./change.ts";
+import type { Draft } from "./draft.ts";
+import { findByKey, resolveKey } from "./key.ts";
+import type { QueryEntry } from "./list-filter.ts";
+import { type TargetView, viewTarget } from "./representation.ts";
+import {
+  type FieldsOf,
+  type Read,
+  Resource,
+  type ResourceKind,
+  type Written,
+  type WriteOptions,
+} from "./resource.ts";
+
+/** Run-time state in a target's representation. */
+export const targetReadOnly = ["health", "active_requests"] as const;
+
+export class Targets extends Resource<"targets", TargetView> {
+  readonly #services: () => GatewayConfig["services"];
+
+  constructor(changes: Changes) {
+    super(changes, kind);
+    this.#services = () => changes.config.services;
+  }
+
+  /** Targets of the service that `key` is the id or name of; throws a 404 when there is none. */
+  listIn(key: string, query: readonly QueryEntry[]): Read<readonly TargetView[]> {
+    return this.list([...query, ["service_id", this.#serviceId(key)]]);
+  }
+
+  async createIn(key: string, body: unknown, options: WriteOptions): Promise<Written<TargetView>> {
+    const id = this.#serviceId(key);
+    if (!isDocument(body)) return this.create(body, options);
+    const named = body["service_id"];
+    if (named !== undefined && named !== key && named !== id)
+      throw invalid("service_id", "must be the service in the path, or absent");
+    return this.create({ ...body, service_id: id }, options);
+  }
+
+  #serviceId(key: string): string {
+    const service = findByKey(this.#services(), key);
+    if (service === null) throw new ApiError(404, `service "${key}" does not exist`);
+    return service.id;
+  }
+}
+
+export function createTargets(changes: Changes): Targets {
+  return new Targets(changes);
+}
+
+const kind: ResourceKind<"targets", TargetView> = {
+  collection: "targets",
+  word: "target",
+  readOnly: targetReadOnly,
+  parents: { service_id: { of: "services", ids: (target) => [target.service_id] } },
+  decode: (document, draft) => {
+    const { service_id: key, ...fields } = decode(targetInput, document);
+    const at = { path: "service_id", word: "service" };
+    return { fields: fieldsOfTarget(fields, resolveKey(draft.config.services, key, at)) };
+  },
+  viewer: () => viewTarget,
+  content: () => (target) => target,
+};
+
+export function fieldsOfTarget(input: InlineTargetInput, serviceId: string): FieldsOf<"targets"> {
+  return { service_id: serviceId, ...input };
+}
+
+/** A target as its service's document wants it; `id` when the document names one. */
+export interface WantedTarget {
+  readonly fields: FieldsOf<"targets">;
+  readonly id: string | null;
+}
+
+/**
+ * Makes the targets of a service those of the list. A target keeps its id, and with it its run-time state, when the list
+ * names its id or has its host and port.
+ */
+export function reconcileTargets(
+  draft: Draft,
+  serviceId: string,
+  wanted: readonly WantedTarget[],
+): void {
+  const left = new Map<string, Target>();
+  for (const target of draft.config.targets.values())
+    if (target.service_id === serviceId) left.set(target.id, target);
+  const addressOf = ({ host, port }: Pick<Target, "host" | "port">) =>
+    `${host.toLowerCase()} ${port}`;
+  const byAddress = new Map([...left.values()].map((target) => [addressOf(target), target]));
+  const named = wanted.map(({ id }) => (id === null ? undefined : left.get(id)));
+  for (const target of named) if (target !== undefined) left.delete(target.id);
+  for (const [index, { fields }] of wanted.entries()) {
+    const sameAddress = byAddress.get(addressOf(fields));
+    const old = named[index] ?? (sameAddress && left.get(sameAddress.id));
+    if (old !== undefined) left.delete(old.id);
+    const id = putTarget(draft, old, fields);
+    draft.place(id, `targets[${index}]`);
+  }
+  for (const id of left.keys()) draft.remove("targets", id);
+}
+
+function putTarget(draft: Draft, old: Target | undefined, fields: FieldsOf<"targets">): string {
+  if (old === undefined) {
+    const at = draft.stamp();
+    const id = Bun.randomUUIDv7();
+    draft.put("targets", { id, ...fields, created_at: at, updated_at: at });
+    return id;
+  }
+  const { id, created_at, updated_at } = old;
+  const same: Target = { id, ...fields, created_at, updated_at };
+  if (!Bun.deepEquals(same, old)) draft.put("targets", { ...same, updated_at: draft.stamp() });
+  return id;
+}

@@ -1,0 +1,38 @@
+// Whether two listening addresses, or a target and a listening address, are one place; knows no socket and no name service.
+
+/** An address and port that the gateway itself listens on. */
+export interface ListenAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
+const isAny = (address: string) => address === "0.0.0.0" || address === "::";
+const isIpv6 = (address: string) => address.includes(":");
+const isLoopback = (address: string) =>
+  address.startsWith("127.") ||
+  address === "::1" ||
+  /^::ffff:127\./i.test(address) ||
+  /^::ffff:7f/i.test(address);
+
+/** Whether two sockets could not both be bound. `::` takes IPv4 connections too. */
+export function overlaps(a: ListenAddress, b: ListenAddress): boolean {
+  if (a.port !== b.port) return false;
+  if (a.address === b.address || a.address === "::" || b.address === "::") return true;
+  if (isIpv6(a.address) !== isIpv6(b.address)) return false;
+  return isAny(a.address) || isAny(b.address);
+}
+
+/**
+ * Whether a connection to `host` would reach a socket bound to `bound`, as far as the name itself tells: proxied traffic
+ * must not become a way around the management listener's own restrictions.
+ */
+export function reaches(host: string, port: number | null, bound: ListenAddress): boolean {
+  if (port !== bound.port) return false;
+  const name = host.toLowerCase().replace(/\.$/, "");
+  if (name === bound.address) return true;
+  const local =
+    name === "localhost" || name.endsWith(".localhost") || isLoopback(name) || isAny(name);
+  return (
+    local && (isLoopback(bound.address) || isAny(bound.address) || bound.address === "localhost")
+  );
+}

@@ -1,0 +1,136 @@
+// Turns the desired state into a snapshot, or says what contradicts what; pure, and its cost follows the size of the change.
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { Listener } from "../model/listener.ts";
+import type { Target } from "../model/target.ts";
+import type { ListenAddress } from "./address-overlap.ts";
+import { type ConfigDifference, checkConfig, differenceOf } from "./cross-rules.ts";
+import type { FieldChecks } from "./field-rules.ts";
+import type { Problem } from "./problem.ts";
+import { findShadows, type Shadows } from "./shadow.ts";
+import type { ListenerPlan, RoutePlan, ServicePlan, Snapshot } from "./snapshot.ts";
+
+export interface CompileContext {
+  readonly revision: number;
+  /** What https listeners present when no certificate covers the name. Pass the same object while it is the same. */
+  readonly tls: { readonly cert: string; readonly key: string };
+  /** Where the management API listens: no target and no listener may be there. */
+  readonly managementAddresses: readonly ListenAddress[];
+  readonly checks: FieldChecks;
+}
+
+/** A configuration that holds together, with what serves it. Hand it back as `previous` for the next one. */
+export interface Compiled {
+  readonly config: GatewayConfig;
+  readonly snapshot: Snapshot;
+  readonly shadows: Shadows;
+}
+
+export type CompileResult = Compiled | { readonly issues: readonly Problem[] };
+
+/**
+ * Compiles `config`. What is the same object as in `previous` is not checked again and keeps its plan; with null
+ * everything is checked. Either the whole configuration holds together or the issues say what does not.
+ */
+export function compile(
+  config: GatewayConfig,
+  previous: Compiled | null,
+  context: CompileContext,
+): CompileResult {
+  const difference = differenceOf(previous?.config ?? null, config);
+  const issues = checkConfig({ config, previous: previous?.config ?? null, difference }, context);
+  if (issues.length > 0) return { issues };
+  const snapshot: Snapshot = {
+    revision: context.revision,
+    services: planServices(config, previous, difference),
+    routes: planRoutes(previous, difference),
+    listeners: planListeners(config, previous, context),
+    settings: config.settings,
+  };
+  const before =
+    previous === null ? null : { shadows: previous.shadows, routes: previous.config.routes };
+  return { config, snapshot, shadows: findShadows(before, difference.routes, config.routes) };
+}
+
+/** One sentence for each thing that is allowed but hardly meant, by the id of the object that it is about. */
+export function warningsOf({ config, shadows }: Compiled): ReadonlyMap<string, string> {
+  const warnings = new Map<string, string>();
+  for (const [hidden, by] of shadows.hiddenBy) {
+    const label = (id: string) => `route "${config.routes.get(id)?.name ?? id}"`;
+    warnings.set(
+      hidden,
+      `${label(hidden)} takes no request: ${label(by)} has the same hosts and paths and is tried first`,
+    );
+  }
+  return warnings;
+}
+
+function planServices(
+  config: GatewayConfig,
+  previous: Compiled | null,
+  difference: ConfigDifference,
+): Snapshot["services"] {
+  const affected = new Set(difference.services.upserts.map(({ id }) => id));
+  for (const target of difference.targets.upserts) {
+    affected.add(target.service_id);
+    const old = previous?.config.targets.get(target.id);
+    if (old !== undefined) affected.add(old.service_id);
+  }
+  for (const id of difference.targets.removals) {
+    const old = previous?.config.targets.get(id);
+    if (old !== undefined) affected.add(old.service_id);
+  }
+  if (previous !== null && affected.size + difference.services.removals.length === 0)
+    return previous.snapshot.services;
+  const targets = new Map<string, Target[]>();
+  for (const id of affected) targets.set(id, []);
+  for (const target of config.targets.values())
+    if (target.enabled) targets.get(target.service_id)?.push(target);
+  const plans = new Map<string, ServicePlan>(previous?.snapshot.services);
+  for (const id of difference.services.removals) plans.delete(id);
+  for (const id of affected) {
+    const service = config.services.get(id);
+    if (service === undefined) continue;
+    // No target may take traffic of a service that is switched off.
+    plans.set(id, { id, service, targets: service.enabled ? (targets.get(id) ?? []) : [] });
+  }
+  return plans;
+}
+
+function planRoutes(previous: Compiled | null, { routes }: ConfigDifference): Snapshot["routes"] {
+  if (previous !== null && routes.upserts.length + routes.removals.length === 0)
+    return previous.snapshot.routes;
+  const plans = new Map<string, RoutePlan>(previous?.snapshot.routes);
+  for (const id of routes.removals) plans.delete(id);
+  for (const route of routes.upserts) {
+    if (route.enabled) plans.set(route.id, { id: route.id, route });
+    else plans.delete(route.id);
+  }
+  return plans;
+}
+
+function planListeners(
+  config: GatewayConfig,
+  previous: Compiled | null,
+  context: CompileContext,
+): Snapshot["listeners"] {
+  const old = previous?.snapshot.listeners;
+  const plans = new Map<string, ListenerPlan>();
+  let kept = 0;
+  for (const listener of config.listeners.values()) {
+    if (!listener.enabled) continue;
+    const plan = planListener(listener, old?.get(listener.id), context.tls);
+    if (plan === old?.get(listener.id)) kept++;
+    plans.set(listener.id, plan);
+  }
+  return old !== undefined && kept === plans.size && kept === old.size ? old : plans;
+}
+
+function planListener(
+  listener: Listener,
+  old: ListenerPlan | undefined,
+  certificate: CompileContext["tls"],
+): ListenerPlan {
+  const tls = listener.protocol === "https" ? certificate : null;
+  if (old?.listener === listener && old.tls === tls) return old;
+  return { id: listener.id, listener, tls };
+}

@@ -1,0 +1,180 @@
+// Rules between objects: what is referred to exists, what must be unique is, no two sockets clash; looks at what changed.
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { Listener } from "../model/listener.ts";
+import type { Route } from "../model/route.ts";
+import type { Service } from "../model/service.ts";
+import type { Target } from "../model/target.ts";
+import { type ListenAddress, overlaps, reaches } from "./address-overlap.ts";
+import { diffMaps } from "./diff.ts";
+import {
+  checkListener,
+  checkRoute,
+  checkService,
+  checkSettings,
+  checkTarget,
+  type FieldChecks,
+} from "./field-rules.ts";
+import { type Problem, ProblemList } from "./problem.ts";
+import type { CollectionChange } from "./snapshot.ts";
+
+/** What differs between two configurations, by identity. */
+export interface ConfigDifference {
+  readonly services: CollectionChange<Service>;
+  readonly targets: CollectionChange<Target>;
+  readonly routes: CollectionChange<Route>;
+  readonly listeners: CollectionChange<Listener>;
+  readonly settings: boolean;
+}
+
+export function differenceOf(before: GatewayConfig | null, after: GatewayConfig): ConfigDifference {
+  return {
+    services: diffMaps(before?.services, after.services),
+    targets: diffMaps(before?.targets, after.targets),
+    routes: diffMaps(before?.routes, after.routes),
+    listeners: diffMaps(before?.listeners, after.listeners),
+    settings: before?.settings !== after.settings,
+  };
+}
+
+/** A candidate, what it came from, and what differs. */
+export interface Candidate {
+  readonly config: GatewayConfig;
+  readonly previous: GatewayConfig | null;
+  readonly difference: ConfigDifference;
+}
+
+export interface RuleContext {
+  readonly checks: FieldChecks;
+  readonly managementAddresses: readonly ListenAddress[];
+}
+
+/** Everything that is wrong with what changed; empty when the candidate holds together. */
+export function checkConfig(candidate: Candidate, context: RuleContext): readonly Problem[] {
+  const list = new ProblemList();
+  checkServices(candidate, context, list);
+  checkTargets(candidate, context, list);
+  checkRoutes(candidate, context, list);
+  checkListeners(candidate, context, list);
+  if (candidate.difference.settings)
+    checkSettings(candidate.config.settings, context.checks, list.of("settings"));
+  return list.problems;
+}
+
+function checkServices(candidate: Candidate, { checks }: RuleContext, list: ProblemList): void {
+  const { config, previous, difference } = candidate;
+  const { upserts, removals } = difference.services;
+  for (const service of upserts) checkService(service, checks, list.of("services", service.id));
+  checkNames("services", candidate, list);
+  if (removals.length === 0 && !upserts.some(isStream)) return;
+  // Objects that did not change themselves may still refer to a service that is gone or speaks no HTTP any more.
+  const gone = new Set(previous === null ? [] : removals);
+  const streams = new Set(upserts.filter(isStream).map(({ id }) => id));
+  for (const target of config.targets.values())
+    if (gone.has(target.service_id))
+      list.of("targets", target.id)("service_id", "service does not exist");
+  for (const route of config.routes.values()) {
+    if (route.service_id === null) continue;
+    const report = list.of("routes", route.id);
+    if (gone.has(route.service_id)) report("service_id", "service does not exist");
+    else if (streams.has(route.service_id)) checkRouteService(route, config, report);
+  }
+}
+
+function checkTargets(candidate: Candidate, context: RuleContext, list: ProblemList): void {
+  const { config, difference } = candidate;
+  const { upserts } = difference.targets;
+  if (upserts.length === 0) return;
+  const addressOf = ({ service_id: service, host, port }: Target) =>
+    `${service} ${host.toLowerCase()} ${port}`;
+  const wanted = new Map<string, string>();
+  for (const target of upserts) {
+    const report = list.of("targets", target.id);
+    checkTarget(target, context.checks, report);
+    if (!config.services.has(target.service_id)) report("service_id", "service does not exist");
+    if (context.managementAddresses.some((bound) => reaches(target.host, target.port, bound)))
+      report("host", "is the management API itself, which must not be proxied");
+    wanted.set(addressOf(target), target.id);
+  }
+  const services = new Set(upserts.map((target) => target.service_id));
+  for (const target of config.targets.values()) {
+    if (!services.has(target.service_id)) continue;
+    const claimant = wanted.get(addressOf(target));
+    if (claimant === undefined || claimant === target.id) continue;
+    const where = `${target.host}:${target.port}`;
+    const report = list.of("targets", claimant);
+    report("host", `target ${where} exists already in this service`, 409);
+  }
+}
+
+function checkRoutes(candidate: Candidate, { checks }: RuleContext, list: ProblemList): void {
+  const { config, difference } = candidate;
+  for (const route of difference.routes.upserts) {
+    const report = list.of("routes", route.id);
+    checkRoute(route, checks, report);
+    checkRouteService(route, config, report);
+    for (const [index, id] of route.listener_ids.entries())
+      if (!config.listeners.has(id)) report(`listener_ids[${index}]`, "listener does not exist");
+  }
+  checkNames("routes", candidate, list);
+}
+
+/** A route's service must exist and speak HTTP. */
+function checkRouteService(
+  route: Route,
+  config: GatewayConfig,
+  report: (path: string, message: string) => void,
+): void {
+  if (route.service_id === null) return;
+  const service = config.services.get(route.service_id);
+  if (service === undefined) return report("service_id", "service does not exist");
+  if (isStream(service))
+    report(
+      "service_id",
+      `service "${service.name}" has the protocol ${service.protocol}, which an HTTP route cannot use`,
+    );
+}
+
+const isStream = ({ protocol }: Service) => protocol !== "http" && protocol !== "https";
+
+function checkListeners(candidate: Candidate, context: RuleContext, list: ProblemList): void {
+  const { config, difference } = candidate;
+  const gone = new Set(difference.listeners.removals);
+  if (gone.size > 0) {
+    for (const route of config.routes.values())
+      for (const [index, id] of route.listener_ids.entries())
+        if (gone.has(id))
+          list.of("routes", route.id)(`listener_ids[${index}]`, "listener does not exist");
+  }
+  if (difference.listeners.upserts.length === 0) return;
+  checkNames("listeners", candidate, list);
+  const enabled = [...config.listeners.values()].filter((listener) => listener.enabled);
+  for (const listener of difference.listeners.upserts) {
+    const report = list.of("listeners", listener.id);
+    checkListener(listener, context.checks, report);
+    if (!listener.enabled) continue;
+    const owner = enabled.find((other) => other !== listener && overlaps(other, listener));
+    const where = `${listener.address} port ${listener.port}`;
+    if (owner !== undefined) report("port", `${where} belongs to listener "${owner.name}"`, 409);
+    else if (context.managementAddresses.some((bound) => overlaps(bound, listener)))
+      report("port", `${where} belongs to the management API`, 409);
+  }
+}
+
+/** Unique names: only new names are compared, with all others of the collection. */
+function checkNames(
+  collection: "services" | "routes" | "listeners",
+  { config, previous, difference }: Candidate,
+  list: ProblemList,
+): void {
+  const word = collection.slice(0, -1);
+  const wanted = new Map<string, string>();
+  for (const { id, name } of difference[collection].upserts)
+    if (name !== null && previous?.[collection].get(id)?.name !== name) wanted.set(name, id);
+  if (wanted.size === 0) return;
+  for (const { id, name } of config[collection].values()) {
+    if (name === null) continue;
+    const claimant = wanted.get(name);
+    if (claimant !== undefined && claimant !== id)
+      list.of(collection, claimant)("name", `${word} "${name}" exists already`, 409);
+  }
+}

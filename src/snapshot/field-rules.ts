@@ -1,0 +1,91 @@
+// Rules about one object by itself that a schema cannot say; knows no other object.
+import type { Listener } from "../model/listener.ts";
+import type { Route } from "../model/route.ts";
+import type { Service } from "../model/service.ts";
+import type { Settings } from "../model/settings.ts";
+import type { Target } from "../model/target.ts";
+import { UUID_PATTERN } from "../model/fields.ts";
+import type { Report } from "./problem.ts";
+
+/** What is wrong with a text, worded to follow a field's name; null when nothing is. */
+export type TextCheck = (text: string) => string | null;
+
+/** Knowledge that belongs to other rooms and is handed in. */
+export interface FieldChecks {
+  /** A network or address. */
+  readonly cidr: TextCheck;
+  /** Where a target is. */
+  readonly targetHost: TextCheck;
+  /** The Host sent upstream, other than the two key words. */
+  readonly hostHeader: TextCheck;
+  /** An address to listen on. */
+  readonly listenAddress: TextCheck;
+  /** Hosts, paths and conditions of a route, its regular expressions among them. */
+  readonly route: (route: Route) => readonly { readonly path: string; readonly message: string }[];
+}
+
+function checkList(
+  list: readonly string[],
+  check: TextCheck,
+  report: (at: number, problem: string) => void,
+) {
+  for (const [index, text] of list.entries()) {
+    const problem = check(text);
+    if (problem !== null) report(index, problem);
+  }
+}
+
+/** A name that looks like an id could never be told from one in a path. */
+export function checkName(object: { readonly name: string | null }, report: Report): void {
+  if (object.name !== null && UUID_PATTERN.test(object.name))
+    report("name", "must not look like an id");
+}
+
+export function checkService(service: Service, checks: FieldChecks, report: Report): void {
+  checkName(service, report);
+  const { host_header: hostHeader, hash_on: hashOn } = service;
+  if (hostHeader !== "preserve" && hostHeader !== "target") {
+    const problem = checks.hostHeader(hostHeader);
+    if (problem !== null) report("host_header", problem);
+  }
+  const needsName = ["header", "cookie", "query"].includes(hashOn.source);
+  if (service.algorithm === "consistent_hash" && needsName && hashOn.name === "")
+    report("hash_on.name", `is required for the source "${hashOn.source}"`);
+}
+
+export function checkTarget(target: Target, checks: FieldChecks, report: Report): void {
+  const problem = checks.targetHost(target.host);
+  if (problem !== null) return report("host", problem);
+  if (target.port === null) report("port", "is required");
+}
+
+export function checkRoute(route: Route, checks: FieldChecks, report: Report): void {
+  checkName(route, report);
+  for (const { path, message } of checks.route(route)) report(path, message);
+  checkList(route.client_cidrs, checks.cidr, (at, problem) =>
+    report(`client_cidrs[${at}]`, problem),
+  );
+  checkList(route.maintenance?.bypass_cidrs ?? [], checks.cidr, (at, problem) =>
+    report(`maintenance.bypass_cidrs[${at}]`, problem),
+  );
+}
+
+export function checkListener(listener: Listener, checks: FieldChecks, report: Report): void {
+  checkName(listener, report);
+  const problem = checks.listenAddress(listener.address);
+  if (problem !== null) report("address", problem);
+  checkList(listener.trusted_proxies, checks.cidr, (at, wrong) =>
+    report(`trusted_proxies[${at}]`, wrong),
+  );
+}
+
+export function checkSettings(settings: Settings, checks: FieldChecks, report: Report): void {
+  checkList(settings.trusted_proxies, checks.cidr, (at, problem) =>
+    report(`trusted_proxies[${at}]`, problem),
+  );
+  checkList(settings.admin_allowed_cidrs, checks.cidr, (at, problem) =>
+    report(`admin_allowed_cidrs[${at}]`, problem),
+  );
+  if (settings.default_site.action === "redirect" && settings.default_site.to === "")
+    report("default_site.to", 'is required for the action "redirect"');
+}

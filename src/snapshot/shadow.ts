@@ -1,0 +1,87 @@
+// Finds routes that another one always shadows, in the cases that are certain at a glance; knows nothing of matching itself.
+import type { CollectionChange } from "./snapshot.ts";
+import type { Route } from "../model/route.ts";
+
+/** Routes by what they look at first, and the id of the route that hides each hidden one. */
+export interface Shadows {
+  /** Ids of enabled routes with the same hosts and paths. */
+  readonly groups: ReadonlyMap<string, readonly string[]>;
+  /** Hidden route -> the route that takes all its requests. */
+  readonly hiddenBy: ReadonlyMap<string, string>;
+}
+
+/** Brings `previous` up to date with a change of the routes; only groups that the change touches are looked at. */
+export function findShadows(
+  previous: { readonly shadows: Shadows; readonly routes: ReadonlyMap<string, Route> } | null,
+  change: CollectionChange<Route>,
+  routes: ReadonlyMap<string, Route>,
+): Shadows {
+  if (previous !== null && change.upserts.length === 0 && change.removals.length === 0)
+    return previous.shadows;
+  const groups = new Map(previous?.shadows.groups);
+  const hiddenBy = new Map(previous?.shadows.hiddenBy);
+  const touched = new Set<string>();
+  for (const id of [...change.removals, ...change.upserts.map((route) => route.id)]) {
+    const old = previous?.routes.get(id);
+    hiddenBy.delete(id);
+    if (old?.enabled !== true) continue;
+    const key = keyOf(old);
+    const rest = (groups.get(key) ?? []).filter((other) => other !== id);
+    if (rest.length === 0) groups.delete(key);
+    else groups.set(key, rest);
+    touched.add(key);
+  }
+  const grown = new Map<string, string[]>();
+  for (const route of change.upserts) {
+    if (!route.enabled) continue;
+    const key = keyOf(route);
+    const group = grown.get(key) ?? [...(groups.get(key) ?? [])];
+    group.push(route.id);
+    grown.set(key, group);
+    touched.add(key);
+  }
+  for (const [key, group] of grown) groups.set(key, group);
+  for (const key of touched) {
+    const members = (groups.get(key) ?? []).flatMap((id) => routes.get(id) ?? []);
+    // In the order of matching, so that the first one that fits ends the search.
+    const open = members.filter(isOpen).sort((a, b) => b.priority - a.priority || byAge(a, b));
+    for (const route of members) {
+      const by = hiderOf(route, open);
+      if (by === null) hiddenBy.delete(route.id);
+      else hiddenBy.set(route.id, by.id);
+    }
+  }
+  return { groups, hiddenBy };
+}
+
+function keyOf(route: Route): string {
+  const hosts = route.hosts.map((host) => host.toLowerCase()).sort();
+  const paths = route.paths.map(({ type, value }) => `${type} ${value}`).sort();
+  return JSON.stringify([hosts, paths]);
+}
+
+/** No condition beside host and path: whatever gets as far as this route is taken. */
+const isOpen = (route: Route) =>
+  route.methods.length === 0 &&
+  route.headers.length === 0 &&
+  route.query.length === 0 &&
+  route.cookies.length === 0 &&
+  route.client_cidrs.length === 0 &&
+  route.listener_ids.length === 0;
+
+/** A higher priority wins first; between equals more conditions win, then the older. */
+function hiderOf(route: Route, open: readonly Route[]): Route | null {
+  for (const other of open) {
+    if (other === route || other.priority < route.priority) return null;
+    if (!route.protocols.every((protocol) => other.protocols.includes(protocol))) continue;
+    if (other.priority > route.priority) return other;
+    const sameProtocols = other.protocols.length === route.protocols.length;
+    if (isOpen(route) && sameProtocols) return other;
+  }
+  return null;
+}
+
+function byAge(a: Route, b: Route): number {
+  if (a.created_at !== b.created_at) return a.created_at < b.created_at ? -1 : 1;
+  return a.id < b.id ? -1 : 1;
+}
