@@ -1,0 +1,63 @@
+// Bodies that are being collected before they are answered: how many bytes a worker may hold, and who waits too long; knows no socket.
+
+/** A body that is waited for. */
+export interface Collecting {
+  /** When its last byte came, from `performance.now()`. */
+  readonly lastByteAt: number;
+  /** Enough waiting: answer with what is there and stream the rest. */
+  startStreaming(): void;
+}
+
+/** A body whose next byte takes longer than this is streamed, so that the first byte is never held back for long. */
+const MAX_WAIT_MS = 20;
+const LOOK_EVERY_MS = 10;
+
+export class CollectBudget {
+  #limit: number;
+  #held = 0;
+  readonly #waiting = new Set<Collecting>();
+  #timer: Timer | null = null;
+
+  /** `limit`: bytes that one worker may hold. */
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  setLimit(limit: number): void {
+    this.#limit = limit;
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  /** False: no room, stream instead. Give the bytes back with `release`. */
+  reserve(bytes: number): boolean {
+    if (this.#held + bytes > this.#limit) return false;
+    this.#held += bytes;
+    return true;
+  }
+
+  release(bytes: number): void {
+    this.#held -= bytes;
+  }
+
+  watch(item: Collecting): void {
+    this.#waiting.add(item);
+    this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
+  }
+
+  unwatch(item: Collecting): void {
+    this.#waiting.delete(item);
+  }
+
+  #look(): void {
+    if (this.#waiting.size === 0) {
+      if (this.#timer !== null) clearInterval(this.#timer);
+      this.#timer = null;
+      return;
+    }
+    const before = performance.now() - MAX_WAIT_MS;
+    for (const item of this.#waiting) if (item.lastByteAt <= before) item.startStreaming();
+  }
+}

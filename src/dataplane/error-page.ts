@@ -1,0 +1,83 @@
+// The gateway's own answers to requests that failed, in the form that the client likes; knows no cause and no upstream.
+import { negotiate } from "../http/accept.ts";
+import { proxyStatus } from "../http/proxy-status.ts";
+import type { ProxyError } from "./error.ts";
+
+/** What an error page needs of the request. */
+export interface ErrorPageSubject {
+  readonly id: string;
+  readonly method: string;
+  header(name: string): string | null;
+}
+
+const titles: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  404: "Not Found",
+  408: "Request Timeout",
+  413: "Content Too Large",
+  414: "URI Too Long",
+  431: "Request Header Fields Too Large",
+  499: "Client Closed Request",
+  500: "Internal Server Error",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+  504: "Gateway Timeout",
+  508: "Loop Detected",
+};
+
+const HTML = "text/html";
+const JSON_TYPES = ["application/problem+json", "application/json"];
+const encoder = new TextEncoder();
+
+/**
+ * The answer for `error`: HTML for browsers, JSON (RFC 9457) or text for others, never cached, with Proxy-Status (RFC 9209)
+ * and the request id to look for in the log.
+ */
+export function errorResponse(subject: ErrorPageSubject, error: ProxyError): Response {
+  const title = titles[error.status] ?? "Error";
+  const { type, body } = render(subject, { status: error.status, title, detail: error.detail });
+  return new Response(subject.method === "HEAD" ? null : encoder.encode(body), {
+    status: error.status,
+    headers: {
+      "Content-Type": type,
+      "Cache-Control": "no-store",
+      "Proxy-Status": proxyStatus(error.token, error.detail),
+      "X-Request-Id": subject.id,
+      ...(error.status === 503 ? { "Retry-After": "5" } : {}),
+      // What is left of an unread body would be taken for the next request.
+      ...(error.source === "client" ? { Connection: "close" } : {}),
+    },
+  });
+}
+
+interface Problem {
+  readonly status: number;
+  readonly title: string;
+  readonly detail: string;
+}
+
+function render(subject: ErrorPageSubject, problem: Problem): { type: string; body: string } {
+  const wanted = negotiate(subject.header("accept"), ["text/plain", HTML, ...JSON_TYPES]);
+  if (wanted === HTML)
+    return { type: "text/html; charset=utf-8", body: htmlPage(subject.id, problem) };
+  if (wanted !== null && JSON_TYPES.includes(wanted)) {
+    const body = { type: "about:blank", ...problem, instance: `urn:uuid:${subject.id}` };
+    return { type: "application/problem+json", body: JSON.stringify(body) };
+  }
+  const { status, title, detail } = problem;
+  return {
+    type: "text/plain; charset=utf-8",
+    body: `${status} ${title}: ${detail}\nrequest id: ${subject.id}\n`,
+  };
+}
+
+/** Every text in it is the gateway's own, so nothing needs escaping. */
+function htmlPage(id: string, { status, title, detail }: Problem): string {
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>${status} ${title}</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:32rem;padding:0 1rem;color:#222;background:#fff}
+h1{font-size:1.5rem}small{color:#666}@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}small{color:#999}}</style></head>
+<body><h1>${status} ${title}</h1><p>${detail.charAt(0).toUpperCase()}${detail.slice(1)}.</p><p><small>Request id ${id}</small></p></body></html>
+`;
+}

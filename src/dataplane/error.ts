@@ -1,0 +1,136 @@
+// What can go wrong between a request and its answer, as values; knows no socket and no page.
+import type { ProxyStatusError } from "../http/proxy-status.ts";
+
+/**
+ * Whether the same request may be sent again: `never`; `always`, since no byte of it was sent; `fresh-connection`, since a
+ * kept connection was closed before it brought an answer, which says nothing about the target.
+ */
+export type RetryDecision = "never" | "always" | "fresh-connection";
+
+/** A failed request or attempt. `detail` is shown to clients in Proxy-Status: no addresses, no internals. */
+export interface ProxyError {
+  readonly source: "client" | "upstream" | "gateway";
+  readonly status: number;
+  readonly token: ProxyStatusError;
+  readonly detail: string;
+  readonly retry: RetryDecision;
+  /** For the log: the system's own words. */
+  readonly cause?: unknown;
+}
+
+const upstream =
+  (status: number, token: ProxyStatusError, detail: string, retry: RetryDecision = "never") =>
+  (cause?: unknown): ProxyError => ({ source: "upstream", status, token, detail, retry, cause });
+
+const client = (status: number, detail: string): ProxyError => ({
+  source: "client",
+  status,
+  token: status === 431 || status === 400 ? "http_request_error" : "http_request_denied",
+  detail,
+  retry: "never",
+});
+
+/** Every failure that the gateway answers, by name. */
+export const failures = {
+  badRequest: (detail: string) => client(400, detail),
+  bodyTimeout: client(408, "the request body stopped arriving"),
+  bodyTooLarge: client(413, "the request body is too large"),
+  targetTooLong: client(414, "the request target is too long"),
+  tooManyFields: client(431, "the request has too many header fields"),
+  headTooLarge: client(431, "the request head is too large"),
+  clientGone: client(499, "the client closed the connection"),
+  noRoute: {
+    source: "gateway",
+    status: 404,
+    token: "destination_not_found",
+    detail: "no route takes this request",
+    retry: "never",
+  },
+  loop: {
+    source: "client",
+    status: 508,
+    token: "proxy_loop_detected",
+    detail: "this gateway has already forwarded the request",
+    retry: "never",
+  },
+  noTarget: {
+    source: "gateway",
+    status: 503,
+    token: "destination_unavailable",
+    detail: "no target is available",
+    retry: "never",
+  },
+  tooBusy: {
+    source: "gateway",
+    status: 503,
+    token: "connection_limit_reached",
+    detail: "too many requests are in flight",
+    retry: "never",
+  },
+  starting: {
+    source: "gateway",
+    status: 503,
+    token: "destination_unavailable",
+    detail: "this listener is not serving yet",
+    retry: "never",
+  },
+  internal: (cause: unknown): ProxyError => ({
+    source: "gateway",
+    status: 500,
+    token: "proxy_internal_error",
+    detail: "the gateway failed",
+    retry: "never",
+    cause,
+  }),
+  dns: upstream(502, "dns_error", "the target's name could not be resolved", "always"),
+  refused: upstream(502, "connection_refused", "the target refused the connection", "always"),
+  connectTimeout: upstream(
+    504,
+    "connection_timeout",
+    "the target did not accept the connection in time",
+    "always",
+  )(),
+  tlsCertificate: upstream(
+    502,
+    "tls_certificate_error",
+    "the target's certificate is not valid",
+    "always",
+  ),
+  tlsProtocol: upstream(
+    502,
+    "tls_protocol_error",
+    "the TLS handshake with the target failed",
+    "always",
+  ),
+  closedEarly: upstream(
+    502,
+    "connection_terminated",
+    "the target closed the connection without an answer",
+  )(),
+  closedKept: upstream(
+    502,
+    "connection_terminated",
+    "the target closed the connection without an answer",
+    "fresh-connection",
+  )(),
+  incomplete: upstream(
+    502,
+    "http_response_incomplete",
+    "the target closed the connection in the middle of the answer",
+  )(),
+  responseTimeout: upstream(504, "http_response_timeout", "the target did not answer in time")(),
+  readTimeout: upstream(504, "connection_read_timeout", "the target stopped sending")(),
+  writeTimeout: upstream(504, "connection_write_timeout", "the target stopped reading")(),
+  requestTimeout: upstream(504, "http_response_timeout", "the exchange took too long")(),
+  headTooLong: upstream(
+    502,
+    "http_response_header_section_size",
+    "the target's response head is too large",
+  )(),
+  protocol: (detail: string): ProxyError => upstream(502, "http_protocol_error", detail)(),
+  transferCoding: upstream(
+    502,
+    "http_response_transfer_coding",
+    "the target's transfer coding is not valid",
+  )(),
+} as const satisfies Record<string, ProxyError | ((value: never) => ProxyError)>;

@@ -1,0 +1,121 @@
+// The life of one HTTP request: read it, find its route, send it on; knows no socket and no configuration store.
+import type { Server } from "bun";
+import { errorResponse } from "./error-page.ts";
+import { failures, type ProxyError } from "./error.ts";
+import type { Generation } from "./generation.ts";
+import type { ListenerFacts } from "./listener/listener-facts.ts";
+import { ProxiedRequest } from "./proxied-request.ts";
+import { readRequest, RequestContext } from "./request-context.ts";
+import { type RouteRuntime, upstreamTarget } from "./route-runtime.ts";
+import type { ServiceRuntime } from "./service-runtime.ts";
+import { forwardFields } from "./upstream/request-writer.ts";
+import type { WorkerScope } from "./worker-scope.ts";
+
+/** A connection that now belongs to a WebSocket has no Response. */
+export type Answer = Response | undefined | Promise<Response | undefined>;
+
+/** Carries a WebSocket handshake on; the answer is the target's refusal, or nothing once the client is upgraded. */
+export type WebSocketProxy = (request: WebSocketPlan) => Promise<Response | undefined>;
+
+export interface WebSocketPlan {
+  readonly context: RequestContext;
+  readonly route: RouteRuntime;
+  readonly service: ServiceRuntime;
+  readonly fieldLines: string;
+  /** Path and query upstream. */
+  readonly target: string;
+}
+
+/** Serves one request with the given version of the configuration, to its end. */
+export function handle(
+  request: Request,
+  server: Server<unknown>,
+  scene: { generation: Generation; listener: ListenerFacts; scope: WorkerScope },
+): Answer {
+  const { generation, listener, scope } = scene;
+  const context = readRequest(request, server, listener);
+  if (!(context instanceof RequestContext)) return refuse(request, context, scope);
+  const route = generation.router.match(context);
+  if (route === null) return fail(context, failures.noRoute, scene);
+  if (route.redirectStatus > 0 && context.clientScheme() === "http")
+    return redirectToHttps(context, route, generation);
+  const service = generation.services.get(route.route.service_id ?? "");
+  if (service === undefined || !service.isHttp) return fail(context, failures.noTarget, scene);
+  const fields = forwardFields(context, generation.loopToken);
+  if ("status" in fields) return fail(context, fields, scene);
+  const { maxInFlight } = generation;
+  if (maxInFlight > 0 && scope.inFlight.size >= maxInFlight)
+    return fail(context, failures.tooBusy, scene);
+  const target = upstreamTarget(route, service, context);
+  if (target === null)
+    return fail(context, failures.badRequest("the rewritten path is not valid"), scene);
+  if (isWebSocket(context) && route.route.websocket)
+    return scope.proxyWebSocket({ context, route, service, fieldLines: fields.lines, target });
+  const { maxBodyBytes } = listener;
+  if (maxBodyBytes > 0 && (fields.bodyLength ?? 0) > maxBodyBytes)
+    return fail(context, failures.bodyTooLarge, scene);
+  const plan = {
+    context,
+    route,
+    service,
+    fields,
+    target,
+    maxHeadBytes: generation.maxResponseHeadBytes,
+    bodyReadTimeout: generation.bodyReadTimeout,
+    debugFields:
+      generation.debugFields === null
+        ? null
+        : [...generation.debugFields, ["X-Sluice-Route", route.id] as const],
+  };
+  return new Promise((resolve) => new ProxiedRequest(scope, plan, resolve).begin());
+}
+
+/** RFC 6455 section 4.2.1; over HTTP/2 Bun has no upgrade. */
+function isWebSocket(context: RequestContext): boolean {
+  const upgrade = context.headers.upgrade;
+  return upgrade !== undefined && upgrade.toLowerCase() === "websocket" && context.method === "GET";
+}
+
+/** A request that could not even be read: there is no context, and nothing in it is to be trusted. */
+function refuse(request: Request, error: ProxyError, scope: WorkerScope): Response {
+  const subject = {
+    id: Bun.randomUUIDv7(),
+    method: request.method,
+    header: (name: string) => request.headers.get(name),
+  };
+  scope.reportUnread(subject.id, error);
+  return errorResponse(subject, error);
+}
+
+function fail(
+  context: RequestContext,
+  error: ProxyError,
+  scene: { generation: Generation; scope: WorkerScope },
+): Response {
+  scene.scope.report(context, error);
+  const response = errorResponse(context, error);
+  for (const [name, value] of scene.generation.debugFields ?? []) response.headers.set(name, value);
+  scene.scope.ended(context);
+  return response;
+}
+
+/**
+ * Same host and target under https. A client that named a port reached us directly, so it needs the port of the https
+ * listener; one that did not came through port 80, and 443 stands beside it.
+ */
+function redirectToHttps(
+  context: RequestContext,
+  route: RouteRuntime,
+  generation: Generation,
+): Response {
+  const named = /:\d+$/.test(context.clientHost());
+  const host = context.clientHost().replace(/:\d+$/, "");
+  const port =
+    named && generation.httpsPort !== null && generation.httpsPort !== 443
+      ? `:${generation.httpsPort}`
+      : "";
+  return new Response(null, {
+    status: route.redirectStatus,
+    headers: { Location: `https://${host}${port}${context.target}`, "Cache-Control": "no-store" },
+  });
+}

@@ -1,0 +1,54 @@
+// One Bun.serve of one worker; knows no route and no upstream.
+import type { Server, WebSocketHandler } from "bun";
+import type { ListenerPlan } from "../../snapshot/snapshot.ts";
+
+/** Answers a request; a WebSocket that was accepted has no answer. */
+export type RequestHandler = (
+  request: Request,
+  server: Server<unknown>,
+) => Response | undefined | Promise<Response | undefined>;
+
+export interface HttpListener {
+  readonly plan: ListenerPlan;
+  /** Stops accepting; requests and WebSockets in progress go on. Resolves when the last is done. */
+  stop(): Promise<void>;
+  /** Closes everything at once. */
+  close(): Promise<void>;
+}
+
+/** Binds at once, beside the other workers on the same port. Throws the system's error. */
+export function openHttpListener(
+  plan: ListenerPlan,
+  answer: RequestHandler,
+  websocket: WebSocketHandler<never>,
+): HttpListener {
+  const { listener, tls } = plan;
+  const options = {
+    hostname: listener.address,
+    port: listener.port,
+    reusePort: true,
+    development: false,
+    http2: listener.http2,
+    ...(listener.http3 && tls !== null ? { http3: true } : {}),
+    idleTimeout: listener.idle_timeout,
+    // Limits are ours: Bun's would answer without a page and could not be changed at run time.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    ...(tls === null
+      ? {}
+      : {
+          tls: {
+            cert: tls.cert,
+            key: tls.key,
+            minVersion: listener.tls_min_version === "1.3" ? 0x0304 : 0x0303,
+          },
+        }),
+    fetch: answer,
+    websocket,
+  };
+  const server = Bun.serve(options as unknown as Parameters<typeof Bun.serve>[0]);
+  return {
+    plan,
+    stop: () => server.stop(false),
+    close: () => server.stop(true),
+  };
+}

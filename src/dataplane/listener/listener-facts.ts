@@ -1,0 +1,59 @@
+// What requests need to know of the listener they came through, prepared once; knows no socket.
+import type { Listener } from "../../model/listener.ts";
+import type { Settings } from "../../model/settings.ts";
+import { normalizeHost } from "../../http/authority.ts";
+import { compileCidrs } from "../../net/cidr.ts";
+
+const MAX_KNOWN_HOSTS = 1024;
+
+/** Host values seen lately: they repeat, and checking one costs more than finding it. */
+export class HostCache {
+  readonly #known = new Map<string, string | null>();
+
+  /** As `normalizeHost`: null when it is not a valid authority. */
+  normalize(raw: string): string | null {
+    const known = this.#known.get(raw);
+    if (known !== undefined) return known;
+    const host = normalizeHost(raw);
+    if (this.#known.size >= MAX_KNOWN_HOSTS) this.#known.clear();
+    this.#known.set(raw, host);
+    return host;
+  }
+}
+
+export interface ListenerFacts {
+  readonly id: string;
+  readonly protocol: "http" | "https";
+  readonly port: number;
+  readonly trustsAnyone: boolean;
+  isTrusted(address: string): boolean;
+  readonly maxTargetBytes: number;
+  readonly maxHeaderFields: number;
+  readonly maxHeaderBytes: number;
+  /** 0: no limit. */
+  readonly maxBodyBytes: number;
+  /** Seconds. */
+  readonly idleTimeout: number;
+  readonly hosts: HostCache;
+  /** The fields that every request through this listener carries upstream. */
+  readonly upstreamFields: string;
+}
+
+/** Prepares them; runs once for each version of the listener or the settings. */
+export function listenerFacts(listener: Listener, settings: Settings): ListenerFacts {
+  const trusted = [...settings.trusted_proxies, ...listener.trusted_proxies];
+  return {
+    id: listener.id,
+    protocol: listener.protocol,
+    port: listener.port,
+    trustsAnyone: trusted.length > 0,
+    isTrusted: compileCidrs(trusted),
+    maxTargetBytes: settings.limits.max_target_bytes,
+    maxHeaderFields: settings.limits.max_header_fields,
+    maxHeaderBytes: listener.max_header_bytes,
+    maxBodyBytes: listener.max_body_bytes,
+    idleTimeout: listener.idle_timeout,
+    hosts: new HostCache(),
+    upstreamFields: `x-forwarded-proto: ${listener.protocol}\r\nx-forwarded-port: ${listener.port}\r\n`,
+  };
+}

@@ -1,0 +1,321 @@
+// One client request on its way through a target and back: attempts, collecting or streaming the answer, the end; knows no routing.
+import type { Collecting } from "./collecting.ts";
+import { errorResponse } from "./error-page.ts";
+import { failures, type ProxyError } from "./error.ts";
+import type { Watched } from "./in-flight.ts";
+import type { RequestContext } from "./request-context.ts";
+import { addField, completeResponse, StreamedBody } from "./response-builder.ts";
+import {
+  exchangeTimeouts,
+  type RouteRuntime,
+  totalTimeout,
+  upstreamHost,
+} from "./route-runtime.ts";
+import type { ServiceRuntime, TargetRuntime } from "./service-runtime.ts";
+import { Exchange, type ExchangeOwner } from "./upstream/exchange.ts";
+import { RequestBody } from "./upstream/request-body.ts";
+import { type ForwardedFields, requestHead } from "./upstream/request-writer.ts";
+import type { ResponseHead } from "./upstream/response-parser.ts";
+import type { WorkerScope } from "./worker-scope.ts";
+
+/** Everything that was decided before the first attempt. */
+export interface Plan {
+  readonly context: RequestContext;
+  readonly route: RouteRuntime;
+  readonly service: ServiceRuntime;
+  readonly fields: ForwardedFields;
+  /** Path and query upstream. */
+  readonly target: string;
+  readonly maxHeadBytes: number;
+  readonly bodyReadTimeout: number;
+  /** Fields for the response that say who answered; null unless asked for. */
+  readonly debugFields: readonly (readonly [string, string])[] | null;
+}
+
+/** What is done with the body of the answer. */
+type Mode = "waiting" | "collecting" | "streaming" | "done";
+
+const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]);
+
+/** Lives from the first attempt to the last byte; `resolve` gets the Response. Create it and call `begin`. */
+export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
+  lastByteAt = 0;
+  readonly #scope: WorkerScope;
+  readonly #plan: Plan;
+  readonly #resolve: (response: Response) => void;
+  readonly #body: RequestBody | null;
+  readonly #startedAt: number;
+  readonly #totalDeadline: number;
+  #exchange: Exchange | null = null;
+  #target: TargetRuntime | null = null;
+  #tried: Set<string> | null = null;
+  #attempts = 0;
+  #mode: Mode = "waiting";
+  #head: ResponseHead | null = null;
+  #parts: Buffer<ArrayBuffer>[] = [];
+  #reserved = 0;
+  #isWatched = false;
+  #stream: StreamedBody | null = null;
+  #watchesClient = false;
+  #outlivesIdle = false;
+
+  constructor(scope: WorkerScope, plan: Plan, resolve: (response: Response) => void) {
+    this.#scope = scope;
+    this.#plan = plan;
+    this.#resolve = resolve;
+    this.#startedAt = scope.inFlight.now();
+    const total = totalTimeout(plan.route, plan.service);
+    this.#totalDeadline = total === 0 ? Number.POSITIVE_INFINITY : this.#startedAt + total;
+    this.#body = plan.fields.bodyLength === null ? null : this.#requestBody(plan.fields.bodyLength);
+  }
+
+  #requestBody(length: number): RequestBody | null {
+    const { context, bodyReadTimeout } = this.#plan;
+    const stream = context.request.body;
+    if (stream === null) return null;
+    return new RequestBody({
+      stream,
+      length,
+      maxBytes: context.listener.maxBodyBytes,
+      readTimeout: bodyReadTimeout,
+      now: this.#scope.inFlight.now,
+    });
+  }
+
+  begin(): void {
+    this.#scope.inFlight.add(this);
+    this.#attempt(false);
+  }
+
+  #attempt(fresh: boolean): void {
+    const { context, service, route, fields, maxHeadBytes } = this.#plan;
+    const target =
+      fresh && this.#target !== null ? this.#target : service.balancer.pick(this.#tried);
+    if (target === null) {
+      this.#answerError(failures.noTarget);
+      return;
+    }
+    this.#target = target;
+    this.#attempts++;
+    const head = requestHead(context, fields, {
+      target: this.#plan.target,
+      host: upstreamHost(route.route, service, target, context),
+      closes: service.service.keepalive.size === 0,
+    });
+    const request = {
+      head,
+      isHead: context.method === "HEAD",
+      body: this.#body,
+      timeouts: exchangeTimeouts(route, service),
+      maxHeadBytes,
+    };
+    this.#exchange = new Exchange(
+      target.pool.lease(fresh),
+      request,
+      this,
+      this.#scope.inFlight.now(),
+    );
+    this.#exchange.start();
+  }
+
+  // What the exchange tells.
+
+  head(head: ResponseHead): void {
+    this.#head = head;
+    const { collect_bytes: limit } = this.#plan.service.service;
+    if (head.isEventStream || head.framing === "close" || head.length > limit)
+      this.startStreaming();
+    else if (head.framing === "length" && !this.#reserve(head.length)) this.startStreaming();
+    else this.#mode = "collecting";
+  }
+
+  #reserve(bytes: number): boolean {
+    if (!this.#scope.collectBudget.reserve(bytes)) return false;
+    this.#reserved = bytes;
+    return true;
+  }
+
+  content(chunk: Buffer): void {
+    if (this.#mode === "collecting") this.#parts.push(chunk as Buffer<ArrayBuffer>);
+    else if (this.#stream !== null && !this.#stream.push(chunk)) this.#exchange?.pause();
+  }
+
+  waiting(): void {
+    if (this.#mode !== "collecting") return;
+    // A body whose end is unknown and did not come with its beginning may take any time.
+    if (this.#head?.framing !== "length") {
+      this.startStreaming();
+      return;
+    }
+    if (this.#parts.length === 0 && !this.#isWatched) this.lastByteAt = performance.now();
+    else if (this.#parts.length > 0) this.lastByteAt = performance.now();
+    if (!this.#isWatched) {
+      this.#isWatched = true;
+      this.#scope.collectBudget.watch(this);
+    }
+  }
+
+  /** Answers with the head and what is there of the body; the rest follows as it comes. */
+  startStreaming(): void {
+    const head = this.#head;
+    if (head === null || this.#mode === "streaming" || this.#mode === "done") return;
+    this.#stopCollecting();
+    const stream = new StreamedBody({
+      wanted: () => this.#exchange?.resume(this.#scope.inFlight.now()),
+      cancelled: () => this.#clientGone(),
+    });
+    this.#addDebugFields(head);
+    // May throw: the fields are checked here. Then the exchange reports a malformed answer.
+    const response = new Response(stream.stream, { status: head.status, headers: head.fields });
+    this.#mode = "streaming";
+    this.#stream = stream;
+    for (const part of this.#parts) stream.push(part);
+    this.#parts = [];
+    this.#resolve(response);
+  }
+
+  finished(): void {
+    if (this.#mode === "collecting" && this.#head !== null) {
+      const head = this.#head;
+      this.#addDebugFields(head);
+      const response = completeResponse(
+        {
+          status: head.status,
+          fields: head.fields,
+          hasContentType: head.hasContentType,
+          hasLength: head.framing === "length",
+        },
+        this.#collected(),
+      );
+      this.#resolve(response);
+    } else {
+      this.#stream?.end();
+    }
+    this.#end();
+  }
+
+  #collected(): Uint8Array<ArrayBuffer> {
+    const [first] = this.#parts;
+    if (first === undefined) return NO_BYTES;
+    return this.#parts.length === 1 ? first : Buffer.concat(this.#parts);
+  }
+
+  failed(error: ProxyError): void {
+    if (this.#mode === "streaming") {
+      // Never ended as if complete: the client must see that the answer broke off.
+      this.#stream?.fail(new Error(error.detail));
+      this.#scope.report(this.#plan.context, error);
+      this.#end();
+      return;
+    }
+    this.#stopCollecting();
+    this.#parts = [];
+    this.#head = null;
+    if (this.#mayRetry(error)) this.#retry(error);
+    else this.#answerError(error);
+  }
+
+  /** Only what cannot have been carried out twice: nothing was sent, or the method is idempotent and the body still there. */
+  #mayRetry(error: ProxyError): boolean {
+    if (error.retry === "never" || this.#body?.isConsumed === true) return false;
+    if (error.retry === "fresh-connection")
+      return this.#attempts === 1 && IDEMPOTENT.has(this.#plan.context.method);
+    const { retries } = this.#plan.service.service;
+    const policy = this.#plan.route.route.retries ?? retries;
+    return policy.on.includes("connect") && this.#attempts <= policy.count;
+  }
+
+  #retry(error: ProxyError): void {
+    this.#mode = "waiting";
+    const isFresh = error.retry === "fresh-connection";
+    if (!isFresh && this.#target !== null) {
+      this.#tried ??= new Set();
+      this.#tried.add(this.#target.id);
+      // Every target was tried: the last failure says more than "no target is available".
+      if (
+        this.#tried.size >= this.#plan.service.targets.filter((target) => target.weight > 0).length
+      ) {
+        this.#answerError(error);
+        return;
+      }
+    }
+    this.#attempt(isFresh);
+  }
+
+  #answerError(error: ProxyError): void {
+    this.#scope.report(this.#plan.context, error);
+    const response = errorResponse(this.#plan.context, error);
+    for (const [name, value] of this.#plan.debugFields ?? []) response.headers.set(name, value);
+    this.#resolve(response);
+    this.#end();
+  }
+
+  // What the clock and the client tell.
+
+  tick(now: number): void {
+    if (!this.#watchesClient) this.#watchClient();
+    if (!this.#outlivesIdle && this.#needsTime(now)) {
+      // Bun resets a handler that waits at the idle time-out; from here on our own time-outs rule.
+      this.#outlivesIdle = true;
+      this.#plan.context.server.timeout(this.#plan.context.request, 0);
+    }
+    if (now >= this.#totalDeadline) this.#abortWith(failures.requestTimeout);
+    else this.#exchange?.tick(now);
+  }
+
+  #needsTime(now: number): boolean {
+    return (
+      this.#body !== null || now - this.#startedAt > this.#plan.context.listener.idleTimeout * 250
+    );
+  }
+
+  /** Only requests that last a tick are watched: most are answered before, and a listener costs as much as a header walk. */
+  #watchClient(): void {
+    this.#watchesClient = true;
+    const { signal } = this.#plan.context.request;
+    if (signal.aborted) this.#clientGone();
+    else signal.addEventListener("abort", () => this.#clientGone(), { once: true });
+  }
+
+  #clientGone(): void {
+    if (this.#mode === "done") return;
+    this.#abortWith(failures.clientGone);
+  }
+
+  /** Cuts everything off; for the worker's end too. */
+  #abortWith(error: ProxyError): void {
+    this.#exchange?.abort();
+    if (this.#mode !== "done") {
+      this.#body?.cancel();
+      if (this.#mode === "streaming") this.failed(error);
+      else this.#answerError(error);
+    }
+  }
+
+  #stopCollecting(): void {
+    if (this.#isWatched) this.#scope.collectBudget.unwatch(this);
+    if (this.#reserved > 0) this.#scope.collectBudget.release(this.#reserved);
+    this.#isWatched = false;
+    this.#reserved = 0;
+  }
+
+  #end(): void {
+    if (this.#mode === "done") return;
+    this.#mode = "done";
+    this.#stopCollecting();
+    this.#parts = [];
+    this.#scope.inFlight.remove(this);
+    const { context } = this.#plan;
+    if (this.#outlivesIdle) context.server.timeout(context.request, context.listener.idleTimeout);
+    this.#scope.ended(context);
+  }
+
+  #addDebugFields(head: ResponseHead): void {
+    const { debugFields } = this.#plan;
+    if (debugFields === null) return;
+    for (const [name, value] of debugFields) addField(head.fields, name, value);
+    addField(head.fields, "X-Sluice-Target", this.#target?.id ?? "");
+  }
+}
+
+const NO_BYTES = new Uint8Array(0);

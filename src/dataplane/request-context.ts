@@ -1,0 +1,132 @@
+// The facts of one client request, read once and shared by router and upstream; knows no upstream and no configuration store.
+import type { Server } from "bun";
+import type { RouteSubject } from "./router/compiled-match.ts";
+import { forwardedHost, forwardedScheme } from "../http/forwarded.ts";
+import { splitTarget } from "../http/request-target.ts";
+import { clientAddress } from "../net/client-address.ts";
+import { normalizeAddress } from "../net/address.ts";
+import { failures, type ProxyError } from "./error.ts";
+import type { ListenerFacts } from "./listener/listener-facts.ts";
+
+/** One request as the gateway understands it. Build it with `readRequest`. */
+export class RequestContext implements RouteSubject {
+  readonly request: Request;
+  readonly server: Server<unknown>;
+  readonly listener: ListenerFacts;
+  readonly method: string;
+  /** Client's Host as sent. */
+  readonly rawHost: string;
+  readonly host: string;
+  readonly path: string;
+  readonly query: string;
+  /** Path and query for a request line. */
+  readonly target: string;
+  /** Lower-case names; repeated fields joined. */
+  readonly headers: Record<string, string>;
+  #peer: string | null = null;
+  #client: string | null = null;
+  #id: string | null = null;
+
+  constructor(
+    source: { request: Request; server: Server<unknown>; listener: ListenerFacts },
+    facts: {
+      host: string;
+      path: string;
+      query: string;
+      target: string;
+      headers: Record<string, string>;
+    },
+  ) {
+    this.request = source.request;
+    this.server = source.server;
+    this.listener = source.listener;
+    this.method = source.request.method;
+    this.rawHost = facts.headers.host ?? "";
+    this.host = facts.host;
+    this.path = facts.path;
+    this.query = facts.query;
+    this.target = facts.target;
+    this.headers = facts.headers;
+  }
+
+  get protocol(): "http" | "https" {
+    return this.listener.protocol;
+  }
+
+  get listenerId(): string {
+    return this.listener.id;
+  }
+
+  /** Names this request in logs and error pages; made when first asked for. */
+  get id(): string {
+    this.#id ??= Bun.randomUUIDv7();
+    return this.#id;
+  }
+
+  header(name: string): string | null {
+    return this.headers[name] ?? null;
+  }
+
+  /** Address of the connection. */
+  peerAddress(): string {
+    if (this.#peer === null) {
+      const address = this.server.requestIP(this.request)?.address ?? "0.0.0.0";
+      // Plain IPv4 needs no second look.
+      this.#peer = address.includes(":") ? (normalizeAddress(address) ?? address) : address;
+    }
+    return this.#peer;
+  }
+
+  /** Whether what the peer says of the client before it is believed. */
+  isFromTrustedProxy(): boolean {
+    return this.listener.trustsAnyone && this.listener.isTrusted(this.peerAddress());
+  }
+
+  clientAddress(): string {
+    if (this.#client === null) {
+      const peer = this.peerAddress();
+      this.#client = this.listener.trustsAnyone
+        ? clientAddress(peer, this.header("x-forwarded-for"), this.listener.isTrusted)
+        : peer;
+    }
+    return this.#client;
+  }
+
+  /** Scheme that the client used, as far as a trusted proxy tells. */
+  clientScheme(): "http" | "https" {
+    if (!this.isFromTrustedProxy()) return this.protocol;
+    return forwardedScheme(this.header("x-forwarded-proto")) ?? this.protocol;
+  }
+
+  /** Host that the client asked for, as far as a trusted proxy tells. */
+  clientHost(): string {
+    if (!this.isFromTrustedProxy()) return this.rawHost;
+    return forwardedHost(this.header("x-forwarded-host")) ?? this.rawHost;
+  }
+}
+
+/** Reads the request, or says why it cannot be served (RFC 9112 sections 3.2 and 6). Nothing of it has been routed by then. */
+export function readRequest(
+  request: Request,
+  server: Server<unknown>,
+  listener: ListenerFacts,
+): RequestContext | ProxyError {
+  const headers = headersOf(request);
+  const host = listener.hosts.normalize(headers.host ?? "");
+  if (host === null) return failures.badRequest("the Host field is not valid");
+  const coding = headers["transfer-encoding"];
+  if (coding !== undefined && (coding !== "chunked" || headers["content-length"] !== undefined))
+    return failures.badRequest("the request's framing is not valid");
+  const target = splitTarget(request.url);
+  if (target === null) return failures.badRequest("the request target is not valid");
+  if (target.target.length > listener.maxTargetBytes) return failures.targetTooLong;
+  return new RequestContext(
+    { request, server, listener },
+    { host, path: target.path, query: target.query, target: target.target, headers },
+  );
+}
+
+/** All fields in one call: three times cheaper than walking them. */
+function headersOf(request: Request): Record<string, string> {
+  return (request.headers as unknown as { toJSON(): Record<string, string> }).toJSON();
+}

@@ -1,0 +1,111 @@
+// A route ready to be used by one worker: what it does to a path, a host and a time-out; knows no socket.
+import type { Route } from "../model/route.ts";
+import { canonicalPath, stripPrefix } from "../http/request-target.ts";
+import type { RoutePlan } from "../snapshot/snapshot.ts";
+import type { RequestContext } from "./request-context.ts";
+import type { ServiceRuntime, TargetRuntime } from "./service-runtime.ts";
+import type { ExchangeTimeouts } from "./upstream/exchange.ts";
+
+export interface RouteRuntime {
+  readonly id: string;
+  readonly route: Route;
+  /** Prefixes that may be stripped, longest first; empty when nothing is. */
+  readonly prefixes: readonly string[];
+  readonly rewrite: { readonly regex: RegExp; readonly to: string } | null;
+  /** Null when the service's count. */
+  readonly timeouts: Route["timeouts"] | null;
+  /** Status of the redirect to HTTPS, 0 for none. */
+  readonly redirectStatus: number;
+}
+
+/** Prepares one version of a route; runs once when it is stored or changed. */
+export function routeRuntime(plan: RoutePlan): RouteRuntime {
+  const { route } = plan;
+  const prefixes = route.paths.filter((path) => path.type === "prefix").map((path) => path.value);
+  const overrides = Object.values(route.timeouts).some((value) => value !== null);
+  return {
+    id: plan.id,
+    route,
+    prefixes: route.strip_path ? prefixes.sort((a, b) => b.length - a.length) : [],
+    rewrite:
+      route.path_rewrite === null
+        ? null
+        : { regex: new RegExp(route.path_rewrite.regex), to: route.path_rewrite.to },
+    timeouts: overrides ? route.timeouts : null,
+    redirectStatus:
+      route.https_redirect === false
+        ? 0
+        : route.https_redirect === true
+          ? 308
+          : route.https_redirect,
+  };
+}
+
+/** Path and query for the request line upstream; null when a rewrite made something that is no path. */
+export function upstreamTarget(
+  runtime: RouteRuntime,
+  service: ServiceRuntime,
+  context: RequestContext,
+): string | null {
+  const base = service.service.path;
+  if (base === "" && runtime.prefixes.length === 0 && runtime.rewrite === null)
+    return context.target;
+  let path = context.path;
+  for (const prefix of runtime.prefixes) {
+    const stripped = stripPrefix(path, prefix);
+    if (stripped === null) continue;
+    path = stripped;
+    break;
+  }
+  if (runtime.rewrite !== null) {
+    const rewritten = canonicalPath(
+      encodePath(path.replace(runtime.rewrite.regex, runtime.rewrite.to)),
+    );
+    if (rewritten === null) return null;
+    path = rewritten;
+  }
+  const joined = base.endsWith("/") ? base + path.slice(1) : base + path;
+  const query = context.target.slice(context.target.length - context.query.length - 1);
+  return query.startsWith("?") ? joined + query : joined;
+}
+
+/** A replacement may hold text that a path cannot; it is escaped, not sent as it is. */
+function encodePath(path: string): string {
+  const absolute = path.startsWith("/") ? path : `/${path}`;
+  return absolute.replace(/[^!$%&-;=@-Z[\]_a-z|~]/gu, (character) => encodeURIComponent(character));
+}
+
+/** Host field for a target: the client's, the target's or a name of the service's choice. */
+export function upstreamHost(
+  route: Route,
+  service: ServiceRuntime,
+  target: TargetRuntime,
+  context: RequestContext,
+): string {
+  const mode =
+    route.preserve_host === null
+      ? service.service.host_header
+      : route.preserve_host
+        ? "preserve"
+        : "target";
+  if (mode === "preserve") return context.rawHost;
+  return mode === "target" ? target.authority : mode;
+}
+
+/** The service's time-outs with the route's in their place. */
+export function exchangeTimeouts(runtime: RouteRuntime, service: ServiceRuntime): ExchangeTimeouts {
+  const own = runtime.timeouts;
+  if (own === null) return service.timeouts;
+  const inherited = service.timeouts;
+  return {
+    connect: own.connect_timeout ?? inherited.connect,
+    response: own.response_timeout ?? inherited.response,
+    read: own.read_timeout ?? inherited.read,
+    write: own.write_timeout ?? inherited.write,
+  };
+}
+
+/** Milliseconds for the whole exchange, 0 for no limit. */
+export function totalTimeout(runtime: RouteRuntime, service: ServiceRuntime): number {
+  return runtime.timeouts?.request_timeout ?? service.service.request_timeout;
+}

@@ -1,0 +1,222 @@
+// The data plane of one worker: holds the version that is served, prepares the next, swaps; knows no thread and no database.
+import type { Issue } from "../model/error.ts";
+import type { ListenerPlan, SnapshotChange } from "../snapshot/snapshot.ts";
+import { CollectBudget } from "./collecting.ts";
+import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
+import { errorResponse } from "./error-page.ts";
+import { failures, type ProxyError } from "./error.ts";
+import { type Generation, nextGeneration } from "./generation.ts";
+import { handle } from "./handler.ts";
+import { InFlight } from "./in-flight.ts";
+import {
+  type HttpListener,
+  openHttpListener,
+  type RequestHandler,
+} from "./listener/http-listener.ts";
+import type { RequestContext } from "./request-context.ts";
+import { PoolRegistry } from "./service-runtime.ts";
+import { createWebSocketProxy } from "./upstream/websocket.ts";
+import type { WorkerScope } from "./worker-scope.ts";
+
+interface Prepared {
+  readonly generation: Generation;
+  /** Bound for this version only. */
+  readonly opened: Map<string, HttpListener>;
+}
+
+export function createDataPlane(options: DataPlaneOptions): DataPlane {
+  return new Runtime(options);
+}
+
+class Runtime implements DataPlane {
+  readonly #options: DataPlaneOptions;
+  readonly #scope: WorkerScope;
+  readonly #pools: PoolRegistry;
+  readonly #webSockets: ReturnType<typeof createWebSocketProxy>;
+  readonly #listeners = new Map<string, HttpListener>();
+  /** Listeners that no longer accept and wait for their last request. */
+  readonly #closing = new Set<HttpListener>();
+  readonly #sweeper: Timer;
+  #live: Generation | null = null;
+  #prepared: Prepared | null = null;
+
+  constructor(options: DataPlaneOptions) {
+    this.#options = options;
+    const inFlight = new InFlight();
+    this.#pools = new PoolRegistry(inFlight.now);
+    this.#webSockets = createWebSocketProxy({
+      onCount: (open) => options.board.set(options.worker, "open_websockets", open),
+      report: (context, error) => this.#report(context, error),
+      now: inFlight.now,
+    });
+    this.#scope = {
+      inFlight,
+      collectBudget: new CollectBudget(0),
+      proxyWebSocket: this.#webSockets.proxy,
+      report: (context, error) => this.#report(context, error),
+      reportUnread: (id, error) => this.#logFailure({ request_id: id }, error),
+      ended: () => options.board.add(options.worker, "requests_total", 1),
+    };
+    this.#sweeper = setInterval(() => this.#sweep(), 1000);
+  }
+
+  async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
+    if (this.#prepared !== null) this.discard(this.#prepared.generation.revision);
+    const { worker, instanceId } = this.#options;
+    const generation = nextGeneration(this.#live, change, {
+      worker,
+      instanceId,
+      pools: this.#pools,
+    });
+    const opened = new Map<string, HttpListener>();
+    const issues: Issue[] = [];
+    for (const plan of change.listeners.upserts) {
+      if (!this.#mustBind(plan)) continue;
+      try {
+        opened.set(
+          plan.id,
+          openHttpListener(plan, this.#answerOn(plan.id), this.#webSockets.handler),
+        );
+      } catch (error) {
+        issues.push(bindIssue(plan, error));
+      }
+    }
+    if (issues.length > 0) await closeAll(opened.values());
+    else this.#prepared = { generation, opened };
+    return issues;
+  }
+
+  /** A listener is bound anew only when what Bun.serve was given has changed; everything else is read at each request. */
+  #mustBind(plan: ListenerPlan): boolean {
+    const bound = this.#listeners.get(plan.id)?.plan;
+    return bound === undefined || JSON.stringify(bindKey(bound)) !== JSON.stringify(bindKey(plan));
+  }
+
+  activate(revision: number): void {
+    const prepared = this.#prepared;
+    if (prepared?.generation.revision !== revision)
+      throw new Error(`revision ${revision} was not prepared`);
+    this.#prepared = null;
+    const before = this.#live;
+    const { generation } = prepared;
+    this.#live = generation;
+    this.#scope.collectBudget.setLimit(generation.settings.limits.collect_budget_bytes);
+    this.#options.board.set(this.#options.worker, "revision", revision);
+    for (const [id, listener] of prepared.opened) {
+      this.#retireListener(id);
+      this.#listeners.set(id, listener);
+    }
+    for (const id of [...this.#listeners.keys()])
+      if (!generation.listeners.has(id)) this.#retireListener(id);
+    if (before !== null && before.services !== generation.services)
+      this.#retireServices(before, generation);
+  }
+
+  #retireServices(before: Generation, after: Generation): void {
+    for (const [id, service] of before.services) {
+      const next = after.services.get(id) ?? null;
+      if (next !== service) this.#pools.retire(service, next);
+    }
+  }
+
+  #retireListener(id: string): void {
+    const listener = this.#listeners.get(id);
+    if (listener === undefined) return;
+    this.#listeners.delete(id);
+    this.#closing.add(listener);
+    void listener.stop().finally(() => this.#closing.delete(listener));
+  }
+
+  discard(revision: number): void {
+    const prepared = this.#prepared;
+    if (prepared === null || prepared.generation.revision !== revision) return;
+    this.#prepared = null;
+    void closeAll(prepared.opened.values());
+    // Pools that only the discarded version had.
+    for (const [id, service] of prepared.generation.services) {
+      const live = this.#live?.services.get(id) ?? null;
+      if (live !== service) this.#pools.retire(service, live);
+    }
+  }
+
+  async drain(timeoutMs: number): Promise<number> {
+    clearInterval(this.#sweeper);
+    for (const id of [...this.#listeners.keys()]) this.#retireListener(id);
+    this.#webSockets.goAway();
+    const deadline = performance.now() + timeoutMs;
+    await this.#scope.inFlight.drained(timeoutMs);
+    await this.#webSockets.drained(Math.max(0, deadline - performance.now()));
+    const aborted = this.#scope.inFlight.size + this.#webSockets.size;
+    await closeAll(this.#closing);
+    return aborted;
+  }
+
+  #answerOn(listenerId: string): RequestHandler {
+    const scope = this.#scope;
+    return (request, server) => {
+      const generation = this.#live;
+      const listener = generation?.listenerFacts.get(listenerId);
+      // Bound while being prepared: until it is activated nothing is served through it.
+      if (generation === null || listener === undefined) return notServing(request);
+      return handle(request, server, { generation, listener, scope });
+    };
+  }
+
+  #report(context: RequestContext, error: ProxyError): void {
+    this.#logFailure(
+      {
+        request_id: context.id,
+        client: context.clientAddress(),
+        method: context.method,
+        host: context.host,
+        path: context.path,
+      },
+      error,
+    );
+  }
+
+  #logFailure(fields: Record<string, unknown>, error: ProxyError): void {
+    // What clients do wrong is theirs; what targets and the gateway do wrong somebody should see.
+    const level = error.source === "client" || error.status === 404 ? "debug" : "warn";
+    const cause = error.cause instanceof Error ? { cause: error.cause.message } : {};
+    this.#options.log(level, "request failed", {
+      ...fields,
+      status: error.status,
+      error: error.token,
+      reason: error.detail,
+      ...cause,
+    });
+  }
+
+  #sweep(): void {
+    this.#pools.sweep(performance.now());
+    this.#options.board.set(this.#options.worker, "active_requests", this.#scope.inFlight.size);
+  }
+}
+
+function bindKey({ listener, tls }: ListenerPlan) {
+  const { address, port, protocol, http2, http3, tls_min_version, idle_timeout } = listener;
+  return [address, port, protocol, http2, http3, tls_min_version, idle_timeout, tls];
+}
+
+function bindIssue({ listener }: ListenerPlan, error: unknown): Issue {
+  const reason = error instanceof Error ? error.message : String(error);
+  return {
+    path: "port",
+    message: `cannot listen on ${listener.address} port ${listener.port}: ${reason}`,
+    status: 409,
+  };
+}
+
+async function closeAll(listeners: Iterable<HttpListener>): Promise<void> {
+  await Promise.all([...listeners].map((listener) => listener.close()));
+}
+
+function notServing(request: Request): Response {
+  const subject = {
+    id: Bun.randomUUIDv7(),
+    method: request.method,
+    header: (name: string) => request.headers.get(name),
+  };
+  return errorResponse(subject, failures.starting);
+}

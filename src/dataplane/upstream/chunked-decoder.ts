@@ -1,0 +1,109 @@
+// Decodes the chunked transfer coding, strictly (RFC 9112 section 7.1); knows no socket.
+import { ResponseSyntaxError } from "./response-parser.ts";
+
+const CR = 13;
+const LF = 10;
+const SEMICOLON = 59;
+
+/** Longest chunk-size line with extensions, and longest trailer section, in bytes. */
+const MAX_LINE_BYTES = 4096;
+
+type State =
+  "size" | "extension" | "size-lf" | "data" | "data-cr" | "data-lf" | "trailer" | "trailer-lf";
+
+/** Takes the bytes as they come and hands out the content. Trailers are read and dropped: Bun.serve cannot send them. */
+export class ChunkedDecoder {
+  /** True once the last chunk and the trailer section have been read. */
+  done = false;
+  #state: State = "size";
+  #remaining = 0;
+  #digits = 0;
+  #lineBytes = 0;
+  #trailerLine = 0;
+
+  /**
+   * Decodes `bytes`, calling `out` with each piece of content. Returns how many bytes belong to the body; fewer than given
+   * means that something follows it. Throws ResponseSyntaxError.
+   */
+  push(bytes: Buffer, out: (piece: Buffer) => void): number {
+    let at = 0;
+    while (at < bytes.length && !this.done) {
+      if (this.#state === "data") {
+        const take = Math.min(this.#remaining, bytes.length - at);
+        out(at === 0 && take === bytes.length ? bytes : bytes.subarray(at, at + take));
+        at += take;
+        this.#remaining -= take;
+        if (this.#remaining === 0) this.#state = "data-cr";
+      } else {
+        this.#step(bytes[at] ?? 0);
+        at++;
+      }
+    }
+    return at;
+  }
+
+  #step(byte: number): void {
+    if (++this.#lineBytes > MAX_LINE_BYTES)
+      throw new ResponseSyntaxError("the target sent a chunk header that is too long");
+    switch (this.#state) {
+      case "size":
+        return this.#sizeByte(byte);
+      case "extension":
+        if (byte === CR) this.#state = "size-lf";
+        else if (byte === LF) throw bad();
+        return;
+      case "size-lf":
+        this.#expect(byte, LF);
+        this.#lineBytes = 0;
+        this.#digits = 0;
+        this.#state = this.#remaining === 0 ? "trailer" : "data";
+        return;
+      case "data-cr":
+        this.#expect(byte, CR);
+        this.#state = "data-lf";
+        return;
+      case "data-lf":
+        this.#expect(byte, LF);
+        this.#lineBytes = 0;
+        this.#state = "size";
+        return;
+      case "trailer":
+        if (byte === CR) this.#state = "trailer-lf";
+        else if (byte === LF) throw bad();
+        else this.#trailerLine++;
+        return;
+      case "trailer-lf":
+        this.#expect(byte, LF);
+        if (this.#trailerLine === 0) this.done = true;
+        this.#trailerLine = 0;
+        this.#state = "trailer";
+        return;
+    }
+  }
+
+  #sizeByte(byte: number): void {
+    const digit = hexDigit(byte);
+    if (digit >= 0) {
+      // 13 hex digits stay exact in a double.
+      if (++this.#digits > 13) throw bad();
+      this.#remaining = this.#remaining * 16 + digit;
+      return;
+    }
+    if (this.#digits === 0) throw bad();
+    if (byte === CR) this.#state = "size-lf";
+    else if (byte === SEMICOLON) this.#state = "extension";
+    else throw bad();
+  }
+
+  #expect(byte: number, wanted: number): void {
+    if (byte !== wanted) throw bad();
+  }
+}
+
+const bad = () => new ResponseSyntaxError("the target sent a malformed chunk");
+
+function hexDigit(byte: number): number {
+  if (byte >= 48 && byte <= 57) return byte - 48;
+  const lower = byte | 32;
+  return lower >= 97 && lower <= 102 ? lower - 87 : -1;
+}

@@ -1,0 +1,305 @@
+// One request and its response on one upstream connection; knows no client and no route.
+import { failures, type ProxyError } from "../error.ts";
+import { ChunkedDecoder } from "./chunked-decoder.ts";
+import type { ConnectionUser, UpstreamConnection } from "./connection.ts";
+import type { RequestBody } from "./request-body.ts";
+import { parseResponseHead, type ResponseHead, ResponseSyntaxError } from "./response-parser.ts";
+
+/** Milliseconds for each phase, 0 for no limit. */
+export interface ExchangeTimeouts {
+  readonly connect: number;
+  readonly response: number;
+  readonly read: number;
+  readonly write: number;
+}
+
+/** What the exchange tells its owner. `head` comes once, then content and one `finished`, or `failed` at any time; nothing after those two. */
+export interface ExchangeOwner {
+  /** The head has arrived. Throws when the fields are not valid. */
+  head(head: ResponseHead): void;
+  content(chunk: Buffer): void;
+  /** All that has arrived was handed on, and the response is not complete. */
+  waiting(): void;
+  finished(): void;
+  failed(error: ProxyError): void;
+}
+
+export interface ExchangeRequest {
+  /** Request line and fields with the empty line, one character a byte. */
+  readonly head: string;
+  readonly isHead: boolean;
+  readonly body: RequestBody | null;
+  readonly timeouts: ExchangeTimeouts;
+  readonly maxHeadBytes: number;
+}
+
+/** A connection and the way to give it back in working order. */
+export interface Lease {
+  readonly connection: UpstreamConnection;
+  readonly keep: (connection: UpstreamConnection) => void;
+}
+
+type Phase = "connecting" | "sending" | "awaiting" | "reading" | "done";
+
+const EMPTY = Buffer.alloc(0);
+
+/** Drives one attempt. The owner's clock calls `tick`; time-outs need no timer of their own. */
+export class Exchange implements ConnectionUser {
+  /** True once a byte of the request may have reached the target. */
+  isSent = false;
+  readonly #connection: UpstreamConnection;
+  readonly #keep: (connection: UpstreamConnection) => void;
+  readonly #request: ExchangeRequest;
+  readonly #owner: ExchangeOwner;
+  readonly #isReused: boolean;
+  #phase: Phase;
+  #deadline: number;
+  #received: Buffer = EMPTY;
+  #head: ResponseHead | null = null;
+  #remaining = 0;
+  #decoder: ChunkedDecoder | null = null;
+  #bodyIsSent: boolean;
+  #isPaused = false;
+  #now: number;
+
+  /** Takes a connection that may still be connecting; `now` in the owner's milliseconds. Then call `start`. */
+  constructor(lease: Lease, request: ExchangeRequest, owner: ExchangeOwner, now: number) {
+    const { connection } = lease;
+    this.#connection = connection;
+    this.#keep = lease.keep;
+    this.#request = request;
+    this.#owner = owner;
+    this.#isReused = connection.requests > 0;
+    this.#bodyIsSent = request.body === null;
+    this.#phase = "connecting";
+    this.#deadline = after(now, request.timeouts.connect);
+    this.#now = now;
+    connection.requests++;
+    connection.attach(this);
+  }
+
+  /** Sends the request when the connection is open already. Apart from the constructor, so that the owner knows the exchange first. */
+  start(): void {
+    if (this.#connection.isOpen) this.connected();
+  }
+
+  connected(): void {
+    if (this.#phase !== "connecting") return;
+    this.#phase = "sending";
+    this.isSent = true;
+    const { head, body } = this.#request;
+    if (body === null) {
+      this.#connection.writeText(head);
+      this.#awaitResponse();
+      return;
+    }
+    this.#deadline = after(this.#now, this.#request.timeouts.write);
+    body.sendTo(head, this.#connection, (error) => this.#bodyEnded(error));
+  }
+
+  #bodyEnded(error: ProxyError | null): void {
+    if (this.#phase === "done") return;
+    if (error !== null) {
+      this.#fail(error);
+      return;
+    }
+    this.#bodyIsSent = true;
+    if (this.#phase === "sending") this.#awaitResponse();
+  }
+
+  #awaitResponse(): void {
+    this.#phase = "awaiting";
+    this.#deadline = after(this.#now, this.#request.timeouts.response);
+  }
+
+  drained(): void {
+    this.#request.body?.drained();
+  }
+
+  /** Called about ten times a second with the owner's time. */
+  tick(now: number): void {
+    this.#now = now;
+    if (this.#phase === "sending" && this.#request.body !== null) {
+      const stalled = this.#request.body.stalledSince(now);
+      if (stalled !== null) this.#checkStall(stalled, now);
+      return;
+    }
+    if (now < this.#deadline || this.#isPaused) return;
+    switch (this.#phase) {
+      case "connecting":
+        return this.#fail(failures.connectTimeout);
+      case "awaiting":
+        return this.#fail(failures.responseTimeout);
+      case "reading":
+        return this.#fail(failures.readTimeout);
+    }
+  }
+
+  #checkStall(
+    stalled: { readonly by: "client" | "target"; readonly sinceMs: number },
+    now: number,
+  ): void {
+    if (
+      stalled.by === "target" &&
+      now - stalled.sinceMs >= (this.#request.timeouts.write || Number.POSITIVE_INFINITY)
+    )
+      this.#fail(failures.writeTimeout);
+    else if (stalled.by === "client") this.#fail(failures.bodyTimeout);
+  }
+
+  received(chunk: Buffer): void {
+    try {
+      if (this.#phase === "reading") {
+        this.#deadline = after(this.#now, this.#request.timeouts.read);
+        this.#body(chunk);
+      } else if (this.#phase === "sending" || this.#phase === "awaiting") {
+        this.#headBytes(chunk);
+      }
+      if (this.#phase === "reading") this.#owner.waiting();
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  /** A malformed response ends the connection and the exchange. */
+  #refuse(error: unknown): void {
+    if (error instanceof ResponseSyntaxError) this.#fail(failures.protocol(error.message));
+    // The Headers object did not take a name or a value.
+    else if (error instanceof TypeError || error instanceof RangeError)
+      this.#fail({
+        ...failures.protocol("the target sent a header field that is not valid"),
+        cause: error,
+      });
+    else this.#fail(failures.internal(error));
+  }
+
+  #headBytes(chunk: Buffer): void {
+    const bytes = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
+    const end = bytes.indexOf("\r\n\r\n");
+    const size = end < 0 ? bytes.length : end + 4;
+    if (size > this.#request.maxHeadBytes) {
+      this.#fail(failures.headTooLong);
+      return;
+    }
+    if (end < 0) {
+      this.#received = bytes;
+      return;
+    }
+    const head = parseResponseHead(bytes.toString("latin1", 0, size), this.#request.isHead);
+    this.#received = EMPTY;
+    const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
+    if (head.status >= 200) {
+      this.#takeHead(head, rest);
+    } else {
+      // An upgrade that nobody asked for would turn the connection into something that we do not read as HTTP.
+      if (head.status === 101)
+        throw new ResponseSyntaxError("the target switched protocols without being asked");
+      if (rest.length > 0) this.#headBytes(rest);
+    }
+  }
+
+  #takeHead(head: ResponseHead, rest: Buffer): void {
+    this.#head = head;
+    this.#phase = "reading";
+    this.#deadline = after(this.#now, this.#request.timeouts.read);
+    this.#remaining = head.length;
+    if (head.framing === "chunked") this.#decoder = new ChunkedDecoder();
+    this.#owner.head(head);
+    if (head.framing === "none" || head.length === 0) {
+      if (rest.length > 0) throw new ResponseSyntaxError("the target sent bytes after its answer");
+      this.#finish();
+    } else if (rest.length > 0) {
+      this.#body(rest);
+    }
+  }
+
+  #body(chunk: Buffer): void {
+    const decoder = this.#decoder;
+    if (decoder !== null) {
+      const used = decoder.push(chunk, (piece) => this.#owner.content(piece));
+      if (used < chunk.length)
+        throw new ResponseSyntaxError("the target sent bytes after its answer");
+      if (decoder.done) this.#finish();
+      return;
+    }
+    if (this.#head?.framing === "close") {
+      this.#owner.content(chunk);
+      return;
+    }
+    if (chunk.length > this.#remaining)
+      throw new ResponseSyntaxError("the target sent more than its Content-Length");
+    this.#remaining -= chunk.length;
+    this.#owner.content(chunk);
+    if (this.#remaining === 0) this.#finish();
+  }
+
+  /** The response is complete: the connection is kept when both sides allow it. */
+  #finish(): void {
+    const connection = this.#connection;
+    // An answer that came before the whole request was read leaves bytes in between that nobody can place.
+    const mayKeep = this.#bodyIsSent && !connection.isHolding && this.#head?.keepAlive === true;
+    this.#owner.finished();
+    this.#phase = "done";
+    if (!this.#bodyIsSent) this.#request.body?.cancel();
+    if (this.#isPaused) connection.resume();
+    connection.detach();
+    if (mayKeep) this.#keep(connection);
+    else connection.destroy();
+  }
+
+  ended(error: ProxyError | null): void {
+    if (this.#phase === "done") return;
+    if (this.#phase === "reading") {
+      if (this.#head?.framing === "close" && error === null) this.#closeDelimited();
+      else this.#fail(error ?? failures.incomplete);
+      return;
+    }
+    if (this.#phase === "connecting") this.#fail(error ?? failures.refused());
+    else if (this.#isReused && this.#received.length === 0)
+      this.#fail(error ?? failures.closedKept);
+    else
+      this.#fail(
+        error ?? (this.#received.length === 0 ? failures.closedEarly : failures.incomplete),
+      );
+  }
+
+  #closeDelimited(): void {
+    try {
+      this.#finish();
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  #fail(error: ProxyError): void {
+    if (this.#phase === "done") return;
+    this.abort();
+    this.#owner.failed(error);
+  }
+
+  /** Ends the exchange from outside: the client went away, or the whole took too long. */
+  abort(): void {
+    if (this.#phase === "done") return;
+    this.#phase = "done";
+    this.#request.body?.cancel();
+    this.#connection.detach();
+    this.#connection.destroy();
+  }
+
+  /** Stops reading while the client does not take what is there; the read time-out stands still. */
+  pause(): void {
+    if (this.#isPaused || this.#phase === "done") return;
+    this.#isPaused = true;
+    this.#connection.pause();
+  }
+
+  resume(now: number): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    if (this.#phase === "done") return;
+    this.#deadline = after(now, this.#request.timeouts.read);
+    this.#connection.resume();
+  }
+}
+
+const after = (now: number, ms: number) => (ms === 0 ? Number.POSITIVE_INFINITY : now + ms);

@@ -1,0 +1,133 @@
+// Carries the client's request body to the target with back-pressure; knows no response.
+import { failures, type ProxyError } from "../error.ts";
+import type { UpstreamConnection } from "./connection.ts";
+
+/** Bodies up to this size go out in one write with the head. */
+const JOIN_BYTES = 16_384;
+
+export interface RequestBodyOptions {
+  readonly stream: ReadableStream<Uint8Array>;
+  /** Declared length, -1 when unknown: then it goes out chunked. */
+  readonly length: number;
+  /** More bytes than this are refused with 413; 0 for no limit. */
+  readonly maxBytes: number;
+  /** Milliseconds in which the client must send something; 0 for no limit. */
+  readonly readTimeout: number;
+  /** The worker's milliseconds. */
+  readonly now: () => number;
+}
+
+/** One pass over the body. It can be sent once; a second attempt is possible only before the first byte was read. */
+export class RequestBody {
+  /** True once anything was taken from the client: the body cannot be sent again. */
+  isConsumed = false;
+  /** Bytes taken from the client. */
+  bytes = 0;
+  readonly #options: RequestBodyOptions;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
+  #wakeUp: (() => void) | null = null;
+  #waitsFor: "client" | "target" | null = null;
+  #waitsSince = 0;
+  #isCancelled = false;
+
+  constructor(options: RequestBodyOptions) {
+    this.#options = options;
+  }
+
+  /** Sends the head and then the body; `done` hears null when all was handed to the socket. */
+  sendTo(
+    head: string,
+    connection: UpstreamConnection,
+    done: (error: ProxyError | null) => void,
+  ): void {
+    this.#run(head, connection).then(done, (error: unknown) =>
+      done({ ...failures.clientGone, cause: error }),
+    );
+  }
+
+  async #run(head: string, connection: UpstreamConnection): Promise<ProxyError | null> {
+    const { length, maxBytes } = this.#options;
+    const reader = this.#options.stream.getReader();
+    this.#reader = reader;
+    this.isConsumed = true;
+    // A long or open-ended body must not hold the head back; a short one saves a system call by going with it.
+    let prefix = head;
+    if (length < 0 || length > JOIN_BYTES) {
+      await this.#write(connection, Buffer.from(head, "latin1"));
+      prefix = "";
+    }
+    for (;;) {
+      const { done, value } = await this.#read(reader);
+      if (this.#isCancelled) return null;
+      if (done) break;
+      this.bytes += value.byteLength;
+      if (maxBytes > 0 && this.bytes > maxBytes) return failures.bodyTooLarge;
+      await this.#write(connection, this.#frame(prefix, value));
+      prefix = "";
+    }
+    if (prefix !== "") await this.#write(connection, Buffer.from(prefix, "latin1"));
+    if (length < 0) await this.#write(connection, LAST_CHUNK);
+    // Bun checks this too; a short body must never look complete to the target.
+    else if (this.bytes !== length)
+      return failures.badRequest("the request body does not have the declared length");
+    return null;
+  }
+
+  /** The chunk as it goes on the wire, after what is still to go before it. */
+  #frame(prefix: string, chunk: Uint8Array): Uint8Array {
+    const isChunked = this.#options.length < 0;
+    if (prefix === "" && !isChunked) return chunk;
+    const before = isChunked ? `${prefix}${chunk.byteLength.toString(16)}\r\n` : prefix;
+    return Buffer.concat([Buffer.from(before, "latin1"), chunk, isChunked ? CRLF : NOTHING]);
+  }
+
+  async #read(reader: ReadableStreamDefaultReader<Uint8Array>) {
+    this.#wait("client");
+    const result = await reader.read();
+    this.#waitsFor = null;
+    return result;
+  }
+
+  async #write(connection: UpstreamConnection, bytes: Uint8Array): Promise<void> {
+    if (connection.write(bytes) || this.#isCancelled) return;
+    this.#wait("target");
+    await new Promise<void>((resolve) => {
+      this.#wakeUp = resolve;
+    });
+    this.#waitsFor = null;
+  }
+
+  #wait(side: "client" | "target"): void {
+    this.#waitsFor = side;
+    this.#waitsSince = this.#options.now();
+  }
+
+  drained(): void {
+    const wakeUp = this.#wakeUp;
+    this.#wakeUp = null;
+    wakeUp?.();
+  }
+
+  /** Which side keeps the body waiting and since when; for the client only once its time is over. */
+  stalledSince(now: number): { readonly by: "client" | "target"; readonly sinceMs: number } | null {
+    if (this.#waitsFor === null) return null;
+    if (this.#waitsFor === "target") return { by: "target", sinceMs: this.#waitsSince };
+    const limit = this.#options.readTimeout;
+    return limit > 0 && now - this.#waitsSince >= limit
+      ? { by: "client", sinceMs: this.#waitsSince }
+      : null;
+  }
+
+  /** Stops reading from the client; what has not been sent is dropped. */
+  cancel(): void {
+    if (this.#isCancelled) return;
+    this.#isCancelled = true;
+    // Rejects when the client is already gone, which is what cancelling means anyway.
+    this.#reader?.cancel().catch(() => {});
+    this.drained();
+  }
+}
+
+const LAST_CHUNK = Buffer.from("0\r\n\r\n");
+const CRLF = Buffer.from("\r\n");
+const NOTHING = Buffer.alloc(0);

@@ -1,0 +1,132 @@
+// Writes the head of every request that leaves the gateway: the one place where fields are dropped and added; knows no socket.
+import { connectionOptions } from "../../http/hop-by-hop.ts";
+import { failures, type ProxyError } from "../error.ts";
+import type { RequestContext } from "../request-context.ts";
+
+/** The client's fields as they go on, and how its body is framed. */
+export interface ForwardedFields {
+  /** Lines that end in CRLF, without Host and framing. */
+  readonly lines: string;
+  /** What the body is: null none, -1 of unknown length. */
+  readonly bodyLength: number | null;
+}
+
+/** Identity of this gateway in CDN-Loop (RFC 8586). */
+export const loopToken = (instanceId: string) => `sluice-${instanceId}`;
+
+/** Reads a name with `_` as `-`: an application that does the same must not take it for one of ours. */
+const ALIASES =
+  /^(?:x[-_](?:forwarded|real[-_]ip|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn[-_]loop|host$|content[-_]length|transfer[-_]encoding|connection|proxy[-_]|client[-_]cert)/;
+
+/**
+ * The client's fields in the form that goes upstream (RFC 9110 section 7.6): hop-by-hop fields and those that Connection
+ * names are gone before ours are added, so no client can strip what the gateway says. A ProxyError when a limit is passed
+ * or the request has been here before.
+ */
+export function forwardFields(
+  context: RequestContext,
+  token: string,
+): ForwardedFields | ProxyError {
+  const { headers, listener } = context;
+  const dropped = connectionOptions(headers.connection ?? null);
+  const trusted = context.isFromTrustedProxy();
+  let lines = "";
+  let count = 0;
+  let bytes = 0;
+  let via = "1.1 sluice";
+  let loop = token;
+  let forwardedFor = context.peerAddress();
+  for (const name in headers) {
+    const value = headers[name] ?? "";
+    count++;
+    bytes += name.length + value.length + 4;
+    switch (name) {
+      case "host":
+      case "content-length":
+      case "connection":
+      case "keep-alive":
+      case "proxy-connection":
+      case "proxy-authorization":
+      case "proxy-authenticate":
+      case "te":
+      case "trailer":
+      case "transfer-encoding":
+      case "upgrade":
+      case "expect":
+      case "http2-settings":
+      case "x-real-ip":
+      case "x-forwarded-proto":
+      case "x-forwarded-host":
+      case "x-forwarded-port":
+        continue;
+      case "forwarded":
+      case "x-forwarded-prefix":
+      case "x-forwarded-server":
+      case "x-forwarded-ssl":
+      case "x-forwarded-scheme":
+        if (!trusted) continue;
+        break;
+      case "x-forwarded-for":
+        if (trusted && !dropped.includes(name)) forwardedFor = `${value}, ${forwardedFor}`;
+        continue;
+      case "via":
+        if (!dropped.includes(name)) via = `${value}, ${via}`;
+        continue;
+      case "cdn-loop":
+        if (hasToken(value, token)) return failures.loop;
+        if (!dropped.includes(name)) loop = `${value}, ${loop}`;
+        continue;
+      default:
+        if (name.indexOf("_") >= 0 && ALIASES.test(name)) continue;
+    }
+    if (dropped.length > 0 && dropped.includes(name)) continue;
+    lines += `${name}: ${value}\r\n`;
+  }
+  if (count > listener.maxHeaderFields) return failures.tooManyFields;
+  if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
+  lines += `x-forwarded-for: ${forwardedFor}\r\nx-real-ip: ${context.clientAddress()}\r\nx-forwarded-host: ${context.clientHost()}\r\n`;
+  lines += trusted ? trustedFields(context) : listener.upstreamFields;
+  lines += `via: ${via}\r\ncdn-loop: ${loop}\r\n`;
+  return { lines, bodyLength: bodyLengthOf(context) };
+}
+
+/** What a trusted proxy said of the client's connection goes on. */
+function trustedFields(context: RequestContext): string {
+  const port = context.header("x-forwarded-port");
+  const knownPort = port !== null && /^\d{1,5}$/.test(port) ? port : String(context.listener.port);
+  return `x-forwarded-proto: ${context.clientScheme()}\r\nx-forwarded-port: ${knownPort}\r\n`;
+}
+
+/** Whether a CDN-Loop value holds the token as a member; parameters do not count. */
+function hasToken(value: string, token: string): boolean {
+  return value.split(",").some((member) => (member.split(";")[0] ?? "").trim() === token);
+}
+
+/** RFC 9112 section 6: a coding or a length announces a body; HTTP/2 needs neither. */
+function bodyLengthOf(context: RequestContext): number | null {
+  const { headers, method } = context;
+  if (headers["transfer-encoding"] !== undefined) return -1;
+  const length = headers["content-length"];
+  if (length !== undefined) return length === "0" ? null : Number(length);
+  if (method === "GET" || method === "HEAD" || context.request.body === null) return null;
+  return -1;
+}
+
+/** Everything that goes before a body: request line, Host, fields, framing. */
+export function requestHead(
+  context: RequestContext,
+  fields: ForwardedFields,
+  upstream: { readonly target: string; readonly host: string; readonly closes: boolean },
+): string {
+  return `${context.method} ${upstream.target} HTTP/1.1\r\nhost: ${upstream.host}\r\n${fields.lines}${framing(context.method, fields.bodyLength)}${upstream.closes ? "connection: close\r\n" : ""}\r\n`;
+}
+
+function framing(method: string, bodyLength: number | null): string {
+  if (bodyLength === null) {
+    // RFC 9110 section 8.6: says that there is none where the method would have one.
+    return method === "POST" || method === "PUT" || method === "PATCH"
+      ? "content-length: 0\r\n"
+      : "";
+  }
+  return bodyLength < 0 ? "transfer-encoding: chunked\r\n" : `content-length: ${bodyLength}\r\n`;
+}
