@@ -18,5 +18,5 @@ if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"
   trap 'rm -f "$policy"' EXIT
 fi
-apt-get update -qq
+apt-get update -qq </dev/null || true
 apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null || echo "could not install all of: ${missing[*]}" >&2
