@@ -1,0 +1,115 @@
+// What is refused when a route is written, and how it is said.
+import { expect, test } from "bun:test";
+import { routePatternProblems } from "../../../src/control/route-pattern.ts";
+import type { Route } from "../../../src/model/route.ts";
+import { exact, prefix, regex, routeOf } from "./sample-routes.ts";
+
+const value = (name: string, op: "equals" | "regex" | "present" | "absent", text = "") => ({
+  name,
+  op,
+  value: text,
+});
+
+test.each<{ why: string; fields: Partial<Route> }>([
+  { why: "nothing asked for", fields: {} },
+  {
+    why: "host names and wildcards",
+    fields: { hosts: ["app.example.com", "*.example.com", "localhost", "my_app", "App.Test."] },
+  },
+  { why: "addresses", fields: { hosts: ["127.0.0.1", "[::1]"] } },
+  {
+    why: "ordinary paths",
+    fields: {
+      paths: [prefix("/"), prefix("/api/"), exact("/a%20b"), exact("/@me:x"), regex("^/v\\d+/")],
+    },
+  },
+  { why: "one path by two means", fields: { paths: [prefix("/a"), exact("/a")] } },
+  {
+    why: "conditions on one name",
+    fields: {
+      headers: [value("x", "present"), value("X", "regex", "^a")],
+      query: [value("a[b]", "present")],
+    },
+  },
+])("accepted: $why", ({ fields }) => {
+  expect(routePatternProblems(routeOf({ id: "r", ...fields }))).toEqual([]);
+});
+
+test.each<{ fields: Partial<Route>; path: string; says: string }>([
+  { fields: { hosts: ["ok.test", "a b"] }, path: "hosts[1]", says: "must be a host name such as" },
+  { fields: { hosts: ["http://a.test"] }, path: "hosts[0]", says: "must be a host name" },
+  { fields: { hosts: ["a.test:8080"] }, path: "hosts[0]", says: "without a port" },
+  { fields: { hosts: ["*"] }, path: "hosts[0]", says: "or *.example.com" },
+  { fields: { hosts: ["a.*.test"] }, path: "hosts[0]", says: "or *.example.com" },
+  { fields: { hosts: ["*a.test"] }, path: "hosts[0]", says: "or *.example.com" },
+  { fields: { hosts: ["*.10.0.0.1"] }, path: "hosts[0]", says: "or *.example.com" },
+  { fields: { hosts: ["999.1.1.1"] }, path: "hosts[0]", says: "must be a host name" },
+  {
+    fields: { hosts: ["*.bücher.example"] },
+    path: "hosts[0]",
+    says: "in ASCII: *.xn--bcher-kva.example",
+  },
+  { fields: { hosts: ["a.test", "A.test."] }, path: "hosts[1]", says: "duplicates hosts[0]" },
+  { fields: { paths: [prefix("api")] }, path: "paths[0].value", says: 'must start with "/"' },
+  { fields: { paths: [prefix("/a?b")] }, path: "paths[0].value", says: "must not have a query" },
+  { fields: { paths: [prefix("/a#b")] }, path: "paths[0].value", says: "must not have a fragment" },
+  { fields: { paths: [prefix("/a/../b")] }, path: "paths[0].value", says: "compared in: /b" },
+  { fields: { paths: [exact("/%7euser")] }, path: "paths[0].value", says: "compared in: /~user" },
+  {
+    fields: { paths: [exact("/café au lait")] },
+    path: "paths[0].value",
+    says: "compared in: /caf%C3%A9%20au%20lait",
+  },
+  { fields: { paths: [exact("/a{b}")] }, path: "paths[0].value", says: "compared in: /a%7Bb%7D" },
+  { fields: { paths: [exact("/a%zz")] }, path: "paths[0].value", says: "no malformed escapes" },
+  { fields: { paths: [exact("/..%2Fb")] }, path: "paths[0].value", says: "no dot segments" },
+  { fields: { paths: [prefix("/a//b")] }, path: "paths[0].value", says: 'by one "/": /a/b' },
+  { fields: { paths: [prefix("/a%2Fb")] }, path: "paths[0].value", says: 'by one "/": /a/b' },
+  { fields: { paths: [prefix("/a;b")] }, path: "paths[0].value", says: "must not hold a `;`" },
+  {
+    fields: { paths: [regex("(")] },
+    path: "paths[0].value",
+    says: "must be a regular expression: ",
+  },
+  {
+    fields: { paths: [regex("^/(a|a)*$")] },
+    path: "paths[0].value",
+    says: "takes exponential time on '/",
+  },
+  {
+    fields: { paths: [prefix("/a"), prefix("/a/")] },
+    path: "paths[1]",
+    says: "duplicates paths[0]",
+  },
+  { fields: { methods: ["GE T"] }, path: "methods[0]", says: "must be a method" },
+  { fields: { methods: ["GET", "get"] }, path: "methods[1]", says: "duplicates methods[0]" },
+  {
+    fields: { headers: [value("a b", "present")] },
+    path: "headers[0].name",
+    says: "must be a header name",
+  },
+  {
+    fields: { cookies: [value("a;b", "present")] },
+    path: "cookies[0].name",
+    says: "must be a cookie name",
+  },
+  {
+    fields: { headers: [value("a", "regex", "(x+x+)+y")] },
+    path: "headers[0].value",
+    says: "exponential",
+  },
+  {
+    fields: { query: [value("a", "present"), value("a", "present")] },
+    path: "query[1]",
+    says: "duplicates query[0]",
+  },
+  {
+    fields: { path_rewrite: { regex: "[", to: "" } },
+    path: "path_rewrite.regex",
+    says: "must be a regular expression",
+  },
+])("refused: $path $says", ({ fields, path, says }) => {
+  const problems = routePatternProblems(routeOf({ id: "r", ...fields }));
+  expect(problems.map((problem) => problem.path)).toEqual([path]);
+  expect(problems[0]!.message).toContain(says);
+});
