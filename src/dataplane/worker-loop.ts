@@ -1,0 +1,98 @@
+// The life of one worker thread: commands in, events out, a heartbeat between; knows nothing of how traffic is served.
+import { WorkerBoard } from "../shared-memory/worker-board.ts";
+import type { StartCommand, WorkerCommand, WorkerEvent } from "../snapshot/message.ts";
+import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
+
+const HEARTBEAT_MS = 250;
+
+/** The thread's end of the channel to the supervisor. */
+export interface WorkerScope {
+  postMessage(event: WorkerEvent): void;
+  addEventListener(type: "message", listener: (event: MessageEvent<WorkerCommand>) => void): void;
+}
+
+/**
+ * Serves commands until the thread is ended, one after the other: a `prepare` that arrives while the worker starts waits.
+ * An error that is not an answer of the data plane ends the thread; the supervisor starts another one.
+ */
+export function runWorkerLoop(
+  scope: WorkerScope,
+  createDataPlane: (options: DataPlaneOptions) => DataPlane,
+): void {
+  let started: Started | null = null;
+  let last: Promise<void> = Promise.resolve();
+  const serve = async (command: WorkerCommand): Promise<void> => {
+    if (command.kind === "start") started = await start(scope, createDataPlane, command);
+    else if (started === null) throw new Error(`command ${command.kind} before start`);
+    else await obey(scope, started, command);
+  };
+  scope.addEventListener("message", ({ data }) => {
+    // Not caught: a broken worker has to end, not to go on with half a version.
+    last = last.then(() => serve(data));
+  });
+}
+
+interface Started {
+  readonly plane: DataPlane;
+  readonly worker: number;
+  readonly board: WorkerBoard;
+}
+
+async function start(
+  scope: WorkerScope,
+  createDataPlane: (options: DataPlaneOptions) => DataPlane,
+  command: StartCommand,
+): Promise<Started> {
+  const { worker, instanceId, change } = command;
+  const board = new WorkerBoard(command.shared);
+  const beat = () => board.set(worker, "heartbeat", Date.now());
+  beat();
+  setInterval(beat, HEARTBEAT_MS);
+  const plane = createDataPlane({
+    worker,
+    instanceId,
+    board,
+    log: (level, message, fields = {}) =>
+      scope.postMessage({ kind: "log", level, message, fields }),
+  });
+  const { revision } = change;
+  const issues = await plane.prepare(change);
+  if (issues.length > 0) scope.postMessage({ kind: "rejected", revision, issues });
+  else {
+    plane.activate(revision);
+    board.set(worker, "revision", revision);
+    scope.postMessage({ kind: "ready", revision });
+  }
+  return { plane, worker, board };
+}
+
+async function obey(
+  scope: WorkerScope,
+  { plane, worker, board }: Started,
+  command: Exclude<WorkerCommand, StartCommand>,
+): Promise<void> {
+  switch (command.kind) {
+    case "prepare": {
+      const { revision } = command.change;
+      const issues = await plane.prepare(command.change);
+      if (issues.length > 0) scope.postMessage({ kind: "rejected", revision, issues });
+      else scope.postMessage({ kind: "prepared", revision });
+      return;
+    }
+    case "activate":
+      plane.activate(command.revision);
+      board.set(worker, "revision", command.revision);
+      scope.postMessage({ kind: "active", revision: command.revision });
+      return;
+    case "discard":
+      plane.discard(command.revision);
+      return;
+    case "drain":
+      scope.postMessage({ kind: "stopped", aborted: await plane.drain(command.timeoutMs) });
+      return;
+    default: {
+      const unknown: never = command;
+      throw new Error(`unknown command ${JSON.stringify(unknown)}`);
+    }
+  }
+}

@@ -1,0 +1,113 @@
+// Brings a version to all workers in two steps, prepare and activate, or not at all; knows no database and no meaning of a version.
+import { ApiError, type Issue } from "../model/error.ts";
+import { diff } from "../snapshot/diff.ts";
+import type { Snapshot } from "../snapshot/snapshot.ts";
+import { probeNewPorts } from "./port-probe.ts";
+import type { WorkerPool } from "./worker-pool.ts";
+import type { WorkerSlot } from "./worker-slot.ts";
+import { NoAnswer } from "./worker-thread.ts";
+
+export interface Rollout {
+  /**
+   * Every worker builds `next` beside what it serves. The issues say why it cannot be served; an ApiError says that a
+   * worker ended or kept silent. In both cases every worker has forgotten `next`.
+   */
+  prepare(next: Snapshot): Promise<readonly Issue[]>;
+  /**
+   * Every worker serves the prepared version when this resolves; one that could not was replaced. From the call on, a
+   * worker that ends is started again with this version.
+   */
+  activate(revision: number): Promise<void>;
+  /** Every worker forgets the prepared version. */
+  discard(revision: number): Promise<void>;
+  /** `ready`: how many workers serve `revision`, the active one. */
+  status(): { readonly workers: number; readonly ready: number; readonly revision: number };
+}
+
+export function createRollout(pool: WorkerPool): Rollout {
+  return new PoolRollout(pool);
+}
+
+class PoolRollout implements Rollout {
+  readonly #pool: WorkerPool;
+  #next: Snapshot | null = null;
+
+  constructor(pool: WorkerPool) {
+    this.#pool = pool;
+  }
+
+  async prepare(next: Snapshot): Promise<readonly Issue[]> {
+    const taken = probeNewPorts(this.#pool.active, next);
+    if (taken.length > 0) return taken;
+    // A slot without a thread starts with the active version, whichever that is by then.
+    const slots = this.#pool.slots.filter((slot) => slot.isLive);
+    if (slots.length === 0)
+      throw new ApiError(500, "no worker is running at the moment; nothing was changed");
+    const change = diff(this.#pool.active, next);
+    this.#next = next;
+    const answers = await Promise.allSettled(slots.map((slot) => slot.prepare(change)));
+    const failure = answers.findIndex((answer) => answer.status === "rejected");
+    const issues = answers.flatMap((answer) =>
+      answer.status === "fulfilled" && answer.value.length > 0 ? [answer.value] : [],
+    );
+    if (failure === -1 && issues.length === 0) return [];
+    await this.discard(next.revision);
+    // Workers mostly refuse for the same reason: one list is enough.
+    if (issues[0] !== undefined) return issues[0];
+    throw prepareError(slots[failure], answers[failure], next.revision);
+  }
+
+  async activate(revision: number): Promise<void> {
+    const next = this.#next;
+    if (next?.revision !== revision) throw new Error(`revision ${revision} was not prepared`);
+    this.#pool.active = next;
+    this.#next = null;
+    const served = await Promise.all(
+      this.#pool.slots.map((slot) => this.#activateSlot(slot, revision)),
+    );
+    if (served.includes(false))
+      throw new ApiError(500, `revision ${revision} is stored but not yet served by every worker`);
+  }
+
+  discard(revision: number): Promise<void> {
+    this.#next = null;
+    for (const slot of this.#pool.slots) slot.discard(revision);
+    return Promise.resolve();
+  }
+
+  status() {
+    const { slots, active } = this.#pool;
+    return {
+      workers: slots.length,
+      ready: slots.filter((slot) => slot.servedRevision === active.revision).length,
+      revision: active.revision,
+    };
+  }
+
+  async #activateSlot(slot: WorkerSlot, revision: number): Promise<boolean> {
+    try {
+      await slot.activate(revision);
+      return true;
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error;
+      // It may still serve the previous version, or have been started with it while the new one was prepared.
+      slot.replace(`does not serve revision ${revision}`);
+      return slot.becomesReady(this.#pool.times.replaceMs);
+    }
+  }
+}
+
+function prepareError(
+  slot: WorkerSlot | undefined,
+  answer: PromiseSettledResult<unknown> | undefined,
+  revision: number,
+): ApiError {
+  const cause: unknown = answer?.status === "rejected" ? answer.reason : undefined;
+  const what =
+    cause instanceof NoAnswer && cause.reason === "silent" ? "did not answer" : "stopped";
+  return new ApiError(
+    500,
+    `worker ${(slot?.index ?? 0) + 1} ${what} while preparing revision ${revision}; nothing was changed`,
+    { cause },
+  );
+}

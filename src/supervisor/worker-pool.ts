@@ -1,0 +1,70 @@
+// All data-plane workers together: started, watched, drained; knows nothing of how versions are decided.
+import type { Log } from "../log.ts";
+import type { Issue } from "../model/error.ts";
+import type { WorkerBoard } from "../shared-memory/worker-board.ts";
+import type { Snapshot } from "../snapshot/snapshot.ts";
+import { defaultTimes, type SupervisorTimes } from "./times.ts";
+import { WorkerSlot } from "./worker-slot.ts";
+
+export interface WorkerPoolOptions {
+  /** Entry file of a worker; the caller forms it, because only there it is right in a compiled executable. */
+  readonly url: URL;
+  readonly workers: number;
+  /** Names this gateway in CDN-Loop. */
+  readonly instanceId: string;
+  readonly board: WorkerBoard;
+  readonly log: Log;
+  /** What the workers serve first. */
+  readonly snapshot: Snapshot;
+  readonly times?: Partial<SupervisorTimes>;
+}
+
+export class WorkerPool {
+  readonly slots: readonly WorkerSlot[];
+  readonly times: SupervisorTimes;
+  readonly #watch: Timer;
+  #active: Snapshot;
+  #lastWatch = Date.now();
+
+  constructor(options: WorkerPoolOptions) {
+    this.#active = options.snapshot;
+    this.times = { ...defaultTimes, ...options.times };
+    this.slots = Array.from(
+      { length: options.workers },
+      (_, index) =>
+        new WorkerSlot({ ...options, index, times: this.times, active: () => this.#active }),
+    );
+    this.#watch = setInterval(() => this.#checkHeartbeats(), this.times.silentMs / 5);
+  }
+
+  /** The version that every worker serves, or is started with. */
+  get active(): Snapshot {
+    return this.#active;
+  }
+
+  set active(snapshot: Snapshot) {
+    this.#active = snapshot;
+  }
+
+  /** Starts all workers; resolves when they listen. The issues say why one cannot; throws when one ended. */
+  async start(): Promise<readonly Issue[]> {
+    const issues = await Promise.all(this.slots.map((slot) => slot.start()));
+    return issues.find((found) => found.length > 0) ?? [];
+  }
+
+  /** Stops accepting, lets requests end within the time, then ends all workers; returns how many requests were cut. */
+  async drain(timeoutMs: number): Promise<number> {
+    clearInterval(this.#watch);
+    const aborted = await Promise.all(this.slots.map((slot) => slot.drain(timeoutMs)));
+    return aborted.reduce((sum, count) => sum + count, 0);
+  }
+
+  #checkHeartbeats(): void {
+    const now = Date.now();
+    const sinceLast = now - this.#lastWatch;
+    this.#lastWatch = now;
+    // The whole process was suspended: the workers could not show life either.
+    if (sinceLast > this.times.silentMs / 2) return;
+    for (const slot of this.slots) slot.checkHeartbeat(now);
+  }
+}

@@ -1,0 +1,246 @@
+// One place in the pool: keeps a thread running in it, on the active version; knows nothing of the other places.
+import type { Log } from "../log.ts";
+import type { Issue } from "../model/error.ts";
+import type { WorkerBoard } from "../shared-memory/worker-board.ts";
+import { diff } from "../snapshot/diff.ts";
+import type { WorkerEvent } from "../snapshot/message.ts";
+import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
+import type { SupervisorTimes } from "./times.ts";
+import { NoAnswer, WorkerThread } from "./worker-thread.ts";
+
+export interface WorkerSlotOptions {
+  /** From 0; people count from 1. */
+  readonly index: number;
+  readonly workers: number;
+  readonly url: URL;
+  readonly instanceId: string;
+  readonly board: WorkerBoard;
+  readonly log: Log;
+  readonly times: SupervisorTimes;
+  /** The version that a thread started now has to serve. */
+  readonly active: () => Snapshot;
+}
+
+/** What a thread is doing at the moment. */
+interface Run {
+  readonly thread: WorkerThread;
+  /** Version that it serves or is to serve. */
+  revision: number;
+  prepared: number | null;
+  /** When it began to serve; null while it starts. */
+  readyAt: number | null;
+}
+
+export class WorkerSlot {
+  readonly #options: WorkerSlotOptions;
+  #run: Run | null = null;
+  #failures = 0;
+  #pause: Timer | null = null;
+  #stopping = false;
+  #readyWaiters = new Set<() => void>();
+
+  constructor(options: WorkerSlotOptions) {
+    this.#options = options;
+  }
+
+  get index(): number {
+    return this.#options.index;
+  }
+
+  /** Whether there is a thread that takes commands, be it still starting. */
+  get isLive(): boolean {
+    return this.#run?.thread.isAlive ?? false;
+  }
+
+  /** The version that is being served; null while nothing is. */
+  get servedRevision(): number | null {
+    const run = this.#run;
+    return run === null || run.readyAt === null ? null : run.revision;
+  }
+
+  get preparedRevision(): number | null {
+    return this.#run?.prepared ?? null;
+  }
+
+  /** Starts a thread on the active version. The issues say why it cannot serve that; throws NoAnswer when it ended. */
+  async start(): Promise<readonly Issue[]> {
+    const { index, workers, instanceId, board, times, active } = this.#options;
+    const snapshot = active();
+    board.reset(index);
+    const run = this.#open(snapshot.revision);
+    const answer = await run.thread
+      .ask(
+        {
+          kind: "start",
+          worker: index,
+          workers,
+          instanceId,
+          shared: board.buffer,
+          change: diff(null, snapshot),
+        },
+        ["ready", "rejected"],
+        times.startMs,
+      )
+      .catch((error: NoAnswer) => {
+        if (error.reason === "silent") this.#fail(run, "did not start in time");
+        throw error;
+      });
+    if (answer.kind === "rejected") {
+      this.#fail(run, answer.issues.map(({ path, message }) => `${path}: ${message}`).join("; "));
+      return answer.issues;
+    }
+    run.readyAt = Date.now();
+    for (const waiter of this.#readyWaiters) waiter();
+    return [];
+  }
+
+  /** Has the thread build the next version; the issues say why it cannot. Throws NoAnswer. */
+  async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
+    const run = this.#run;
+    if (run === null) throw new NoAnswer("stopped");
+    const { prepareMs } = this.#options.times;
+    try {
+      const answer = await run.thread.ask(
+        { kind: "prepare", change },
+        ["prepared", "rejected"],
+        prepareMs,
+      );
+      if (answer.kind === "rejected") return answer.issues;
+      run.prepared = change.revision;
+      return [];
+    } catch (error) {
+      this.#fail(run, `did not prepare revision ${change.revision} in time`);
+      throw error;
+    }
+  }
+
+  /** Has the thread serve what it prepared; throws NoAnswer. */
+  async activate(revision: number): Promise<void> {
+    const run = this.#run;
+    if (run === null || run.prepared !== revision) throw new NoAnswer("stopped");
+    await run.thread.ask(
+      { kind: "activate", revision },
+      ["active"],
+      this.#options.times.activateMs,
+    );
+    run.revision = revision;
+    run.prepared = null;
+  }
+
+  discard(revision: number): void {
+    if (this.#run === null) return;
+    this.#run.prepared = null;
+    this.#run.thread.post({ kind: "discard", revision });
+  }
+
+  /** Ends the thread and starts another one at once, on the version that is active now. */
+  replace(why: string): void {
+    const { log, index } = this.#options;
+    log.warn("worker is replaced", { worker: index + 1, why });
+    this.#close();
+    this.#startAgain();
+  }
+
+  /** Whether the slot serves the active version within the time. */
+  async becomesReady(timeoutMs: number): Promise<boolean> {
+    const isReady = () => this.servedRevision === this.#options.active().revision;
+    if (isReady()) return true;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const waiter = () => isReady() && resolve(true);
+    const timer = setTimeout(() => resolve(false), timeoutMs);
+    this.#readyWaiters.add(waiter);
+    const ready = await promise;
+    clearTimeout(timer);
+    this.#readyWaiters.delete(waiter);
+    return ready;
+  }
+
+  /** Ends a thread that serves but has not shown life for too long: it hangs in a loop. */
+  checkHeartbeat(now: number): void {
+    const run = this.#run;
+    if (run === null || run.readyAt === null) return;
+    const last = Math.max(this.#options.board.get(this.index, "heartbeat"), run.readyAt);
+    if (now - last > this.#options.times.silentMs) this.#fail(run, "shows no sign of life");
+  }
+
+  /** Lets requests end, then the thread; returns how many requests were cut. It is not started again. */
+  async drain(timeoutMs: number): Promise<number> {
+    this.#stopping = true;
+    const run = this.#run;
+    if (run === null) return 0;
+    try {
+      // A little longer than the worker itself takes, so that its own count arrives.
+      const answer = await run.thread.ask(
+        { kind: "drain", timeoutMs },
+        ["stopped"],
+        timeoutMs + 1000,
+      );
+      return answer.aborted;
+    } catch {
+      return 0;
+    } finally {
+      this.#close();
+    }
+  }
+
+  #open(revision: number): Run {
+    this.#close();
+    const thread = new WorkerThread({
+      url: this.#options.url,
+      onEvent: (event) => this.#onEvent(event),
+      onEnd: (error) => this.#onEnd(run, error),
+    });
+    const run: Run = { thread, revision, prepared: null, readyAt: null };
+    this.#run = run;
+    return run;
+  }
+
+  /** Ends the current thread without a restart. */
+  #close(): void {
+    if (this.#pause !== null) clearTimeout(this.#pause);
+    this.#pause = null;
+    const run = this.#run;
+    this.#run = null;
+    run?.thread.terminate();
+  }
+
+  #onEvent(event: WorkerEvent): void {
+    if (event.kind !== "log") return;
+    this.#options.log.write(event.level, event.message, {
+      worker: this.index + 1,
+      ...event.fields,
+    });
+  }
+
+  #onEnd(run: Run, error: string): void {
+    if (run !== this.#run) return;
+    this.#fail(run, error === "" ? "ended" : error);
+  }
+
+  /** The thread is of no use any more: it is ended and, after a pause, started again. */
+  #fail(run: Run, why: string): void {
+    if (run !== this.#run) return;
+    this.#close();
+    if (this.#stopping) return;
+    const { times, log, index } = this.#options;
+    const servedMs = run.readyAt === null ? 0 : Date.now() - run.readyAt;
+    if (servedMs >= times.healthyMs) this.#failures = 0;
+    const pauseMs = Math.min(times.firstPauseMs * 2 ** this.#failures, times.longestPauseMs);
+    this.#failures++;
+    log.error("worker stopped and will be started again", { worker: index + 1, why, pauseMs });
+    this.#pause = setTimeout(() => this.#startAgain(), pauseMs);
+  }
+
+  #startAgain(): void {
+    if (this.#stopping) return;
+    const { log, index } = this.#options;
+    this.start().then(
+      (issues) => {
+        if (issues.length === 0)
+          log.info("worker serves again", { worker: index + 1, revision: this.servedRevision });
+      },
+      // It was logged where the thread ended, and another start is on its way.
+      () => undefined,
+    );
+  }
+}

@@ -1,0 +1,100 @@
+// One data-plane thread from its start to its end: commands go in, answers come out; knows nothing of restarts or versions.
+import type { WorkerCommand, WorkerEvent } from "../snapshot/message.ts";
+
+/** Why a question to a thread has no answer. */
+export class NoAnswer extends Error {
+  readonly reason: "stopped" | "silent";
+
+  constructor(reason: "stopped" | "silent") {
+    super(reason === "stopped" ? "stopped" : "did not answer in time");
+    this.name = "NoAnswer";
+    this.reason = reason;
+  }
+}
+
+export interface WorkerThreadOptions {
+  readonly url: URL;
+  /** Every event, also those that answer a question. */
+  readonly onEvent: (event: WorkerEvent) => void;
+  /** Called once, when the thread has ended or was terminated. Empty when it ended without an error. */
+  readonly onEnd: (error: string) => void;
+}
+
+type EventOf<K extends WorkerEvent["kind"]> = Extract<WorkerEvent, { readonly kind: K }>;
+
+interface Question {
+  readonly kinds: readonly string[];
+  readonly answer: (event: WorkerEvent) => void;
+  readonly fail: (error: NoAnswer) => void;
+}
+
+export class WorkerThread {
+  readonly #worker: Worker;
+  readonly #options: WorkerThreadOptions;
+  readonly #questions = new Set<Question>();
+  #ended = false;
+  #error = "";
+
+  constructor(options: WorkerThreadOptions) {
+    this.#options = options;
+    this.#worker = new Worker(options.url);
+    this.#worker.addEventListener("message", (event: MessageEvent<WorkerEvent>) =>
+      this.#receive(event.data),
+    );
+    this.#worker.addEventListener("error", (event: ErrorEvent) => {
+      this.#error = event.message;
+      event.preventDefault();
+    });
+    this.#worker.addEventListener("close", () => this.#end());
+  }
+
+  get isAlive(): boolean {
+    return !this.#ended;
+  }
+
+  post(command: WorkerCommand): void {
+    if (!this.#ended) this.#worker.postMessage(command);
+  }
+
+  /** Sends a command and waits for the first event of the given kinds; rejects with NoAnswer. */
+  ask<K extends WorkerEvent["kind"]>(
+    command: WorkerCommand,
+    kinds: readonly K[],
+    timeoutMs: number,
+  ): Promise<EventOf<K>> {
+    if (this.#ended) return Promise.reject(new NoAnswer("stopped"));
+    const { promise, resolve, reject } = Promise.withResolvers<EventOf<K>>();
+    const question: Question = {
+      kinds,
+      answer: (event) => resolve(event as EventOf<K>),
+      fail: reject,
+    };
+    const timer = setTimeout(() => reject(new NoAnswer("silent")), timeoutMs);
+    this.#questions.add(question);
+    this.#worker.postMessage(command);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      this.#questions.delete(question);
+    });
+  }
+
+  /** Ends the thread even in the middle of an endless loop. */
+  terminate(): void {
+    this.#worker.terminate();
+    this.#end();
+  }
+
+  #receive(event: WorkerEvent): void {
+    if (this.#ended) return;
+    for (const question of this.#questions)
+      if (question.kinds.includes(event.kind)) question.answer(event);
+    this.#options.onEvent(event);
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    for (const question of this.#questions) question.fail(new NoAnswer("stopped"));
+    this.#options.onEnd(this.#error);
+  }
+}
