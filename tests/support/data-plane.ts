@@ -1,0 +1,175 @@
+// Starts a data plane inside the test's own process, on a free port, without control plane, database or worker thread.
+import { createDataPlane } from "../../src/dataplane/runtime.ts";
+import { decode } from "../../src/model/decode.ts";
+import { type ListenerInput, listenerInput } from "../../src/model/listener.ts";
+import { pathMatchOf, type RouteInput, routeInput } from "../../src/model/route.ts";
+import { type ServiceInput, serviceInput } from "../../src/model/service.ts";
+import { type SettingsInput, settingsInput } from "../../src/model/settings.ts";
+import { inlineTargetInput } from "../../src/model/target.ts";
+import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
+import type {
+  ListenerPlan,
+  RoutePlan,
+  ServicePlan,
+  SnapshotChange,
+} from "../../src/snapshot/snapshot.ts";
+
+/** Every level may be left out: what is missing has the product's default. */
+type Sketch<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { readonly [K in keyof T]?: Sketch<T[K]> }
+    : T;
+
+/** A service with its targets. Its name is its id; a target's id is `<service>-<position>`. */
+export type ServiceSketch = Sketch<ServiceInput> & {
+  readonly name: string;
+  readonly targets?: readonly {
+    readonly host?: string;
+    readonly port: number;
+    readonly weight?: number;
+  }[];
+};
+
+/** A route, whose name is its id. */
+export type RouteSketch = Sketch<RouteInput> & { readonly name: string };
+
+export interface DataPlaneSketch {
+  readonly services?: readonly ServiceSketch[];
+  readonly routes?: readonly RouteSketch[];
+  readonly settings?: Sketch<SettingsInput>;
+}
+
+export interface DataPlaneChange extends DataPlaneSketch {
+  readonly removedServices?: readonly string[];
+  readonly removedRoutes?: readonly string[];
+}
+
+export interface LoggedLine {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+export interface RunningDataPlane {
+  readonly port: number;
+  /** `http://127.0.0.1:port`. */
+  readonly url: string;
+  /** `ws://127.0.0.1:port`, or `wss:` when the listener speaks TLS. */
+  readonly webSocketUrl: string;
+  readonly board: WorkerBoard;
+  readonly log: readonly LoggedLine[];
+  /** Serves the next version, in which what is named here is new or replaced. */
+  apply(change: DataPlaneChange): Promise<void>;
+  drain(timeoutMs: number): Promise<number>;
+  /** Cuts everything. */
+  stop(): Promise<void>;
+}
+
+const identity = (id: string) => ({
+  id,
+  created_at: "2026-01-01T00:00:00.000Z",
+  updated_at: "2026-01-01T00:00:00.000Z",
+});
+
+function servicePlan(sketch: ServiceSketch): ServicePlan {
+  const { targets = [], ...service } = sketch;
+  return {
+    id: sketch.name,
+    service: { ...decode(serviceInput, service), ...identity(sketch.name) },
+    targets: targets.map((target, index) => ({
+      ...decode(inlineTargetInput, { host: "127.0.0.1", ...target }),
+      service_id: sketch.name,
+      ...identity(`${sketch.name}-${index}`),
+    })),
+  };
+}
+
+function routePlan(sketch: RouteSketch): RoutePlan {
+  const route = decode(routeInput, sketch);
+  return {
+    id: sketch.name,
+    route: { ...route, paths: route.paths.map(pathMatchOf), ...identity(sketch.name) },
+  };
+}
+
+function listenerPlan(sketch: Sketch<ListenerInput>, tls: ListenerPlan["tls"]): ListenerPlan {
+  const input = {
+    name: "listener",
+    address: "127.0.0.1",
+    port: freePort(),
+    protocol: tls === null ? "http" : "https",
+    ...sketch,
+  };
+  return {
+    id: "listener",
+    listener: { ...decode(listenerInput, input), ...identity("listener") },
+    tls,
+  };
+}
+
+/** A port of 127.0.0.1 that nobody listened on a moment ago: listeners need to name theirs. */
+export function freePort(): number {
+  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = probe;
+  probe.stop(true);
+  return port;
+}
+
+/** Serves the services and routes named, on one listener on 127.0.0.1; call `stop` at the end. */
+export async function startDataPlane(
+  sketch: DataPlaneSketch & {
+    readonly listener?: Sketch<ListenerInput>;
+    /** Makes it an https listener. */
+    readonly tls?: { readonly cert: string; readonly key: string };
+  },
+): Promise<RunningDataPlane> {
+  const board = WorkerBoard.create(1);
+  const log: LoggedLine[] = [];
+  const dataPlane = createDataPlane({
+    worker: 0,
+    instanceId: "test",
+    board,
+    log: (level, message, fields = {}) => log.push({ level, message, fields }),
+  });
+  const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);
+  let revision = 0;
+  const serve = async (next: DataPlaneChange, listeners: readonly ListenerPlan[]) => {
+    const change: SnapshotChange = {
+      base: revision === 0 ? null : revision,
+      revision: revision + 1,
+      services: {
+        upserts: (next.services ?? []).map(servicePlan),
+        removals: next.removedServices ?? [],
+      },
+      routes: { upserts: (next.routes ?? []).map(routePlan), removals: next.removedRoutes ?? [] },
+      listeners: { upserts: listeners, removals: [] },
+      settings:
+        next.settings === undefined && revision > 0
+          ? null
+          : {
+              ...decode(settingsInput, next.settings ?? {}),
+              updated_at: "2026-01-01T00:00:00.000Z",
+            },
+    };
+    // As the supervisor does it: what crosses to a worker is a copy.
+    const issues = await dataPlane.prepare(structuredClone(change));
+    if (issues.length > 0) throw new Error(`not served: ${JSON.stringify(issues)}`);
+    revision = change.revision;
+    dataPlane.activate(revision);
+  };
+  await serve(sketch, [listener]);
+  const { port } = listener.listener;
+  return {
+    port,
+    url: `${listener.listener.protocol}://127.0.0.1:${port}`,
+    webSocketUrl: `${sketch.tls === undefined ? "ws" : "wss"}://127.0.0.1:${port}`,
+    board,
+    log,
+    apply: (change) => serve(change, []),
+    drain: (timeoutMs) => dataPlane.drain(timeoutMs),
+    stop: async () => {
+      await dataPlane.drain(0);
+    },
+  };
+}
