@@ -1,0 +1,61 @@
+// THE table of the management API: every path, its methods and who may use them; what is not in it does not exist.
+import type { Role } from "../control/principal.ts";
+
+export interface AccessRow {
+  readonly path: string;
+  /** Least role by method; `open` needs no authentication. HEAD follows GET. */
+  readonly methods: Readonly<Record<string, Role | "open">>;
+}
+
+const readOnly = { GET: "viewer" } as const;
+const collection = { GET: "viewer", POST: "editor" } as const;
+const element = { GET: "viewer", PUT: "editor", PATCH: "editor", DELETE: "editor" } as const;
+const open = { GET: "open" } as const;
+
+export const accessTable: readonly AccessRow[] = [
+  { path: "/api/v1/services", methods: collection },
+  { path: "/api/v1/services/:id", methods: element },
+  { path: "/api/v1/services/:id/targets", methods: collection },
+  { path: "/api/v1/targets", methods: collection },
+  { path: "/api/v1/targets/:id", methods: element },
+  { path: "/api/v1/routes", methods: collection },
+  { path: "/api/v1/routes/:id", methods: element },
+  { path: "/api/v1/listeners", methods: readOnly },
+  { path: "/api/v1/listeners/:id", methods: readOnly },
+  { path: "/api/v1/settings", methods: { GET: "viewer", PUT: "admin", PATCH: "admin" } },
+  { path: "/api/v1/admin/status", methods: open },
+  { path: "/healthz", methods: open },
+  { path: "/readyz", methods: open },
+  { path: "/openapi.yaml", methods: open },
+  { path: "/docs", methods: open },
+  { path: "/docs/json", methods: open },
+  { path: "/docs/scalar.js", methods: open },
+  { path: "/", methods: open },
+];
+
+export interface AccessMatch {
+  readonly row: AccessRow;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/** Finds the row of a path as it was sent, still percent-encoded; null when there is none. Segments compare exactly. */
+export function createAccessMatcher(
+  table: readonly AccessRow[],
+): (pathname: string) => AccessMatch | null {
+  const rows = table.map((row) => ({ row, segments: row.path.split("/") }));
+  return (pathname) => {
+    const parts = pathname.split("/");
+    for (const { row, segments } of rows) {
+      if (segments.length !== parts.length) continue;
+      const params: Record<string, string> = {};
+      const fits = segments.every((segment, index) => {
+        const part = parts[index] ?? "";
+        if (!segment.startsWith(":")) return segment === part;
+        params[segment.slice(1)] = part;
+        return part !== "";
+      });
+      if (fits) return { row, params };
+    }
+    return null;
+  };
+}

@@ -1,0 +1,132 @@
+// Pieces of operation objects: parameters, bodies and answers that many endpoints share; knows no endpoint.
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const json = (schema: unknown) => ({ "application/json": { schema } });
+
+/** A body of the named schema. */
+export const bodyOf = (schema: string) => ({ required: true, content: json(ref(schema)) });
+
+/** A merge patch, RFC 7396, of the named schema: any part of it. */
+export const patchOf = (schema: string) => ({
+  required: true,
+  description: `Any members of ${schema}; null brings a default back (RFC 7396)`,
+  content: json({ type: "object" }),
+});
+
+const errors: Readonly<Record<number, string>> = {
+  400: "The request is invalid; the message names the field",
+  403: "The caller, its address or its origin may not do this",
+  404: "There is no such object",
+  409: "The change clashes with what exists; the message names it",
+  412: "A condition in If-Match or If-None-Match does not hold",
+  413: "The body is too large",
+  415: "The body is not JSON",
+  500: "The gateway failed",
+};
+
+const errorResponses = (statuses: readonly number[]) =>
+  Object.fromEntries(
+    statuses.map((status) => [
+      String(status),
+      { description: errors[status] ?? "Refused", content: json(ref("Error")) },
+    ]),
+  );
+
+const revisionHeader = {
+  "X-Config-Revision": {
+    description: "Number of the configuration that all workers serve now",
+    schema: { type: "integer" },
+  },
+};
+const etagHeader = { ETag: { description: "Version of the answer", schema: { type: "string" } } };
+
+/** Answers of a read: one object of the schema, or a list of them. */
+export function readResponses(schema: string, { list = false } = {}) {
+  return {
+    "200": {
+      description: list ? "All that fit, oldest first" : "The object",
+      headers: etagHeader,
+      content: json(list ? { type: "array", items: ref(schema) } : ref(schema)),
+    },
+    ...errorResponses(list ? [400, 403, 500] : [403, 404, 500]),
+  };
+}
+
+/** Answers of a change that returns an object of the schema. */
+export function writeResponses(schema: string) {
+  return {
+    "200": {
+      description: "Every worker serves the change",
+      headers: {
+        ...etagHeader,
+        ...revisionHeader,
+        "X-Dry-Run": { description: "true: nothing was changed", schema: { type: "string" } },
+        "X-Warning": { description: "Allowed but hardly meant", schema: { type: "string" } },
+      },
+      content: json(ref(schema)),
+    },
+    ...errorResponses([400, 403, 404, 409, 412, 413, 415, 500]),
+  };
+}
+
+export function deleteResponses() {
+  return {
+    "200": {
+      description: "Every worker serves the change",
+      headers: {
+        ...revisionHeader,
+        "X-Deleted": { description: "What else was deleted", schema: { type: "string" } },
+      },
+      content: json(ref("Deleted")),
+    },
+    ...errorResponses([403, 404, 409, 412, 500]),
+  };
+}
+
+/** An answer without conditions. */
+export function plainResponses(schema: string, description: string) {
+  return {
+    "200": { description, content: json(ref(schema)) },
+    ...errorResponses([403, 500]),
+  };
+}
+
+export const pathParameter = (description: string) => ({
+  name: "id",
+  in: "path",
+  required: true,
+  description,
+  schema: { type: "string" },
+});
+
+export const queryParameter = (name: string, description: string) => ({
+  name,
+  in: "query",
+  required: false,
+  description,
+  schema: { type: "string" },
+});
+
+export const filterParameters = [
+  queryParameter("tag", "Only objects with this tag"),
+  queryParameter("name", "Only the object with this name"),
+  queryParameter("q", "Only objects whose name, description or hosts contain this text"),
+];
+
+export const dryRunParameter = queryParameter("dry_run", "1: check everything, change nothing");
+export const cascadeParameter = queryParameter("cascade", "1: delete what refers to it too");
+
+export const ifMatchParameter = {
+  name: "If-Match",
+  in: "header",
+  required: false,
+  description: "Go ahead only if the object still has this ETag",
+  schema: { type: "string" },
+};
+
+export const ifNoneMatchParameter = {
+  name: "If-None-Match",
+  in: "header",
+  required: false,
+  description: "`*`: only create, never replace",
+  schema: { type: "string" },
+};

@@ -1,0 +1,41 @@
+// What one endpoint of the management API is, independent of the framework that routes to it; knows no resource.
+import type { Principal } from "../control/principal.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** A request that was let in, taken apart. */
+export interface Call {
+  readonly principal: Principal;
+  readonly method: string;
+  /** Decoded parts of the path: `id`. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly headers: Headers;
+  /** The parsed body; undefined for endpoints that take none. */
+  readonly body: unknown;
+}
+
+export interface Reply {
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An operation object of OpenAPI, as far as endpoints describe themselves. */
+export interface Description {
+  readonly summary: string;
+  readonly description?: string;
+  readonly tags: readonly string[];
+  readonly parameters?: readonly unknown[];
+  readonly requestBody?: unknown;
+  readonly responses: Readonly<Record<string, unknown>>;
+}
+
+export interface Endpoint {
+  readonly method: Method;
+  /** As in the guard's table: `/api/v1/services/:id`. */
+  readonly path: string;
+  readonly takesBody: boolean;
+  readonly description: Description;
+  /** Answers a call: a Reply is sent as JSON with status 200, a Response as it is. Throws an ApiError for everything else. */
+  readonly answer: (call: Call) => Reply | Response | Promise<Reply | Response>;
+}

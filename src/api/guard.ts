@@ -1,0 +1,112 @@
+// Decides about every request before any handler: network, host, origin, path, method, role. Denies by default; handles nothing.
+import { anybody, includesRole, type Principal } from "../control/principal.ts";
+import { ApiError } from "../model/error.ts";
+import { type AccessMatch, type AccessRow, createAccessMatcher } from "./access.ts";
+
+export interface GuardOptions {
+  readonly table: readonly AccessRow[];
+  /** Whether the address of a socket may use the API at all. */
+  readonly isAllowedAddress: (address: string) => boolean;
+  /** Host that the listener is bound to. */
+  readonly boundHost: string;
+  readonly publicUrl: () => string | null;
+  /** Who calls; throws a 401 for wrong credentials, null when there are none and some are needed. */
+  readonly authenticate?: (request: Request) => Principal | null;
+}
+
+export interface Admission extends AccessMatch {
+  readonly principal: Principal;
+}
+
+/** The one path that is answered whatever address asks for it. */
+const HEALTH_PATH = "/healthz";
+
+/** Returns the function that lets a request in or throws the ApiError that refuses it. */
+export function createGuard(
+  options: GuardOptions,
+): (request: Request, pathname: string, peer: string) => Admission {
+  const match = createAccessMatcher(options.table);
+  const authenticate = options.authenticate ?? (() => anybody);
+  return (request, pathname, peer) => {
+    if (pathname !== HEALTH_PATH) {
+      if (!options.isAllowedAddress(peer))
+        throw new ApiError(403, "this address may not use the management API");
+      checkHost(request, options);
+    }
+    checkOrigin(request, options.publicUrl());
+    const found = match(pathname);
+    if (found === null) throw new ApiError(404, "there is no such path");
+    const needed = roleFor(found.row, request.method);
+    const principal = needed === "open" ? anybody : authenticate(request);
+    if (principal === null)
+      throw new ApiError(401, "authentication is required", {
+        headers: { "www-authenticate": "Bearer" },
+      });
+    if (needed !== "open" && !includesRole(principal.role, needed))
+      throw new ApiError(403, `the role ${needed} is required`);
+    return { ...found, params: decodeParams(found.params), principal };
+  };
+}
+
+function roleFor({ methods }: AccessRow, method: string) {
+  const role = methods[method === "HEAD" ? "GET" : method];
+  if (role !== undefined && Object.hasOwn(methods, method === "HEAD" ? "GET" : method)) return role;
+  const allowed = Object.keys(methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : name));
+  throw new ApiError(405, `${method} is not allowed here; allowed: ${allowed.join(", ")}`, {
+    headers: { allow: allowed.join(", ") },
+  });
+}
+
+function decodeParams(params: Readonly<Record<string, string>>): Record<string, string> {
+  try {
+    return Object.fromEntries(
+      Object.entries(params).map(([name, part]) => [name, decodeURIComponent(part)]),
+    );
+  } catch {
+    throw new ApiError(400, "the path is not valid percent-encoding");
+  }
+}
+
+/**
+ * A page of another site can make a browser send requests here; the browser then says so in one of these fields. Neither
+ * field: no browser.
+ */
+function checkOrigin(request: Request, publicUrl: string | null): void {
+  if (request.method === "GET" || request.method === "HEAD") return;
+  const site = request.headers.get("sec-fetch-site");
+  if (site === "cross-site" || site === "same-site")
+    throw new ApiError(403, "requests from other sites are not accepted");
+  const origin = request.headers.get("origin");
+  if (origin === null) return;
+  const host = request.headers.get("host");
+  const own = [`http://${host}`, `https://${host}`, publicUrl].map(toOrigin);
+  const foreign = toOrigin(origin);
+  if (foreign === null || !own.includes(foreign))
+    throw new ApiError(403, "requests from other sites are not accepted");
+}
+
+function toOrigin(url: string | null): string | null {
+  return url !== null && URL.canParse(url) ? new URL(url).origin : null;
+}
+
+/**
+ * Against DNS rebinding: a name that somebody else's name server points at this machine is not ours. An address written
+ * as such cannot be rebound, and a request without Host comes from no browser.
+ */
+function checkHost(request: Request, { boundHost, publicUrl }: GuardOptions): void {
+  const url = publicUrl();
+  if (url === null && !isLoopback(boundHost)) return;
+  const header = request.headers.get("host");
+  if (header === null) return;
+  const host = URL.canParse(`http://${header}`) ? new URL(`http://${header}`).hostname : "";
+  if (isAddress(host) || host === "localhost" || host.endsWith(".localhost")) return;
+  if (host === boundHost.toLowerCase()) return;
+  if (url !== null && URL.canParse(url) && new URL(url).hostname === host) return;
+  throw new ApiError(403, "the Host of the request is not a name of this gateway");
+}
+
+const isAddress = (host: string) => host.startsWith("[") || /^\d+\.\d+\.\d+\.\d+$/.test(host);
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
+}

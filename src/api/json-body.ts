@@ -1,0 +1,80 @@
+// Reads a request's body as JSON, once, with every limit; knows no resource.
+import { ApiError } from "../model/error.ts";
+
+export const MAX_BODY_BYTES = 1_048_576;
+/** Far more than any document of ours needs; what recurses over a deeper one could run out of stack. */
+const MAX_DEPTH = 64;
+
+/** The parsed body; throws 413, 415 or 400. */
+export async function readJson(request: Request, maxBytes = MAX_BODY_BYTES): Promise<unknown> {
+  requireJson(request.headers.get("content-type"));
+  return parseJson(await readText(request, maxBytes));
+}
+
+function requireJson(contentType: string | null): void {
+  const [type = "", ...parameters] = (contentType ?? "").toLowerCase().split(";");
+  const charset = parameters.map((text) => text.trim()).find((text) => text.startsWith("charset="));
+  const isJson = /^application\/(json|[a-z0-9.-]+\+json)$/.test(type.trim());
+  const isUtf8 = charset === undefined || /^charset="?utf-?8"?$/.test(charset);
+  if (!isJson || !isUtf8) throw new ApiError(415, "the body must be application/json");
+}
+
+async function readText(request: Request, maxBytes: number): Promise<string> {
+  const tooLarge = () =>
+    new ApiError(413, `the body is larger than ${maxBytes} bytes`, {
+      // The rest of the body is not read, so the connection cannot be used again.
+      headers: { connection: "close" },
+    });
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  // A chunked body declares no length: it is counted while it arrives.
+  for await (const chunk of request.body ?? []) {
+    size += chunk.byteLength;
+    if (size > maxBytes) throw tooLarge();
+    chunks.push(chunk);
+  }
+  try {
+    // A byte order mark is dropped by the decoder.
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+  } catch {
+    throw new ApiError(400, "the body is not valid UTF-8");
+  }
+}
+
+/** Parses and refuses what programs read in different ways or cannot read at all. */
+export function parseJson(text: string): unknown {
+  if (text.trim() === "") throw new ApiError(400, "the body is empty, JSON is required");
+  checkDepth(text);
+  try {
+    return JSON.parse(
+      text,
+      text.includes("__proto__") || text.includes("\\u") ? refuseProto : undefined,
+    );
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    throw new ApiError(400, `the body is not valid JSON: ${(error as Error).message}`);
+  }
+}
+
+/** A member of this name would change what an object inherits as soon as it is copied. */
+function refuseProto(key: string, value: unknown): unknown {
+  if (key === "__proto__") throw new ApiError(400, "__proto__: is not a known field");
+  return value;
+}
+
+function checkDepth(text: string): void {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (inString) {
+      if (code === 92) i++;
+      else if (code === 34) inString = false;
+    } else if (code === 34) inString = true;
+    else if (code === 123 || code === 91) {
+      if (++depth > MAX_DEPTH)
+        throw new ApiError(400, `the body is nested deeper than ${MAX_DEPTH} levels`);
+    } else if (code === 125 || code === 93) depth--;
+  }
+}

@@ -1,0 +1,29 @@
+// Builds the responses of the management API: JSON, one shape of error, headers that keep browsers careful.
+import { ApiError } from "../model/error.ts";
+import type { Reply } from "./endpoint.ts";
+
+const JSON_TYPE = "application/json; charset=utf-8";
+
+/** On every response; a page that needs more sets its own policy. */
+export const securityHeaders: Readonly<Record<string, string>> = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "cache-control": "no-store",
+  "referrer-policy": "no-referrer",
+};
+
+export function toResponse(reply: Reply): Response {
+  return new Response(JSON.stringify(reply.body), {
+    headers: { "content-type": JSON_TYPE, ...reply.headers },
+  });
+}
+
+/** `{"error": message}`; of an unexpected failure the client learns nothing but the id to ask about. */
+export function toErrorResponse(error: unknown, requestId: string): Response {
+  const known = error instanceof ApiError;
+  const message = known ? error.message : `internal error, request id ${requestId}`;
+  return new Response(JSON.stringify({ error: message }), {
+    status: known ? error.status : 500,
+    headers: { "content-type": JSON_TYPE, ...(known ? error.headers : {}) },
+  });
+}

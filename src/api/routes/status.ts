@@ -1,0 +1,81 @@
+// Endpoints about the gateway itself, open to everybody: no secrets and no addresses in what they answer.
+import type { Clock } from "../../clock.ts";
+import type { ControlPlane } from "../../control/control-plane.ts";
+import { ApiError } from "../../model/error.ts";
+import { plainResponses } from "../description.ts";
+import type { Endpoint } from "../endpoint.ts";
+
+export interface StatusSource {
+  readonly control: ControlPlane;
+  readonly clock: Clock;
+  readonly version: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly startedAt: number;
+}
+
+const tags = ["Status"];
+
+export function statusEndpoints(source: StatusSource): Endpoint[] {
+  return [
+    {
+      method: "GET",
+      path: "/healthz",
+      takesBody: false,
+      description: {
+        summary: "Whether the gateway runs",
+        tags,
+        responses: plainResponses("Health", "It runs"),
+      },
+      answer: () => ({ body: { status: "ok" } }),
+    },
+    {
+      method: "GET",
+      path: "/readyz",
+      takesBody: false,
+      description: {
+        summary: "Whether every worker serves the current configuration",
+        tags,
+        responses: plainResponses("Ready", "All workers serve the current configuration"),
+      },
+      answer: () => ({ body: readiness(source) }),
+    },
+    {
+      method: "GET",
+      path: "/api/v1/admin/status",
+      takesBody: false,
+      description: {
+        summary: "Status of the gateway",
+        tags,
+        responses: plainResponses("Status", "The status"),
+      },
+      answer: () => ({ body: status(source) }),
+    },
+  ];
+}
+
+function readiness({ control }: StatusSource) {
+  const { workers, ready } = control.rolloutStatus();
+  const { revision } = control.changes;
+  if (ready < workers || workers === 0)
+    throw new ApiError(
+      500,
+      `${ready} of ${workers} workers serve revision ${revision}, which is current`,
+    );
+  return { status: "ready", revision, workers };
+}
+
+function status({ control, clock, version, startedAt }: StatusSource) {
+  const { workers, ready } = control.rolloutStatus();
+  return {
+    name: "sluice",
+    version,
+    authentication: "disabled",
+    setup_required: true,
+    sso_enabled: false,
+    uptime_seconds: Math.max(0, Math.floor((clock.now() - startedAt) / 1000)),
+    revision: control.changes.revision,
+    workers,
+    workers_ready: ready,
+    warnings: control.changes.warnings(),
+  };
+}

@@ -1,0 +1,85 @@
+// Schemas of what the management API answers, put together from the model's; used for the description only.
+import { type TSchema, Type as t } from "@sinclair/typebox";
+import { identity } from "../model/fields.ts";
+import { listenerInput } from "../model/listener.ts";
+import { routeInput } from "../model/route.ts";
+import { serviceInput, serviceWithTargetsInput } from "../model/service.ts";
+import { settingsInput } from "../model/settings.ts";
+import { inlineTargetInput, targetInput } from "../model/target.ts";
+
+const identityObject = t.Object(identity);
+
+const target = t.Composite(
+  [
+    identityObject,
+    targetInput,
+    t.Object({
+      health: t.Object({
+        state: t.Unsafe<string>({
+          type: "string",
+          enum: ["unknown", "healthy", "unhealthy", "draining", "disabled"],
+          description: "What is known about the target",
+        }),
+        since: t.String({ format: "date-time", description: "Since when" }),
+        last_error: t.Union([t.String(), t.Null()], { description: "Last failure" }),
+      }),
+      active_requests: t.Integer({ description: "Requests in flight" }),
+    }),
+  ],
+  { title: "Target" },
+);
+
+const ref = (name: string) => t.Unsafe<unknown>({ $ref: `#/components/schemas/${name}` });
+
+/** `components.schemas` of the description, by name. */
+export const schemas: Readonly<Record<string, TSchema>> = {
+  Error: t.Object(
+    { error: t.String({ description: "What is wrong; the message names the field" }) },
+    { additionalProperties: false, title: "Error" },
+  ),
+  Deleted: t.Object({ deleted: t.Literal(true) }, { title: "Deleted" }),
+  Service: t.Composite(
+    [identityObject, serviceInput, t.Object({ targets: t.Array(ref("Target")) })],
+    { title: "Service" },
+  ),
+  ServiceInput: serviceWithTargetsInput,
+  Target: target,
+  TargetInput: targetInput,
+  ServiceTargetInput: inlineTargetInput,
+  Route: t.Composite([identityObject, routeInput], { title: "Route" }),
+  RouteInput: routeInput,
+  Listener: t.Composite([identityObject, listenerInput], { title: "Listener" }),
+  Settings: t.Composite(
+    [settingsInput, t.Object({ updated_at: t.String({ format: "date-time" }) })],
+    { title: "Settings" },
+  ),
+  SettingsInput: settingsInput,
+  Health: t.Object({ status: t.Literal("ok") }, { title: "Health" }),
+  Ready: t.Object(
+    {
+      status: t.Literal("ready"),
+      revision: t.Integer({ description: "What all workers serve" }),
+      workers: t.Integer({ description: "Number of workers" }),
+    },
+    { title: "Ready" },
+  ),
+  Status: t.Object(
+    {
+      name: t.String({ description: "Name of the program" }),
+      version: t.String({ description: "Version of the program" }),
+      authentication: t.Unsafe<string>({
+        type: "string",
+        enum: ["disabled", "enabled"],
+        description: "Whether credentials are needed",
+      }),
+      setup_required: t.Boolean({ description: "Whether the first user is still to be created" }),
+      sso_enabled: t.Boolean({ description: "Whether people can sign in with OpenID Connect" }),
+      uptime_seconds: t.Integer({ description: "Seconds since the start" }),
+      revision: t.Integer({ description: "Number of the configuration in service" }),
+      workers: t.Integer({ description: "Number of workers" }),
+      workers_ready: t.Integer({ description: "How many serve the current configuration" }),
+      warnings: t.Array(t.String(), { description: "What is allowed but hardly meant" }),
+    },
+    { title: "Status" },
+  ),
+};

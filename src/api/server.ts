@@ -1,0 +1,107 @@
+// The management API from request to response: guard, endpoint, one shape of error, headers; and the listener around it.
+import { createNetworkCheck } from "../control/admin-network.ts";
+import type { Log } from "../log.ts";
+import { accessTable } from "./access.ts";
+import { createApp } from "./app.ts";
+import { docsHeaders } from "./docs.ts";
+import { createGuard } from "./guard.ts";
+import { securityHeaders, toErrorResponse } from "./reply.ts";
+import type { StatusSource } from "./routes/status.ts";
+
+export interface ManagementApiDeps extends StatusSource {
+  readonly log: Log;
+  /** Host that the listener is bound to: decides which values of Host are accepted. */
+  readonly boundHost: string;
+}
+
+export interface ManagementApi {
+  /** Answers one request; never rejects. `peerAddress` is the socket's. */
+  handle(request: Request, peerAddress: string): Promise<Response>;
+  /** All that is routed, as `METHOD /path`. */
+  readonly routed: readonly string[];
+}
+
+export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
+  const { changes } = deps.control;
+  const app = createApp(deps);
+  const guard = createGuard({
+    table: accessTable,
+    isAllowedAddress: createNetworkCheck(() => changes.config.settings),
+    boundHost: deps.boundHost,
+    publicUrl: () => changes.config.settings.public_url,
+  });
+  const answer = async (request: Request, pathname: string, peer: string) =>
+    await app.dispatch(request, guard(request, pathname, peer));
+  return {
+    routed: app.routed,
+    async handle(request, peerAddress) {
+      const requestId = Bun.randomUUIDv7();
+      const { pathname } = new URL(request.url);
+      let response: Response;
+      try {
+        response = await answer(request, pathname, peerAddress);
+      } catch (error) {
+        response = toErrorResponse(error, requestId);
+        if (response.status === 500)
+          deps.log.error("a management request failed", {
+            method: request.method,
+            path: pathname,
+            request_id: requestId,
+            error,
+          });
+      }
+      return withHeaders(response, {
+        ...securityHeaders,
+        ...docsHeaders[pathname],
+        "x-request-id": requestId,
+        ...(isRead(request) ? {} : { "x-config-revision": String(changes.revision) }),
+      });
+    },
+  };
+}
+
+const isRead = ({ method }: Request) => method === "GET" || method === "HEAD";
+
+/** Adds what the response does not say itself. */
+function withHeaders(response: Response, more: Readonly<Record<string, string>>): Response {
+  const headers = new Headers(more);
+  for (const [name, value] of response.headers) headers.set(name, value);
+  return new Response(response.body, { status: response.status, headers });
+}
+
+export interface ServeOptions {
+  readonly hostname: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly tls?: { readonly cert: string; readonly key: string };
+}
+
+export interface ManagementServer {
+  readonly port: number;
+  readonly url: string;
+  /** Stops accepting; resolves when the requests in flight have ended. */
+  stop(): Promise<void>;
+}
+
+/** Seconds in which a connection that sends and receives nothing is closed. */
+const IDLE_TIMEOUT_SECONDS = 30;
+
+/** Serves the API on its own listener; throws when the address is taken. */
+export function serveManagementApi(api: ManagementApi, options: ServeOptions): ManagementServer {
+  const { hostname, port, tls } = options;
+  const server = Bun.serve({
+    hostname,
+    port,
+    ...(tls === undefined ? {} : { tls: { cert: tls.cert, key: tls.key } }),
+    idleTimeout: IDLE_TIMEOUT_SECONDS,
+    // The limit is held where the body is read, because this one answers without a body.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch: (request, self) => api.handle(request, self.requestIP(request)?.address ?? ""),
+  });
+  const bound = server.port ?? port;
+  return {
+    port: bound,
+    url: `${tls === undefined ? "http" : "https"}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${bound}`,
+    stop: () => server.stop(),
+  };
+}

@@ -1,0 +1,72 @@
+// Query parameters and conditional headers of a call in the words of the use-cases; knows no resource.
+import type { QueryEntry } from "../control/list-filter.ts";
+import type { Conditions } from "../control/representation.ts";
+import type { Written, WriteOptions } from "../control/resource.ts";
+import { ApiError } from "../model/error.ts";
+import type { Call, Reply } from "./endpoint.ts";
+
+export function filtersOf(call: Call): readonly QueryEntry[] {
+  return [...call.query.entries()];
+}
+
+/** Refuses every parameter that is not in `known`: a misspelt `dry_run` must not become a real change. */
+export function requireKnownQuery(call: Call, known: readonly string[]): void {
+  for (const name of call.query.keys())
+    if (!known.includes(name)) throw new ApiError(400, `unknown query parameter "${name}"`);
+}
+
+/** What a mutation was asked to do beside its body. `extra` are parameters that the caller reads itself. */
+export function writeOptionsOf(call: Call, extra: readonly string[] = []): WriteOptions {
+  requireKnownQuery(call, ["dry_run", ...extra]);
+  return {
+    actor: call.principal.actor,
+    dryRun: flagOf(call, "dry_run"),
+    conditions: conditionsOf(call),
+  };
+}
+
+export function flagOf(call: Call, name: string): boolean {
+  const value = call.query.get(name);
+  if (value === null || value === "0" || value === "false") return false;
+  if (value === "1" || value === "true" || value === "") return true;
+  throw new ApiError(400, `${name}: must be 0 or 1`);
+}
+
+/** RFC 9110 13.1: If-Match compares strongly, so a weak tag never matches. */
+function conditionsOf({ headers, method }: Call): Conditions {
+  const ifMatch = headers.get("if-match");
+  const tags = [...(ifMatch ?? "").matchAll(/(W\/)?"([^"]*)"/g)]
+    .filter(([, weak]) => weak === undefined)
+    .map(([, , tag]) => tag ?? "");
+  return {
+    match: ifMatch === null ? null : ifMatch.trim() === "*" ? "any" : tags,
+    onlyIfAbsent: method === "PUT" && headers.get("if-none-match")?.trim() === "*",
+  };
+}
+
+/** The headers that every reply to a mutation carries. */
+export function changeHeaders(
+  revision: number,
+  { dryRun }: WriteOptions,
+  warnings: readonly string[] = [],
+): Record<string, string> {
+  return {
+    "x-config-revision": String(revision),
+    ...(dryRun ? { "x-dry-run": "true" } : {}),
+    ...(warnings.length > 0 ? { "x-warning": warnings.slice(0, 10).join(", ") } : {}),
+  };
+}
+
+export function replyWritten(written: Written<unknown>, options: WriteOptions): Reply {
+  return {
+    body: written.view,
+    headers: {
+      etag: `"${written.tag}"`,
+      ...changeHeaders(written.revision, options, written.warnings),
+    },
+  };
+}
+
+export function replyRead({ view, tag }: { readonly view: unknown; readonly tag: string }): Reply {
+  return { body: view, headers: { etag: `"${tag}"` } };
+}
