@@ -58,7 +58,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     reason: "a worker never sees a database, a user or an API, and plugins are handed to it",
   },
   supervisor: {
-    imports: ["snapshot", "shared-memory"],
+    imports: ["model", "snapshot", "shared-memory"],
     reason: "it rolls versions out to workers without knowing what a version means",
   },
   store: {

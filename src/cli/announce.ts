@@ -1,0 +1,38 @@
+// Says that the gateway serves, and where: a few lines for a person, one event for a program; knows nothing that is not handed in.
+import type { Log } from "../log.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import { formatAddress } from "./flags.ts";
+
+export interface Announcement {
+  readonly version: string;
+  readonly dataDir: string;
+  /** URL of the management API. */
+  readonly management: string;
+  readonly config: GatewayConfig;
+  readonly options: { readonly workers: number };
+}
+
+export function announce(announcement: Announcement, log: Log): void {
+  const { version, dataDir, management, config } = announcement;
+  const { workers } = announcement.options;
+  const docs = `${management}/docs`;
+  const listeners = [...config.listeners.values()]
+    .filter((listener) => listener.enabled)
+    .map(
+      ({ protocol, address, port }) =>
+        `${protocol}://${formatAddress({ hostname: address, port })}`,
+    );
+  if (!process.stdout.isTTY) {
+    log.info("serving", { version, data_dir: dataDir, management, docs, listeners, workers });
+    return;
+  }
+  const rows = [
+    ["data", dataDir],
+    ["management", management],
+    ["reference", docs],
+    ["listeners", listeners.join(", ") || "none"],
+    ["workers", String(workers)],
+  ] as const;
+  const lines = rows.map(([label, text]) => `  ${label.padEnd(12)}${text}`);
+  process.stdout.write(`Sluice ${version} is serving\n${lines.join("\n")}\n`);
+}

@@ -1,0 +1,37 @@
+// Finds the command that a command line names, runs it, and turns mistakes of the caller into exit code 2; knows no command.
+import type { Command } from "./command.ts";
+import { createHelp, findCommand, helpOf } from "./help.ts";
+import { UsageError } from "./usage-error.ts";
+
+const ALIASES: Readonly<Record<string, string>> = {
+  "--help": "help",
+  "-h": "help",
+  "--version": "version",
+  "-v": "version",
+};
+
+/** Resolves to the exit code: 0 done, 1 failed, 2 not understood. */
+export async function runCommandLine(
+  argv: readonly string[],
+  others: readonly Command[],
+): Promise<number> {
+  const commands = [...others, createHelp(others)];
+  const [first = "help", ...words] = argv;
+  const print = (text: string) => void process.stdout.write(text);
+  let about = "";
+  try {
+    const command = findCommand(commands, ALIASES[first] ?? first);
+    about = ` ${command.name}`;
+    if (words.includes("--help") || words.includes("-h")) {
+      print(helpOf(command));
+      return 0;
+    }
+    return await command.run(words, { env: process.env, print });
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(
+      `sluice: ${error.message}\nRun "sluice help${about}" to see what is possible.\n`,
+    );
+    return 2;
+  }
+}

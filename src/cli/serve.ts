@@ -1,0 +1,121 @@
+// The command `serve`: what may be said on its command line, checked; how the parts are put together is main's knowledge.
+import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
+import { type LogLevel, logLevels } from "../log.ts";
+import type { Command } from "./command.ts";
+import { type Address, type Flag, type Flags, parseAddress, parseFlags } from "./flags.ts";
+import { UsageError } from "./usage-error.ts";
+
+export interface ServeOptions {
+  readonly dataDir: string;
+  readonly admin: Address;
+  /** Null: not given, so the stored listener holds, or at the first start the default. */
+  readonly http: Address | null;
+  readonly https: Address | null;
+  readonly workers: number;
+  readonly logLevel: LogLevel;
+  readonly allowUnauthenticatedRemote: boolean;
+}
+
+export const defaultHttp: Address = { hostname: "0.0.0.0", port: 8080 };
+export const defaultHttps: Address = { hostname: "0.0.0.0", port: 8443 };
+
+const MAX_WORKERS = 256;
+
+/** macOS gives all connections of a shared port to one listener: more workers would only wait there. */
+const defaultWorkers = () => (process.platform === "darwin" ? 1 : availableParallelism());
+
+/** Flags that several commands take. */
+export const dataDirFlag: Flag = {
+  name: "data-dir",
+  value: "DIR",
+  description: "Where the configuration and keys are kept",
+  fallback: "./data",
+};
+
+const flags: readonly Flag[] = [
+  dataDirFlag,
+  {
+    name: "admin",
+    value: "ADDRESS:PORT",
+    description: "Where the management API listens",
+    fallback: "127.0.0.1:9080",
+  },
+  {
+    name: "http",
+    value: "ADDRESS:PORT",
+    description: "Where clients connect with HTTP; used at the first start, kept in the database",
+    fallback: "0.0.0.0:8080",
+  },
+  {
+    name: "https",
+    value: "ADDRESS:PORT",
+    description: "Where clients connect with HTTPS; used at the first start, kept in the database",
+    fallback: "0.0.0.0:8443",
+  },
+  {
+    name: "workers",
+    value: "N",
+    description: "Threads that serve traffic",
+    fallback: "one for each processor; 1 on macOS",
+  },
+  {
+    name: "log-level",
+    value: "LEVEL",
+    description: `What is logged: ${logLevels.join(", ")}`,
+    fallback: "info",
+  },
+  {
+    name: "allow-unauthenticated-remote",
+    value: null,
+    description:
+      "Let the management API listen on an address that other machines reach while no user exists",
+  },
+];
+
+/** `serve` is handed in: the command line does not know the parts that it starts. */
+export function createServe(serve: (options: ServeOptions) => Promise<number>): Command {
+  return {
+    name: "serve",
+    summary: "Serve traffic and the management API until SIGTERM or SIGINT",
+    details:
+      "A port of 0 is replaced by a free one. On SIGTERM or SIGINT no new connection is accepted and requests in\n" +
+      "flight get the time of settings.limits.shutdown_timeout to end; a second signal ends at once.",
+    flags,
+    run: (argv, { env }) => serve(decodeOptions(parseFlags(flags, argv, env))),
+  };
+}
+
+/** Throws a UsageError that names the flag. */
+export function decodeOptions(given: Flags): ServeOptions {
+  const address = (flag: string) => {
+    const text = given.get(flag);
+    return text === undefined ? null : parseAddress(flag, text);
+  };
+  return {
+    dataDir: resolve(given.get("data-dir") ?? "./data"),
+    admin: address("admin") ?? { hostname: "127.0.0.1", port: 9080 },
+    http: address("http"),
+    https: address("https"),
+    workers: decodeWorkers(given.get("workers")),
+    logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
+    allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),
+  };
+}
+
+function decodeWorkers(text: string | undefined): number {
+  if (text === undefined) return Math.min(defaultWorkers(), MAX_WORKERS);
+  const workers = Number(text);
+  if (!/^\d+$/.test(text) || workers < 1 || workers > MAX_WORKERS)
+    throw new UsageError(
+      `--workers: must be a whole number from 1 to ${MAX_WORKERS}, not "${text}"`,
+    );
+  return workers;
+}
+
+function decodeLogLevel(text: string): LogLevel {
+  const level = logLevels.find((word) => word === text);
+  if (level === undefined)
+    throw new UsageError(`--log-level: must be one of ${logLevels.join(", ")}, not "${text}"`);
+  return level;
+}
