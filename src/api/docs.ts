@@ -10,7 +10,8 @@ export const SCRIPT_PATH = "/docs/scalar.js";
 /** The page runs our own script only, and talks to nobody but this gateway. */
 const pagePolicy = [
   "default-src 'none'",
-  "script-src 'self'",
+  // The element that carries the settings is a script of white space, which browsers judge like any other.
+  "script-src 'self' 'sha256-TcUB1mzXiQO4GxpTRZ0EMpOXKMU3u+n/q1WrgVIcs1I='",
   // The reference writes its styles into the page.
   "style-src 'self' 'unsafe-inline'",
   "img-src 'self' data:",
@@ -22,9 +23,13 @@ const pagePolicy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Headers that the page and its script need instead of the usual ones. */
+/** Headers that the page, its script and its data need instead of the usual ones. */
 export const docsHeaders: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  [DOCS_PATH]: { "content-security-policy": pagePolicy },
+  [DOCS_PATH]: {
+    "content-security-policy": pagePolicy,
+    "content-type": "text/html; charset=utf-8",
+  },
+  [DESCRIPTION_PATH]: { "content-type": "application/json; charset=utf-8" },
   [SCRIPT_PATH]: { "cache-control": "private, max-age=3600" },
 };
 

@@ -50,24 +50,19 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
             error,
           });
       }
-      return withHeaders(response, {
+      const headers = {
         ...securityHeaders,
-        ...docsHeaders[pathname],
         "x-request-id": requestId,
         ...(isRead(request) ? {} : { "x-config-revision": String(changes.revision) }),
-      });
+        ...Object.fromEntries(response.headers),
+        ...docsHeaders[pathname],
+      };
+      return new Response(response.body, { status: response.status, headers });
     },
   };
 }
 
 const isRead = ({ method }: Request) => method === "GET" || method === "HEAD";
-
-/** Adds what the response does not say itself. */
-function withHeaders(response: Response, more: Readonly<Record<string, string>>): Response {
-  const headers = new Headers(more);
-  for (const [name, value] of response.headers) headers.set(name, value);
-  return new Response(response.body, { status: response.status, headers });
-}
 
 export interface ServeOptions {
   readonly hostname: string;

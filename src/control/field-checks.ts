@@ -29,11 +29,7 @@ function isBareAddress(text: string): boolean {
   );
 }
 
-/** All of them. */
-export const fieldChecks: FieldChecks = {
-  cidr: cidrProblem,
-  targetHost,
-  hostHeader,
-  listenAddress,
-  route: () => [],
-};
+/** All of them. `route` judges what a route matches on. */
+export function fieldChecks(route: FieldChecks["route"]): FieldChecks {
+  return { cidr: cidrProblem, targetHost, hostHeader, listenAddress, route };
+}
