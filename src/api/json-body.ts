@@ -1,5 +1,6 @@
 // Reads a request's body as JSON, once, with every limit; knows no resource.
 import { ApiError } from "../model/error.ts";
+import { findJsonError } from "./json-position.ts";
 
 export const MAX_BODY_BYTES = 1_048_576;
 /** Far more than any document of ours needs; what recurses over a deeper one could run out of stack. */
@@ -53,8 +54,15 @@ export function parseJson(text: string): unknown {
     );
   } catch (error) {
     if (error instanceof ApiError) throw error;
-    throw new ApiError(400, `the body is not valid JSON: ${(error as Error).message}`);
+    throw new ApiError(400, malformed(text, error as Error));
   }
+}
+
+function malformed(text: string, error: Error): string {
+  const at = findJsonError(text);
+  const reason = error.message.replace(/^JSON Parse error: /, "");
+  if (at === null) return `the body is not valid JSON: ${reason}`;
+  return `the body is not valid JSON at line ${at.line}, column ${at.column}: ${reason}`;
 }
 
 /** A member of this name would change what an object inherits as soon as it is copied. */

@@ -36,7 +36,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
     routed: app.routed,
     async handle(request, peerAddress) {
       const requestId = Bun.randomUUIDv7();
-      const { pathname } = new URL(request.url);
+      const pathname = URL.parse(request.url)?.pathname ?? "";
       let response: Response;
       try {
         response = await answer(request, pathname, peerAddress);
@@ -53,7 +53,9 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
       const headers = {
         ...securityHeaders,
         "x-request-id": requestId,
-        ...(isRead(request) ? {} : { "x-config-revision": String(changes.revision) }),
+        ...(tellsRevision(request, response)
+          ? { "x-config-revision": String(changes.revision) }
+          : {}),
         ...Object.fromEntries(response.headers),
         ...docsHeaders[pathname],
       };
@@ -62,7 +64,10 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
   };
 }
 
-const isRead = ({ method }: Request) => method === "GET" || method === "HEAD";
+/** Every reply to a change names the revision in service, except to those who may not know. */
+function tellsRevision({ method }: Request, { status }: Response): boolean {
+  return method !== "GET" && method !== "HEAD" && status !== 401 && status !== 403;
+}
 
 export interface ServeOptions {
   readonly hostname: string;
@@ -91,6 +96,7 @@ export function serveManagementApi(api: ManagementApi, options: ServeOptions): M
     idleTimeout: IDLE_TIMEOUT_SECONDS,
     // The limit is held where the body is read, because this one answers without a body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    development: false,
     fetch: (request, self) => api.handle(request, self.requestIP(request)?.address ?? ""),
   });
   const bound = server.port ?? port;

@@ -202,6 +202,8 @@ export class Changes {
   }
 
   #publish(event: ChangeEvent): void {
+    const { revision, actor, summary } = event;
+    this.#options.log.info("the configuration was changed", { revision, actor, summary });
     try {
       this.#options.onChange?.(event);
     } catch (error) {

@@ -5,7 +5,7 @@ import { serviceWithTargetsInput } from "../model/service.ts";
 import { isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import type { Draft } from "./draft.ts";
-import { type ServiceView, targetsByService, viewTarget } from "./representation.ts";
+import { type ServiceView, targetLookup, viewTarget } from "./representation.ts";
 import { Resource, type ResourceKind } from "./resource.ts";
 import { fieldsOfTarget, reconcileTargets, targetReadOnly } from "./targets.ts";
 
@@ -36,12 +36,12 @@ const kind: ResourceKind<"services", ServiceView> = {
     };
   },
   viewer: (config) => {
-    const targets = targetsByService(config);
-    return (service) => ({ ...service, targets: (targets.get(service.id) ?? []).map(viewTarget) });
+    const targetsOf = targetLookup(config);
+    return (service) => ({ ...service, targets: targetsOf(service.id).map(viewTarget) });
   },
   content: (config) => {
-    const targets = targetsByService(config);
-    return (service) => [service, targets.get(service.id) ?? []];
+    const targetsOf = targetLookup(config);
+    return (service) => [service, targetsOf(service.id)];
   },
 };
 
