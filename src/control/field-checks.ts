@@ -2,6 +2,7 @@
 import { parseAuthority } from "../http/authority.ts";
 import { normalizeAddress } from "../net/address.ts";
 import { cidrProblem } from "../net/cidr.ts";
+import { routePatternProblems } from "./route-pattern.ts";
 import type { FieldChecks, TextCheck } from "../snapshot/field-rules.ts";
 
 const targetHost: TextCheck = (host) => {
@@ -29,7 +30,11 @@ function isBareAddress(text: string): boolean {
   );
 }
 
-/** All of them. `route` judges what a route matches on. */
-export function fieldChecks(route: FieldChecks["route"]): FieldChecks {
-  return { cidr: cidrProblem, targetHost, hostHeader, listenAddress, route };
-}
+/** All of them. */
+export const fieldChecks: FieldChecks = {
+  cidr: cidrProblem,
+  targetHost,
+  hostHeader,
+  listenAddress,
+  route: routePatternProblems,
+};

@@ -15,7 +15,6 @@ import {
   createControlPlane,
 } from "../../../src/control/control-plane.ts";
 import { fieldChecks } from "../../../src/control/field-checks.ts";
-import { routePatternProblems } from "../../../src/control/route-pattern.ts";
 import { createLog } from "../../../src/log.ts";
 import { decode } from "../../../src/model/decode.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
@@ -97,7 +96,7 @@ export async function startGateway(): Promise<TestGateway> {
   const context = () => ({
     tls: { cert: "cert", key: "key" },
     managementAddresses: bound,
-    checks: fieldChecks(routePatternProblems),
+    checks: fieldChecks,
   });
   const current = compileStored(stored, context());
   const rollout = new RememberingRollout(current.snapshot);
