@@ -1,0 +1,234 @@
+// Starts the whole product as a process of its own, on free ports and an empty data directory, and ends it again.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { eventually } from "./poll.ts";
+
+export interface GatewayOptions {
+  /** Default 2. */
+  workers?: number;
+  /** More words after `serve`; a flag given here replaces the default one. */
+  args?: string[];
+  env?: Record<string, string>;
+  /** Path of a compiled executable; default: $SLUICE_TEST_BINARY, else the sources. */
+  binary?: string;
+  /** An existing data directory, which is kept; default: a new one, removed by `stop`. */
+  dataDir?: string;
+  /** How long the start may take. */
+  deadlineMs?: number;
+}
+
+/** One line of the gateway's log. */
+export interface LogEvent {
+  time: string;
+  level: string;
+  message: string;
+  [field: string]: unknown;
+}
+
+const main = resolve(import.meta.dir, "../../src/main.ts");
+
+/** The words that start the program: the compiled executable when there is one, else the sources. */
+export function program(binary = process.env["SLUICE_TEST_BINARY"]): string[] {
+  return binary ? [resolve(binary)] : [process.execPath, main];
+}
+
+/** Resolves when the gateway is ready; throws with its output when it ended or was not ready in time. */
+export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "sluice-test-"));
+  const gateway = new Gateway(options, dataDir);
+  try {
+    await gateway.start();
+  } catch (error) {
+    await gateway.stop();
+    throw error;
+  }
+  return gateway;
+}
+
+export class Gateway {
+  readonly dataDir: string;
+  /** URL of the management API, without a slash at the end. */
+  admin = "";
+  httpPort = 0;
+  httpsPort = 0;
+  readonly #options: GatewayOptions;
+  #process: Bun.Subprocess<"ignore", "pipe", "pipe"> | null = null;
+  #output: Promise<unknown> = Promise.resolve();
+  /** Everything that was written since the first start. */
+  stdout = "";
+  stderr = "";
+  /** Where the output of the present process begins in `stderr`. */
+  #mark = 0;
+
+  constructor(options: GatewayOptions, dataDir: string) {
+    this.#options = options;
+    this.dataDir = dataDir;
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? 0;
+  }
+
+  /** The log as events; lines that are no JSON are left out. */
+  get log(): LogEvent[] {
+    return parseLog(this.stderr);
+  }
+
+  /** Calls the management API. A body that is no string is sent as JSON. */
+  api(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Response> {
+    const url = `${this.admin}${path}`;
+    if (body === undefined) return fetch(url, { method, headers });
+    return fetch(url, {
+      method,
+      headers: { "content-type": "application/json", ...headers },
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    });
+  }
+
+  /** Like `api`, but throws unless the answer is 200, and hands back the JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
+  async ok(method: string, path: string, body?: unknown): Promise<any> {
+    const response = await this.api(method, path, body);
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return JSON.parse(text);
+  }
+
+  async start(): Promise<void> {
+    const args = this.#options.args ?? [];
+    const defaults = { "data-dir": this.dataDir, ...ports, workers: this.#options.workers ?? 2 };
+    const words = Object.entries(defaults)
+      .filter(
+        ([flag]) => !args.some((word) => word === `--${flag}` || word.startsWith(`--${flag}=`)),
+      )
+      .flatMap(([flag, value]) => [`--${flag}`, String(value)]);
+    this.#mark = this.stderr.length;
+    const child = Bun.spawn([...program(this.#options.binary), "serve", ...words, ...args], {
+      // Neither the directory nor the environment of the tests may matter.
+      cwd: this.dataDir,
+      env: { PATH: process.env["PATH"] ?? "", HOME: this.dataDir, ...this.#options.env },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    this.#process = child;
+    this.#output = Promise.all([
+      collect(child.stdout, (text) => (this.stdout += text)),
+      collect(child.stderr, (text) => (this.stderr += text)),
+    ]);
+    await this.#becomesReady(child);
+  }
+
+  /** Asks the gateway to stop, waits until it has, and returns the exit code. */
+  async stop(): Promise<number> {
+    const code = await this.#end("SIGTERM");
+    if (this.#options.dataDir === undefined) rmSync(this.dataDir, { recursive: true, force: true });
+    return code;
+  }
+
+  /** Ends the gateway as a crash would; the data directory stays. */
+  async kill9(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  /** Sends a signal without waiting. */
+  signal(signal: NodeJS.Signals): void {
+    this.#process?.kill(signal);
+  }
+
+  /** The exit code, once the process has ended by itself. */
+  async exited(): Promise<number> {
+    const code = (await this.#process?.exited) ?? 0;
+    await this.#output;
+    return code;
+  }
+
+  /** Stops the gateway if it runs, and starts it on the same data directory. */
+  async restart(): Promise<void> {
+    await this.#end("SIGTERM");
+    await this.start();
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<number> {
+    const child = this.#process;
+    if (child === null) return 0;
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    const code = await this.exited();
+    this.#process = null;
+    return code;
+  }
+
+  async #becomesReady(child: Bun.Subprocess): Promise<void> {
+    const { deadlineMs = 15_000 } = this.#options;
+    await eventually(
+      async () => {
+        if (child.exitCode !== null) return true;
+        const serving = parseLog(this.stderr.slice(this.#mark)).find(
+          (event) => event.message === "serving",
+        );
+        if (serving === undefined) return false;
+        this.admin = String(serving["management"]);
+        return (await fetch(`${this.admin}/readyz`)).status === 200;
+      },
+      { deadlineMs },
+    ).catch((error) => {
+      throw new Error(`the gateway is not ready after ${deadlineMs} ms:\n${this.stderr}`, {
+        cause: error,
+      });
+    });
+    if (child.exitCode !== null) {
+      await this.#output;
+      throw new Error(`the gateway ended with code ${child.exitCode}:\n${this.stderr}`);
+    }
+    await this.#readPorts();
+  }
+
+  async #readPorts(): Promise<void> {
+    const response = await this.api("GET", "/api/v1/listeners");
+    // With authentication enabled the ports are those of the first start.
+    if (response.status !== 200) return;
+    const listeners = (await response.json()) as { name: string; port: number }[];
+    this.httpPort = listeners.find(({ name }) => name === "http")?.port ?? 0;
+    this.httpsPort = listeners.find(({ name }) => name === "https")?.port ?? 0;
+  }
+}
+
+const ports = { admin: "127.0.0.1:0", http: "127.0.0.1:0", https: "127.0.0.1:0" };
+
+async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => void) {
+  const decoder = new TextDecoder();
+  for await (const chunk of stream) take(decoder.decode(chunk, { stream: true }));
+}
+
+function parseLog(text: string): LogEvent[] {
+  return text
+    .split("\n")
+    .filter((line) => line.startsWith("{") && line.endsWith("}"))
+    .map((line) => JSON.parse(line) as LogEvent);
+}
+
+/** Runs a command to its end. */
+export async function runCommand(
+  args: string[],
+  options: { env?: Record<string, string>; cwd?: string; binary?: string } = {},
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const child = Bun.spawn([...program(options.binary), ...args], {
+    cwd: options.cwd ?? tmpdir(),
+    env: { PATH: process.env["PATH"] ?? "", ...options.env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { code, stdout, stderr };
+}
