@@ -93,7 +93,7 @@ export function startOrigin(options: OriginOptions = {}): Origin {
     port: server.port,
     requests,
     connections,
-    answer: options.answer ?? reply(),
+    answer: options.answer === undefined ? reply() : options.answer,
     untilRequests: async (count) => {
       await eventually(() => requests.length >= count);
       return requests;
