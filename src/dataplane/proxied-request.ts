@@ -2,7 +2,7 @@
 import type { Collecting } from "./collecting.ts";
 import { errorResponse } from "./error-page.ts";
 import { failures, type ProxyError } from "./error.ts";
-import type { Watched } from "./in-flight.ts";
+import { Watched } from "./in-flight.ts";
 import type { RequestContext } from "./request-context.ts";
 import { addField, completeResponse, StreamedBody } from "./response-builder.ts";
 import {
@@ -38,7 +38,7 @@ type Mode = "waiting" | "collecting" | "streaming" | "done";
 const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]);
 
 /** Lives from the first attempt to the last byte; `resolve` gets the Response. Create it and call `begin`. */
-export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
+export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting {
   lastByteAt = 0;
   readonly #scope: WorkerScope;
   readonly #plan: Plan;
@@ -54,12 +54,13 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   #head: ResponseHead | null = null;
   #parts: Buffer<ArrayBuffer>[] = [];
   #reserved = 0;
-  #isWatched = false;
+  #isWaitedFor = false;
   #stream: StreamedBody | null = null;
   #watchesClient = false;
   #outlivesIdle = false;
 
   constructor(scope: WorkerScope, plan: Plan, resolve: (response: Response) => void) {
+    super();
     this.#scope = scope;
     this.#plan = plan;
     this.#resolve = resolve;
@@ -147,10 +148,10 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
       this.startStreaming();
       return;
     }
-    if (this.#parts.length === 0 && !this.#isWatched) this.lastByteAt = performance.now();
+    if (this.#parts.length === 0 && !this.#isWaitedFor) this.lastByteAt = performance.now();
     else if (this.#parts.length > 0) this.lastByteAt = performance.now();
-    if (!this.#isWatched) {
-      this.#isWatched = true;
+    if (!this.#isWaitedFor) {
+      this.#isWaitedFor = true;
       this.#scope.collectBudget.watch(this);
     }
   }
@@ -293,9 +294,9 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   }
 
   #stopCollecting(): void {
-    if (this.#isWatched) this.#scope.collectBudget.unwatch(this);
+    if (this.#isWaitedFor) this.#scope.collectBudget.unwatch(this);
     if (this.#reserved > 0) this.#scope.collectBudget.release(this.#reserved);
-    this.#isWatched = false;
+    this.#isWaitedFor = false;
     this.#reserved = 0;
   }
 

@@ -24,80 +24,44 @@ export interface ResponseHead {
 /** A head that is not HTTP/1.1; the text says what is wrong. */
 export class ResponseSyntaxError extends Error {}
 
-/** Fields seen while a head is read. */
-class HeadReader {
-  #object: Record<string, string> | null = {};
-  #pairs: [string, string][] | null = null;
+/** What a head says about the connection and the body; everything else is in `fields`. */
+class Framing {
   length = -1;
   transferEncoding: string | null = null;
   connection: string | null = null;
   upgrade: string | null = null;
-  isEventStream = false;
-  hasContentType = false;
+  contentType: string | null = null;
 
-  /** Adds one end-to-end field. Names are checked by the Headers that they end up in. */
-  #add(name: string, value: string): void {
-    const object = this.#object;
-    if (object !== null) {
-      // `in` also answers true for names such as "constructor": they take the slower form, which is right for any name.
-      if (!(name in object)) {
-        object[name] = value;
-        return;
-      }
-      this.#pairs = Object.entries(object);
-      this.#object = null;
-    }
-    this.#pairs?.push([name, value]);
-  }
-
-  /** Sorts one field: framing and hop-by-hop ones are kept here, all others pass. Only names of a telling length are compared. */
-  take(name: string, value: string): void {
+  /** True when the field was kept here and must not pass on. Only names of a telling length are looked at. */
+  takes(name: string, value: string): boolean {
     switch (name.length) {
       case 2:
-        if (name.toLowerCase() === "te") return;
-        break;
-      case 7: {
-        const lower = name.toLowerCase();
-        if (lower === "trailer") return;
-        if (lower === "upgrade") {
-          this.upgrade = value;
-          return;
-        }
-        break;
-      }
-      case 10: {
-        const lower = name.toLowerCase();
-        if (lower === "keep-alive") return;
-        if (lower === "connection") {
-          this.connection = this.connection === null ? value : `${this.connection},${value}`;
-          return;
-        }
-        break;
-      }
+        return same(name, "TE", "te");
+      case 7:
+        if (!same(name, "Upgrade", "upgrade")) return same(name, "Trailer", "trailer");
+        this.upgrade = value;
+        return true;
+      case 10:
+        if (!same(name, "Connection", "connection")) return same(name, "Keep-Alive", "keep-alive");
+        this.connection = this.connection === null ? value : `${this.connection},${value}`;
+        return true;
       case 12:
-        if (name.toLowerCase() === "content-type") {
-          this.hasContentType = true;
-          this.isEventStream = value.startsWith("text/event-stream");
-        }
-        break;
+        if (same(name, "Content-Type", "content-type")) this.contentType = value;
+        return false;
       case 14:
-        if (name.toLowerCase() === "content-length") {
-          this.#takeLength(value);
-          return;
-        }
-        break;
+        if (!same(name, "Content-Length", "content-length")) return false;
+        this.#takeLength(value);
+        return true;
       case 16:
-        if (name.toLowerCase() === "proxy-connection") return;
-        break;
+        return same(name, "Proxy-Connection", "proxy-connection");
       case 17:
-        if (name.toLowerCase() === "transfer-encoding") {
-          this.transferEncoding =
-            this.transferEncoding === null ? value : `${this.transferEncoding},${value}`;
-          return;
-        }
-        break;
+        if (!same(name, "Transfer-Encoding", "transfer-encoding")) return false;
+        this.transferEncoding =
+          this.transferEncoding === null ? value : `${this.transferEncoding},${value}`;
+        return true;
+      default:
+        return false;
     }
-    this.#add(name, value);
   }
 
   #takeLength(value: string): void {
@@ -108,27 +72,22 @@ class HeadReader {
       throw new ResponseSyntaxError("the target sent two different Content-Lengths");
     this.length = length;
   }
+}
 
-  /** The fields that may pass on: without those that Connection names (RFC 9110 section 7.6.1). */
-  fields(): FieldList {
-    const connection = this.connection?.toLowerCase() ?? "";
-    const list: FieldList = this.#object ?? this.#pairs ?? {};
-    if (
-      connection === "" ||
-      connection === "keep-alive" ||
-      connection === "close" ||
-      connection === "upgrade"
-    )
-      return list;
-    const named = new Set(connection.split(",").map((name) => name.trim()));
-    const pairs = Array.isArray(list) ? list : Object.entries(list);
-    return pairs.filter(([name]) => !named.has(name.toLowerCase()));
-  }
+/** Compares a name of the same length; the usual spellings first, because changing case makes a new string. */
+function same(name: string, usual: string, lower: string): boolean {
+  return name === usual || name === lower || name.toLowerCase() === lower;
+}
 
-  /** Content-Length goes on for bodies whose length stays true. */
-  addLength(): void {
-    this.#add("Content-Length", String(this.length));
-  }
+/** The fields that may pass on: without those that Connection names (RFC 9110 section 7.6.1). */
+function withoutNamed(list: FieldList, connectionField: string | null): FieldList {
+  if (connectionField === null) return list;
+  const connection = connectionField.toLowerCase();
+  if (connection === "keep-alive" || connection === "close" || connection === "upgrade")
+    return list;
+  const named = new Set(connection.split(",").map((name) => name.trim()));
+  const pairs = Array.isArray(list) ? list : Object.entries(list);
+  return pairs.filter(([name]) => !named.has(name.toLowerCase()));
 }
 
 /** Digits only, as RFC 9110 section 8.6 has it; -1 for anything else. */
@@ -160,7 +119,9 @@ function parseStatus(text: string): number {
  */
 export function parseResponseHead(text: string, isHead: boolean): ResponseHead {
   const status = parseStatus(text);
-  const reader = new HeadReader();
+  const framing = new Framing();
+  const object: Record<string, string> = {};
+  let pairs: [string, string][] | null = null;
   const end = text.length - 2;
   let at = text.indexOf("\r\n") + 2;
   while (at < end) {
@@ -172,53 +133,66 @@ export function parseResponseHead(text: string, isHead: boolean): ResponseHead {
     let to = lineEnd;
     while (from < to && isBlank(text.charCodeAt(from))) from++;
     while (to > from && isBlank(text.charCodeAt(to - 1))) to--;
-    reader.take(text.slice(at, colon), text.slice(from, to));
+    const name = text.slice(at, colon);
+    const value = text.slice(from, to);
     at = lineEnd + 2;
+    if (framing.takes(name, value)) continue;
+    // A name that an object has anyway, such as "constructor", takes the slower form, which is right for every name.
+    if (pairs === null && object[name] === undefined && name !== "__proto__") object[name] = value;
+    else {
+      pairs ??= Object.entries(object);
+      pairs.push([name, value]);
+    }
   }
-  return finish(reader, status, { isHead, isHttp10: text.charCodeAt(7) === 48 });
+  return finish(pairs ?? object, framing, { status, isHead, isHttp10: text.charCodeAt(7) === 48 });
 }
 
 const isBlank = (code: number) => code === 32 || code === 9;
 
-function finish(
-  reader: HeadReader,
-  status: number,
-  request: { isHead: boolean; isHttp10: boolean },
-): ResponseHead {
-  const framing = framingOf(reader, status, request);
+interface StatusLine {
+  readonly status: number;
+  readonly isHead: boolean;
+  readonly isHttp10: boolean;
+}
+
+function finish(list: FieldList, framing: Framing, line: StatusLine): ResponseHead {
+  const kind = framingOf(framing, line);
+  const fields = withoutNamed(list, framing.connection);
   // HEAD and 304 keep the length that the body would have had (RFC 9110 section 8.6).
-  if (reader.length >= 0 && (framing === "length" || request.isHead || status === 304))
-    reader.addLength();
-  const connection = reader.connection?.toLowerCase() ?? "";
-  const keepAlive = request.isHttp10
-    ? connection.includes("keep-alive")
-    : !connection.includes("close");
+  if (framing.length >= 0 && (kind === "length" || line.isHead || line.status === 304)) {
+    if (Array.isArray(fields)) fields.push(["Content-Length", String(framing.length)]);
+    else fields["Content-Length"] = String(framing.length);
+  }
   return {
-    status,
-    fields: reader.fields(),
-    framing,
-    length: framing === "length" ? reader.length : -1,
-    keepAlive: keepAlive && framing !== "close",
-    upgrade: reader.upgrade,
-    isEventStream: reader.isEventStream,
-    hasContentType: reader.hasContentType,
+    status: line.status,
+    fields,
+    framing: kind,
+    length: kind === "length" ? framing.length : -1,
+    keepAlive: kind !== "close" && keepsAlive(framing.connection, line.isHttp10),
+    upgrade: framing.upgrade,
+    isEventStream: framing.contentType?.startsWith("text/event-stream") === true,
+    hasContentType: framing.contentType !== null,
   };
 }
 
+/** RFC 9112 section 9.3. */
+function keepsAlive(connectionField: string | null, isHttp10: boolean): boolean {
+  if (connectionField === null || connectionField === "keep-alive")
+    return !isHttp10 || connectionField !== null;
+  const connection = connectionField.toLowerCase();
+  return isHttp10 ? connection.includes("keep-alive") : !connection.includes("close");
+}
+
 /** RFC 9112 section 6.3, and stricter: both lengths at once, or any coding but chunked, could hide a second response. */
-function framingOf(
-  reader: HeadReader,
-  status: number,
-  request: { isHead: boolean; isHttp10: boolean },
-): BodyFraming {
-  const coding = reader.transferEncoding;
+function framingOf(framing: Framing, line: StatusLine): BodyFraming {
+  const coding = framing.transferEncoding;
   if (coding !== null) {
-    if (reader.length >= 0)
+    if (framing.length >= 0)
       throw new ResponseSyntaxError("the target sent Transfer-Encoding and Content-Length");
-    if (coding.toLowerCase() !== "chunked" || request.isHttp10)
+    if (coding.toLowerCase() !== "chunked" || line.isHttp10)
       throw new ResponseSyntaxError("the target's transfer coding is not supported");
   }
-  if (request.isHead || status < 200 || status === 204 || status === 304) return "none";
+  if (line.isHead || line.status < 200 || line.status === 204 || line.status === 304) return "none";
   if (coding !== null) return "chunked";
-  return reader.length >= 0 ? "length" : "close";
+  return framing.length >= 0 ? "length" : "close";
 }
