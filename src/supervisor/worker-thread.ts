@@ -42,7 +42,7 @@ export class WorkerThread {
       this.#receive(event.data),
     );
     this.#worker.addEventListener("error", (event: ErrorEvent) => {
-      this.#error = event.message;
+      this.#error = withoutSource(event.message);
       event.preventDefault();
     });
     this.#worker.addEventListener("close", () => this.#end());
@@ -97,4 +97,14 @@ export class WorkerThread {
     for (const question of this.#questions) question.fail(new NoAnswer("stopped"));
     this.#options.onEnd(this.#error);
   }
+}
+
+/** Bun puts lines of source text and a caret before the error itself, which a log has no use for. */
+function withoutSource(message: string): string {
+  return message
+    .split("\n")
+    .filter((line) => !/^ *\d+ \| |^ *\^ *$/.test(line))
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+    .join(" ");
 }

@@ -1,0 +1,90 @@
+// A worker thread with the real loop and protocol around a data plane that fails where the name of a service says so.
+import type { DataPlane, DataPlaneOptions } from "../../../src/dataplane/data-plane.ts";
+import { runWorkerLoop } from "../../../src/dataplane/worker-loop.ts";
+import type { Issue } from "../../../src/model/error.ts";
+import type { SnapshotChange } from "../../../src/snapshot/snapshot.ts";
+import { type Fault, readFault } from "./fault.ts";
+
+declare const self: Worker;
+
+/** Answers `{worker, revision}` on every listener, so that a test sees what a client would be served with. */
+class FaultyDataPlane implements DataPlane {
+  readonly #options: DataPlaneOptions;
+  #faults: readonly Fault[] = [];
+  #prepared: SnapshotChange | null = null;
+  #revision = 0;
+  #servers: Bun.Server<undefined>[] = [];
+
+  constructor(options: DataPlaneOptions) {
+    this.#options = options;
+  }
+
+  async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
+    if (this.#prepared !== null) throw new Error("the last version was not discarded");
+    if (change.base !== null && change.base !== this.#revision) throw new Error("wrong base");
+    this.#faults = change.services.upserts
+      .map(({ service }) => readFault(service.name))
+      .filter((fault) => fault !== null)
+      .filter((fault) => fault.worker === this.#options.worker);
+    const issues = await this.#failAt(change.base === null ? "start" : "prepare");
+    this.#prepared = change;
+    for (const { listener } of change.listeners.upserts) this.#listen(listener.port);
+    return issues;
+  }
+
+  activate(revision: number): void {
+    const change = this.#prepared;
+    if (change?.revision !== revision) throw new Error(`revision ${revision} is not prepared`);
+    if (change.base !== null) void this.#failAt("activate");
+    this.#revision = revision;
+    this.#prepared = null;
+    if (change.base !== null) setTimeout(() => void this.#failAt("serve"), 1);
+  }
+
+  discard(revision: number): void {
+    if (this.#prepared?.revision !== revision) return;
+    this.#prepared = null;
+    this.#options.log("info", "discarded", { revision });
+  }
+
+  async drain(): Promise<number> {
+    for (const server of this.#servers) await server.stop(true);
+    return this.#options.worker + 1;
+  }
+
+  #listen(port: number): void {
+    const { worker } = this.#options;
+    this.#servers.push(
+      Bun.serve({
+        hostname: "127.0.0.1",
+        port,
+        reusePort: true,
+        fetch: () =>
+          Response.json(
+            { worker, revision: this.#revision },
+            { status: this.#revision === 0 ? 503 : 200, headers: { connection: "close" } },
+          ),
+      }),
+    );
+  }
+
+  #failAt(place: Fault["place"]): Promise<readonly Issue[]> {
+    const fault = this.#faults.find((one) => one.place === place);
+    switch (fault?.kind) {
+      case undefined:
+        return Promise.resolve([]);
+      case "reject":
+        return Promise.resolve([{ path: "services", message: "refused", status: 400 }]);
+      case "throw":
+        throw new Error("thrown on demand");
+      case "exit":
+        return process.exit(7);
+      case "wait":
+        return new Promise(() => undefined);
+      case "loop":
+        for (;;);
+    }
+  }
+}
+
+runWorkerLoop(self, (options) => new FaultyDataPlane(options));

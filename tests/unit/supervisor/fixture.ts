@@ -1,0 +1,71 @@
+// A real pool of real threads that fail on demand, and versions for it.
+import { createLog, type LogLevel } from "../../../src/log.ts";
+import { decode } from "../../../src/model/decode.ts";
+import { listenerInput } from "../../../src/model/listener.ts";
+import { serviceInput } from "../../../src/model/service.ts";
+import { settingsInput } from "../../../src/model/settings.ts";
+import { WorkerBoard } from "../../../src/shared-memory/worker-board.ts";
+import type { Snapshot } from "../../../src/snapshot/snapshot.ts";
+import { createRollout } from "../../../src/supervisor/rollout.ts";
+import type { SupervisorTimes } from "../../../src/supervisor/times.ts";
+import { WorkerPool } from "../../../src/supervisor/worker-pool.ts";
+import { type Fault, faultName } from "./fault.ts";
+
+const at = "2026-01-01T00:00:00.000Z";
+const settings = { ...decode(settingsInput, {}), updated_at: at };
+
+/** A port that nobody uses at the moment. */
+export function freePort(): number {
+  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  probe.stop(true);
+  return probe.port;
+}
+
+/** A version with the given listeners, in which workers fail as told. */
+export function snapshotOf(
+  revision: number,
+  { ports = [], faults = [] }: { ports?: readonly number[]; faults?: readonly Fault[] } = {},
+): Snapshot {
+  const services = faults.map((fault, index) => {
+    const id = `${revision}-${index}`;
+    const fields = decode(serviceInput, { name: faultName(fault) });
+    return { id, service: { id, ...fields, created_at: at, updated_at: at }, targets: [] };
+  });
+  const listeners = ports.map((port) => {
+    const id = `listener-${port}`;
+    const fields = decode(listenerInput, { name: id, address: "127.0.0.1", port });
+    return { id, listener: { id, ...fields, created_at: at, updated_at: at }, tls: null };
+  });
+  return {
+    revision,
+    services: new Map(services.map((plan) => [plan.id, plan])),
+    routes: new Map(),
+    listeners: new Map(listeners.map((plan) => [plan.id, plan])),
+    settings,
+  };
+}
+
+export interface LogLine {
+  level: LogLevel;
+  message: string;
+  [field: string]: unknown;
+}
+
+/** Two workers on revision 1, not started yet. */
+export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
+  const log: LogLine[] = [];
+  const pool = new WorkerPool({
+    url: new URL("./faulty-worker.ts", import.meta.url),
+    workers: 2,
+    instanceId: "test",
+    board: WorkerBoard.create(2),
+    log: createLog({ level: "debug", format: "json", sink: (line) => log.push(JSON.parse(line)) }),
+    snapshot: first,
+    times: { prepareMs: 2000, activateMs: 500, firstPauseMs: 5, ...times },
+  });
+  return { pool, rollout: createRollout(pool), log, [Symbol.asyncDispose]: () => stop(pool) };
+}
+
+async function stop(pool: WorkerPool): Promise<void> {
+  await pool.drain(100);
+}

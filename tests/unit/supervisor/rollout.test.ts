@@ -1,0 +1,153 @@
+// What a change does to workers that fail in the middle of it: real threads, the real protocol, faults on demand.
+import { describe, expect, test } from "bun:test";
+import { eventually } from "../../support/poll.ts";
+import type { Fault } from "./fault.ts";
+import { freePort, poolOf, snapshotOf } from "./fixture.ts";
+
+describe("a version", () => {
+  test("is served by every worker when activate resolves", async () => {
+    await using fixture = poolOf(snapshotOf(1));
+    expect(await fixture.pool.start()).toEqual([]);
+    expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 1 });
+    expect(await fixture.rollout.prepare(snapshotOf(2))).toEqual([]);
+    expect(fixture.rollout.status().revision).toBe(1);
+    await fixture.rollout.activate(2);
+    expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
+  });
+
+  test("can be prepared while the workers are still starting", async () => {
+    await using fixture = poolOf(snapshotOf(1));
+    const started = fixture.pool.start();
+    expect(await fixture.rollout.prepare(snapshotOf(2))).toEqual([]);
+    expect(await started).toEqual([]);
+    await fixture.rollout.activate(2);
+    expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
+  });
+
+  test("is forgotten by every worker when it is discarded", async () => {
+    await using fixture = poolOf(snapshotOf(1));
+    await fixture.pool.start();
+    await fixture.rollout.prepare(snapshotOf(2));
+    await fixture.rollout.discard(2);
+    // A worker that still held revision 2 would end here.
+    expect(await fixture.rollout.prepare(snapshotOf(2))).toEqual([]);
+    expect(fixture.log.filter(({ message }) => message === "discarded")).toHaveLength(2);
+  });
+
+  test("that was not prepared cannot be activated", async () => {
+    await using fixture = poolOf(snapshotOf(1));
+    await fixture.pool.start();
+    await expect(fixture.rollout.activate(2)).rejects.toThrow("revision 2 was not prepared");
+  });
+});
+
+describe("while a version is prepared", () => {
+  test("a refusal of one worker refuses it for all", async () => {
+    await using fixture = poolOf(snapshotOf(1));
+    await fixture.pool.start();
+    const faults: Fault[] = [{ worker: 1, kind: "reject", place: "prepare" }];
+    const issues = await fixture.rollout.prepare(snapshotOf(2, { faults }));
+    expect(issues).toEqual([{ path: "services", message: "refused", status: 400 }]);
+    expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 1 });
+    await eventually(() => fixture.log.some(({ message }) => message === "discarded"));
+  });
+
+  test.each([
+    { kind: "throw", says: "worker 1 stopped while preparing revision 2; nothing was changed" },
+    { kind: "exit", says: "worker 1 stopped while preparing revision 2; nothing was changed" },
+    { kind: "wait", says: "worker 1 did not answer while preparing revision 2; nothing" },
+    { kind: "loop", says: "worker 1 did not answer while preparing revision 2; nothing" },
+  ] as const)("a worker that does $kind leaves the old version in service", async (row) => {
+    await using fixture = poolOf(snapshotOf(1), { prepareMs: 300 });
+    await fixture.pool.start();
+    const faults: Fault[] = [{ worker: 0, kind: row.kind, place: "prepare" }];
+    const prepared = fixture.rollout.prepare(snapshotOf(2, { faults }));
+    await expect(prepared).rejects.toThrow(row.says);
+    await eventually(() => fixture.rollout.status().ready === 2);
+    expect(fixture.rollout.status().revision).toBe(1);
+    // The next change finds every worker in order again.
+    expect(await fixture.rollout.prepare(snapshotOf(3))).toEqual([]);
+    await fixture.rollout.activate(3);
+    expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 3 });
+  });
+
+  test("a change is refused when no worker runs", async () => {
+    const faults = [0, 1].map((worker): Fault => ({ worker, kind: "exit", place: "start" }));
+    await using fixture = poolOf(snapshotOf(1, { faults }), { firstPauseMs: 5000 });
+    await fixture.pool.start().catch(() => undefined);
+    await eventually(() => fixture.pool.slots.every((slot) => !slot.isLive));
+    await expect(fixture.rollout.prepare(snapshotOf(2))).rejects.toThrow("no worker is running");
+  });
+});
+
+describe("while a version is activated", () => {
+  test.each([{ kind: "throw" }, { kind: "exit" }, { kind: "loop" }] as const)(
+    "a worker that does $kind is replaced by one that serves the new version",
+    async ({ kind }) => {
+      await using fixture = poolOf(snapshotOf(1));
+      await fixture.pool.start();
+      const faults: Fault[] = [{ worker: 1, kind, place: "activate" }];
+      await fixture.rollout.prepare(snapshotOf(2, { faults }));
+      await fixture.rollout.activate(2);
+      expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
+    },
+  );
+
+  test("a worker that ended since it was prepared is started with the new version", async () => {
+    await using fixture = poolOf(snapshotOf(1));
+    await fixture.pool.start();
+    await fixture.rollout.prepare(snapshotOf(2));
+    // What a crash between the two steps looks like: another thread, which knows revision 1 only.
+    fixture.pool.slots[0]!.replace("test");
+    await eventually(() => fixture.pool.slots[0]!.servedRevision === 1);
+    await fixture.rollout.activate(2);
+    expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
+  });
+
+  test("a worker that cannot be brought up is reported, and the other ones serve", async () => {
+    await using fixture = poolOf(snapshotOf(1), { replaceMs: 200 });
+    await fixture.pool.start();
+    const faults: Fault[] = [
+      { worker: 1, kind: "exit", place: "activate" },
+      { worker: 1, kind: "exit", place: "start" },
+    ];
+    await fixture.rollout.prepare(snapshotOf(2, { faults }));
+    const activated = fixture.rollout.activate(2);
+    await expect(activated).rejects.toThrow(
+      "revision 2 is stored but not yet served by every worker",
+    );
+    expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 1, revision: 2 });
+  });
+});
+
+describe("a port", () => {
+  test("that another program holds refuses the version with its name and the reason", async () => {
+    using holder = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+    await using fixture = poolOf(snapshotOf(1));
+    await fixture.pool.start();
+    const { port } = holder;
+    const issues = await fixture.rollout.prepare(snapshotOf(2, { ports: [port] }));
+    const message = `listener "listener-${port}": port ${port} on 127.0.0.1: address already in use`;
+    expect(issues).toEqual([{ path: "", message, status: 409 }]);
+  });
+
+  test("that is shared with SO_REUSEPORT by another program is refused all the same", async () => {
+    using holder = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      reusePort: true,
+      socket: { data() {} },
+    });
+    await using fixture = poolOf(snapshotOf(1));
+    await fixture.pool.start();
+    const issues = await fixture.rollout.prepare(snapshotOf(2, { ports: [holder.port] }));
+    expect(issues.map(({ status }) => status)).toEqual([409]);
+  });
+
+  test("that our own workers listen on is no conflict", async () => {
+    const port = freePort();
+    await using fixture = poolOf(snapshotOf(1, { ports: [port] }));
+    await fixture.pool.start();
+    expect(await fixture.rollout.prepare(snapshotOf(2, { ports: [port] }))).toEqual([]);
+  });
+});

@@ -1,0 +1,81 @@
+// Workers that end, hang or cannot start while nothing is being changed.
+import { expect, test } from "bun:test";
+import { eventually } from "../../support/poll.ts";
+import type { Fault } from "./fault.ts";
+import { freePort, poolOf, snapshotOf } from "./fixture.ts";
+
+test.each([
+  { kind: "throw", why: "an error that nobody caught" },
+  { kind: "exit", why: "an exit" },
+] as const)("a worker that ends by $why is started again", async ({ kind }) => {
+  await using fixture = poolOf(snapshotOf(1));
+  await fixture.pool.start();
+  const faults: Fault[] = [{ worker: 0, kind, place: "serve" }];
+  await fixture.rollout.prepare(snapshotOf(2, { faults }));
+  await fixture.rollout.activate(2);
+  await eventually(() => fixture.log.some(({ message }) => message === "worker serves again"));
+  expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
+  const ended = fixture.log.find(({ message }) => message.startsWith("worker stopped"));
+  expect(ended).toMatchObject({ level: "error", worker: 1 });
+});
+
+test("a worker that hangs is ended and replaced", async () => {
+  await using fixture = poolOf(snapshotOf(1), { silentMs: 600 });
+  await fixture.pool.start();
+  const faults: Fault[] = [{ worker: 1, kind: "loop", place: "serve" }];
+  await fixture.rollout.prepare(snapshotOf(2, { faults }));
+  await fixture.rollout.activate(2);
+  await eventually(() => fixture.log.some(({ message }) => message === "worker serves again"));
+  expect(fixture.log.find(({ why }) => why === "shows no sign of life")).toMatchObject({
+    worker: 2,
+  });
+  expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
+});
+
+test("a client never sees another version than the active one from a worker that was started again", async () => {
+  const port = freePort();
+  await using fixture = poolOf(snapshotOf(1, { ports: [port] }));
+  await fixture.pool.start();
+  const faults: Fault[] = [{ worker: 0, kind: "exit", place: "serve" }];
+  await fixture.rollout.prepare(snapshotOf(2, { ports: [port], faults }));
+  await fixture.rollout.activate(2);
+  const seen = new Set<string>();
+  await eventually(async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/`).then(
+      async (response) => (response.status === 200 ? response.json() : null),
+      () => null,
+    );
+    if (answer !== null) seen.add(JSON.stringify(answer));
+    // Until the new thread of worker 0 has answered as well.
+    const restarted = fixture.log.some(({ message }) => message === "worker serves again");
+    return (
+      restarted && seen.has('{"worker":0,"revision":2}') && seen.has('{"worker":1,"revision":2}')
+    );
+  });
+  expect([...seen].filter((answer) => !answer.endsWith('"revision":2}'))).toEqual([]);
+});
+
+test("the pause before a start grows while starts fail", async () => {
+  const faults: Fault[] = [{ worker: 0, kind: "exit", place: "start" }];
+  await using fixture = poolOf(snapshotOf(1, { faults }), { longestPauseMs: 30 });
+  await expect(fixture.pool.start()).rejects.toThrow("stopped");
+  const pauses = () =>
+    fixture.log.filter(({ pauseMs }) => pauseMs !== undefined).map(({ pauseMs }) => pauseMs);
+  await eventually(() => pauses().length >= 5);
+  expect(pauses().slice(0, 5)).toEqual([5, 10, 20, 30, 30]);
+});
+
+test("start hands back why a worker refuses the stored version", async () => {
+  const faults: Fault[] = [{ worker: 0, kind: "reject", place: "start" }];
+  await using fixture = poolOf(snapshotOf(1, { faults }));
+  expect(await fixture.pool.start()).toEqual([
+    { path: "services", message: "refused", status: 400 },
+  ]);
+});
+
+test("drain ends every worker and adds up the requests that were cut", async () => {
+  await using fixture = poolOf(snapshotOf(1));
+  await fixture.pool.start();
+  expect(await fixture.pool.drain(1000)).toBe(3);
+  expect(fixture.pool.slots.map((slot) => slot.isLive)).toEqual([false, false]);
+});
