@@ -43,7 +43,7 @@ function mostSpecific(error: ValueError): ValueError {
   // "null or X": the value was meant as an X, so say what is wrong with it as one.
   if (alternatives.length === 1 && only !== undefined) {
     const inner = Value.Errors(only, Value.Default(only, Value.Clone(error.value))).First();
-    if (inner === undefined || inner.path === "") return error;
+    if (inner === undefined || (inner.path === "" && isOfOtherType(inner))) return error;
     const nested = mostSpecific(inner);
     return { ...nested, path: error.path + nested.path };
   }
@@ -55,6 +55,18 @@ function mostSpecific(error: ValueError): ValueError {
     if (inner.path.length > best.path.length) best = inner;
   }
   return best;
+}
+
+/** Not a string where one is wanted, and so on: then null would have been right as well. */
+function isOfOtherType({ type }: ValueError): boolean {
+  return [
+    ValueErrorType.String,
+    ValueErrorType.Integer,
+    ValueErrorType.Number,
+    ValueErrorType.Boolean,
+    ValueErrorType.Object,
+    ValueErrorType.Array,
+  ].includes(type);
 }
 
 function messageOf(error: ValueError): string {

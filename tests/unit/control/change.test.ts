@@ -1,0 +1,203 @@
+// The one path of every mutation: order of its steps, and what is left behind when one of them fails.
+import { describe, expect, test } from "bun:test";
+import { ApiError, type ApiStatus } from "../../../src/model/error.ts";
+import { at, configOf, controlPlane, options, type Steps, service } from "./fixture.ts";
+
+const web = { name: "web" };
+
+interface FailureCase {
+  why: string;
+  fail: Steps["fail"];
+  status: ApiStatus;
+  message: string;
+  steps: string[];
+}
+
+async function refusal(promise: Promise<unknown>): Promise<ApiError> {
+  const error = await promise.then(
+    () => null,
+    (reason) => reason,
+  );
+  expect(error).toBeInstanceOf(ApiError);
+  return error as ApiError;
+}
+
+describe("a change", () => {
+  test("is prepared, stored, activated and announced, in this order", async () => {
+    const { control, steps, events } = controlPlane();
+    const { revision } = await control.services.create(web, options);
+    expect(revision).toBe(2);
+    expect(steps.steps).toEqual(["prepare 2", "commit 2", "activate 2", "event 2"]);
+    expect(events[0]).toMatchObject({ actor: "tester", summary: 'create service "web"' });
+    expect(control.changes.revision).toBe(2);
+  });
+
+  test("is stored as the rows that it writes, nothing else", async () => {
+    const { control, steps } = controlPlane(configOf({ services: [service("old")] }));
+    const { view } = await control.services.create(
+      { ...web, targets: [{ host: "a.example", port: 80 }] },
+      options,
+    );
+    const { change } = steps.commits[0]!;
+    expect(change.services).toEqual({
+      upserts: [expect.objectContaining({ id: view.id })],
+      removals: [],
+    });
+    expect(change.services.upserts[0]).not.toHaveProperty("targets");
+    expect(change.targets.upserts).toHaveLength(1);
+    expect(change.targets.upserts[0]).not.toHaveProperty("health");
+    expect(change.routes).toEqual({ upserts: [], removals: [] });
+    expect(change.settings).toBeNull();
+  });
+
+  test("that changes nothing reaches neither the workers nor the database", async () => {
+    const { control, steps } = controlPlane();
+    const { view } = await control.services.create(web, options);
+    steps.steps.length = 0;
+    const again = await control.services.replace("web", view, options);
+    expect(again.view).toEqual(view);
+    expect(again.revision).toBe(2);
+    expect(steps.steps).toEqual([]);
+  });
+
+  test("asked for as a dry run is checked and returned, but nothing happens", async () => {
+    const { control, steps } = controlPlane();
+    const { view, revision } = await control.services.create(web, { ...options, dryRun: true });
+    expect(view.name).toBe("web");
+    expect(revision).toBe(1);
+    expect(steps.steps).toEqual([]);
+    expect(control.services.list([]).view).toEqual([]);
+    const wrong = { name: "web", host_header: "no host" };
+    const error = await refusal(control.services.create(wrong, { ...options, dryRun: true }));
+    expect(error.message).toStartWith("host_header: must be");
+  });
+});
+
+describe("a change that fails", () => {
+  const cases: FailureCase[] = [
+    {
+      why: "a worker refuses it: the reason is the client's",
+      fail: { prepare: { path: "port", message: "is taken", status: 409 as const } },
+      status: 409,
+      message: "port: is taken",
+      steps: ["prepare 2", "discard 2"],
+    },
+    {
+      why: "a worker dies while preparing: the supervisor's words are kept",
+      fail: { prepare: new ApiError(500, "worker 1 stopped; nothing was changed") },
+      status: 500,
+      message: "worker 1 stopped; nothing was changed",
+      steps: ["prepare 2", "discard 2"],
+    },
+    {
+      why: "an unexpected failure while preparing shows no internals",
+      fail: { prepare: new Error("DataCloneError: secret") },
+      status: 500,
+      message: "the workers could not prepare the change; nothing was changed",
+      steps: ["prepare 2", "discard 2"],
+    },
+    {
+      why: "the disk is full: the workers forget the version",
+      fail: { commit: new Error("SQLITE_FULL") },
+      status: 500,
+      message: "the change could not be stored: the database refused it; nothing was changed",
+      steps: ["prepare 2", "commit 2", "discard 2"],
+    },
+    {
+      why: "the store's own words are kept, and a failing discard does not hide them",
+      fail: {
+        commit: new ApiError(500, "the disk is full; nothing was changed"),
+        discard: new Error("no answer"),
+      },
+      status: 500,
+      message: "the disk is full; nothing was changed",
+      steps: ["prepare 2", "commit 2", "discard 2"],
+    },
+  ];
+  test.each(cases)("$why", async ({ fail, status, message, steps: expected }) => {
+    const { control, steps } = controlPlane();
+    Object.assign(steps.fail, fail);
+    const error = await refusal(control.services.create(web, options));
+    expect({ status: error.status, message: error.message }).toEqual({ status, message });
+    expect(steps.steps).toEqual(expected);
+    expect(control.services.list([]).view).toEqual([]);
+    expect(control.changes.revision).toBe(1);
+
+    // The next change is not disturbed and gets the same number.
+    for (const key of Object.keys(steps.fail)) delete steps.fail[key as keyof typeof steps.fail];
+    expect((await control.services.create(web, options)).revision).toBe(2);
+  });
+
+  test("after it was stored is kept, and the next change builds on it", async () => {
+    const { control, steps } = controlPlane();
+    steps.fail.activate = new Error("silent");
+    const error = await refusal(control.services.create(web, options));
+    expect(error.message).toBe(
+      "the change is stored as revision 2, but not all workers serve it yet",
+    );
+    expect(control.services.get("web").view.name).toBe("web");
+    delete steps.fail.activate;
+    expect((await control.services.create({ name: "b" }, options)).revision).toBe(3);
+  });
+
+  test("for a reason of the configuration reaches no worker", async () => {
+    const { control, steps } = controlPlane();
+    const error = await refusal(control.routes.create({ service_id: "nope" }, options));
+    expect(error.message).toBe('service_id: service "nope" does not exist');
+    expect(steps.steps).toEqual([]);
+  });
+});
+
+describe("changes at the same time", () => {
+  test("run one after the other, in the order in which they were asked for", async () => {
+    const { control, steps } = controlPlane();
+    const gate = Promise.withResolvers<void>();
+    steps.gate = gate.promise;
+    const names = ["a", "b", "c"];
+    const all = names.map((name) => control.services.create({ name }, options));
+    gate.resolve();
+    expect((await Promise.all(all)).map(({ revision }) => revision)).toEqual([2, 3, 4]);
+    expect(steps.steps.filter((step) => step.startsWith("prepare"))).toEqual([
+      "prepare 2",
+      "prepare 3",
+      "prepare 4",
+    ]);
+    expect(steps.steps.indexOf("event 2")).toBeLessThan(steps.steps.indexOf("prepare 3"));
+  });
+
+  test("with the same name: exactly one wins", async () => {
+    const { control } = controlPlane();
+    const all = Array.from({ length: 10 }, () => control.services.create(web, options));
+    const results = await Promise.allSettled(all);
+    expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect(control.services.list([]).view).toHaveLength(1);
+  });
+
+  test("with the same condition: the second one finds the object changed", async () => {
+    const { control } = controlPlane();
+    const { tag } = await control.services.create(web, options);
+    const conditions = { match: [tag], onlyIfAbsent: false };
+    const results = await Promise.allSettled(
+      ["one", "two"].map((description) =>
+        control.services.patch("web", { description }, { ...options, conditions }),
+      ),
+    );
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+  });
+});
+
+describe("times of creation", () => {
+  test("never repeat, whatever the clock says", async () => {
+    const { control } = controlPlane(configOf({}), () => Date.parse(at));
+    for (const name of ["a", "b", "c"]) await control.services.create({ name }, options);
+    const times = control.services.list([]).view.map((view) => view.created_at);
+    expect(times).toEqual([...new Set(times)].sort());
+  });
+
+  test("go on from what is stored when the clock was set back", async () => {
+    const stored = configOf({ services: [service("old")] });
+    const { control } = controlPlane(stored, () => Date.parse("2020-01-01T00:00:00Z"));
+    const { view } = await control.services.create(web, options);
+    expect(view.created_at > at).toBe(true);
+  });
+});

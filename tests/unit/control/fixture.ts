@@ -1,0 +1,136 @@
+// A control plane between a store and workers that only remember, for tests of what lies between; both stand at seams.
+import { compileStored, createControlPlane } from "../../../src/control/control-plane.ts";
+import type { ChangeEvent, ChangeStore, Rollout } from "../../../src/control/change.ts";
+import { fieldChecks } from "../../../src/control/field-checks.ts";
+import type { WriteOptions } from "../../../src/control/resource.ts";
+import { createLog } from "../../../src/log.ts";
+import { decode } from "../../../src/model/decode.ts";
+import type { Issue } from "../../../src/model/error.ts";
+import type { ConfigChange, GatewayConfig } from "../../../src/model/gateway-config.ts";
+import { type Listener, listenerInput } from "../../../src/model/listener.ts";
+import { type Route, routeInput, pathMatchOf } from "../../../src/model/route.ts";
+import { type Service, serviceInput } from "../../../src/model/service.ts";
+import { settingsInput } from "../../../src/model/settings.ts";
+import { type Target, targetInput } from "../../../src/model/target.ts";
+import { type Compiled, compile } from "../../../src/snapshot/compile.ts";
+import type { Snapshot } from "../../../src/snapshot/snapshot.ts";
+
+export const at = "2026-01-01T00:00:00.000Z";
+
+const stamped = (id: string) => ({ id, created_at: at, updated_at: at });
+
+export const service = (id: string, fields: object = {}): Service => ({
+  ...stamped(id),
+  ...decode(serviceInput, { name: id, ...fields }),
+});
+export const target = (id: string, fields: object): Target => ({
+  ...stamped(id),
+  ...decode(targetInput, { port: 80, ...fields }),
+});
+export const route = (id: string, fields: object = {}): Route => {
+  const input = decode(routeInput, { name: id, ...fields });
+  return { ...stamped(id), ...input, paths: input.paths.map(pathMatchOf) };
+};
+export const listener = (id: string, fields: object): Listener => ({
+  ...stamped(id),
+  ...decode(listenerInput, { name: id, ...fields }),
+});
+
+const byId = <T extends { readonly id: string }>(objects: readonly T[]) =>
+  new Map(objects.map((object) => [object.id, object]));
+
+export function configOf(parts: {
+  services?: Service[];
+  targets?: Target[];
+  routes?: Route[];
+  listeners?: Listener[];
+  settings?: object;
+}): GatewayConfig {
+  return {
+    services: byId(parts.services ?? []),
+    targets: byId(parts.targets ?? []),
+    routes: byId(parts.routes ?? []),
+    listeners: byId(parts.listeners ?? []),
+    settings: { ...decode(settingsInput, parts.settings ?? {}), updated_at: at },
+  };
+}
+
+export const context = {
+  tls: { cert: "cert", key: "key" },
+  managementAddresses: [{ address: "127.0.0.1", port: 9080 }],
+  checks: fieldChecks,
+};
+
+/** Compiles and throws what is wrong as text. */
+export function compiled(config: GatewayConfig, previous: Compiled | null = null): Compiled {
+  const revision = (previous?.snapshot.revision ?? 0) + 1;
+  const result = compile(config, previous, { ...context, revision });
+  if ("issues" in result) throw new Error(JSON.stringify(result.issues));
+  return result;
+}
+
+/** Takes down what is asked of it, in order, and fails where a test wants it to. */
+export class Steps implements Rollout, ChangeStore {
+  readonly steps: string[] = [];
+  readonly commits: { revision: number; change: ConfigChange; entry: object }[] = [];
+  readonly fail: { prepare?: Error | Issue; commit?: Error; activate?: Error; discard?: Error } =
+    {};
+  /** Awaited inside prepare, so that a test can hold a change there. */
+  gate: Promise<void> = Promise.resolve();
+  active = 0;
+
+  async prepare(next: Snapshot): Promise<readonly Issue[]> {
+    this.steps.push(`prepare ${next.revision}`);
+    await this.gate;
+    if (this.fail.prepare instanceof Error) throw this.fail.prepare;
+    return this.fail.prepare === undefined ? [] : [this.fail.prepare];
+  }
+
+  async activate(revision: number): Promise<void> {
+    this.steps.push(`activate ${revision}`);
+    await Promise.resolve();
+    if (this.fail.activate) throw this.fail.activate;
+    this.active = revision;
+  }
+
+  async discard(revision: number): Promise<void> {
+    this.steps.push(`discard ${revision}`);
+    await Promise.resolve();
+    if (this.fail.discard) throw this.fail.discard;
+  }
+
+  status() {
+    return { workers: 2, ready: 2, revision: this.active };
+  }
+
+  commit(write: Parameters<ChangeStore["commit"]>[0]): void {
+    this.steps.push(`commit ${write.revision}`);
+    if (this.fail.commit) throw this.fail.commit;
+    this.commits.push(write);
+  }
+}
+
+export function controlPlane(config: GatewayConfig = configOf({}), now = () => Date.parse(at)) {
+  const steps = new Steps();
+  const events: ChangeEvent[] = [];
+  const logged: string[] = [];
+  const control = createControlPlane({
+    store: steps,
+    rollout: steps,
+    clock: { now },
+    log: createLog({ level: "info", format: "json", sink: (line) => logged.push(line) }),
+    current: compileStored({ config, revision: 1 }, context),
+    context: () => context,
+    onChange: (event) => {
+      steps.steps.push(`event ${event.revision}`);
+      events.push(event);
+    },
+  });
+  return { control, steps, events, logged };
+}
+
+export const options: WriteOptions = {
+  actor: "tester",
+  dryRun: false,
+  conditions: { match: null, onlyIfAbsent: false },
+};
