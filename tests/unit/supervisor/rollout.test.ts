@@ -132,12 +132,9 @@ describe("a port", () => {
   });
 
   test("that is shared with SO_REUSEPORT by another program is refused all the same", async () => {
-    using holder = Bun.listen({
-      hostname: "127.0.0.1",
-      port: 0,
-      reusePort: true,
-      socket: { data() {} },
-    });
+    // The types do not know the option.
+    const shared = { hostname: "127.0.0.1", port: 0, reusePort: true, socket: { data() {} } };
+    using holder = Bun.listen(shared);
     await using fixture = poolOf(snapshotOf(1));
     await fixture.pool.start();
     const issues = await fixture.rollout.prepare(snapshotOf(2, { ports: [holder.port] }));
