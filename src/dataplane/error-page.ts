@@ -16,6 +16,7 @@ const titles: Readonly<Record<number, string>> = {
   408: "Request Timeout",
   413: "Content Too Large",
   414: "URI Too Long",
+  426: "Upgrade Required",
   431: "Request Header Fields Too Large",
   499: "Client Closed Request",
   500: "Internal Server Error",

@@ -38,6 +38,7 @@ export const failures = {
   targetTooLong: client(414, "the request target is too long"),
   tooManyFields: client(431, "the request has too many header fields"),
   headTooLarge: client(431, "the request head is too large"),
+  webSocketVersion: client(426, "the version of the WebSocket protocol is not 13"),
   clientGone: client(499, "the client closed the connection"),
   noRoute: {
     source: "gateway",
@@ -127,6 +128,7 @@ export const failures = {
     "http_response_header_section_size",
     "the target's response head is too large",
   )(),
+  upgrade: (detail: string): ProxyError => upstream(502, "http_upgrade_failed", detail)(),
   protocol: (detail: string): ProxyError => upstream(502, "http_protocol_error", detail)(),
   transferCoding: upstream(
     502,

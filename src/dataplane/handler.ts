@@ -1,13 +1,13 @@
 // The life of one HTTP request: read it, find its route, send it on; knows no socket and no configuration store.
 import type { Server } from "bun";
+import { connectionOptions } from "../http/hop-by-hop.ts";
 import { errorResponse } from "./error-page.ts";
 import { failures, type ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import type { ListenerFacts } from "./listener/listener-facts.ts";
-import { ProxiedRequest } from "./proxied-request.ts";
+import { type Plan, ProxiedRequest } from "./proxied-request.ts";
 import { readRequest, RequestContext } from "./request-context.ts";
 import { type RouteRuntime, upstreamTarget } from "./route-runtime.ts";
-import type { ServiceRuntime } from "./service-runtime.ts";
 import { forwardFields } from "./upstream/request-writer.ts";
 import type { WorkerScope } from "./worker-scope.ts";
 
@@ -15,16 +15,7 @@ import type { WorkerScope } from "./worker-scope.ts";
 export type Answer = Response | undefined | Promise<Response | undefined>;
 
 /** Carries a WebSocket handshake on; the answer is the target's refusal, or nothing once the client is upgraded. */
-export type WebSocketProxy = (request: WebSocketPlan) => Promise<Response | undefined>;
-
-export interface WebSocketPlan {
-  readonly context: RequestContext;
-  readonly route: RouteRuntime;
-  readonly service: ServiceRuntime;
-  readonly fieldLines: string;
-  /** Path and query upstream. */
-  readonly target: string;
-}
+export type WebSocketProxy = (plan: Plan) => Promise<Response | undefined>;
 
 /** Serves one request with the given version of the configuration, to its end. */
 export function handle(
@@ -49,8 +40,6 @@ export function handle(
   const target = upstreamTarget(route, service, context);
   if (target === null)
     return fail(context, failures.badRequest("the rewritten path is not valid"), scene);
-  if (isWebSocket(context) && route.route.websocket)
-    return scope.proxyWebSocket({ context, route, service, fieldLines: fields.lines, target });
   const { maxBodyBytes } = listener;
   if (maxBodyBytes > 0 && (fields.bodyLength ?? 0) > maxBodyBytes)
     return fail(context, failures.bodyTooLarge, scene);
@@ -67,13 +56,17 @@ export function handle(
         ? null
         : [...generation.debugFields, ["X-Sluice-Route", route.id] as const],
   };
+  if (route.route.websocket && isWebSocket(context)) return scope.proxyWebSocket(plan);
   return new Promise((resolve) => new ProxiedRequest(scope, plan, resolve).begin());
 }
 
-/** RFC 6455 section 4.2.1; over HTTP/2 Bun has no upgrade. */
-function isWebSocket(context: RequestContext): boolean {
-  const upgrade = context.headers.upgrade;
-  return upgrade !== undefined && upgrade.toLowerCase() === "websocket" && context.method === "GET";
+/** RFC 6455 section 4.2.1, and RFC 9110 section 7.8: Upgrade counts only when Connection names it. */
+function isWebSocket({ headers, method }: RequestContext): boolean {
+  return (
+    headers.upgrade?.toLowerCase() === "websocket" &&
+    method === "GET" &&
+    connectionOptions(headers.connection ?? null).includes("upgrade")
+  );
 }
 
 /** A request that could not even be read: there is no context, and nothing in it is to be trusted. */

@@ -101,7 +101,7 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
     const head = requestHead(context, fields, {
       target: this.#plan.target,
       host: upstreamHost(route.route, service, target, context),
-      closes: service.service.keepalive.size === 0,
+      connection: service.service.keepalive.size === 0 ? "close" : "keep",
     });
     const request = {
       head,

@@ -45,9 +45,10 @@ class Runtime implements DataPlane {
     const inFlight = new InFlight();
     this.#pools = new PoolRegistry(inFlight.now);
     this.#webSockets = createWebSocketProxy({
+      inFlight,
       onCount: (open) => options.board.set(options.worker, "open_websockets", open),
       report: (context, error) => this.#report(context, error),
-      now: inFlight.now,
+      ended: (context) => this.#scope.ended(context),
     });
     this.#scope = {
       inFlight,
@@ -145,8 +146,8 @@ class Runtime implements DataPlane {
     this.#webSockets.goAway();
     const deadline = performance.now() + timeoutMs;
     await this.#scope.inFlight.drained(timeoutMs);
-    await this.#webSockets.drained(Math.max(0, deadline - performance.now()));
-    const aborted = this.#scope.inFlight.size + this.#webSockets.size;
+    const cut = await this.#webSockets.drained(Math.max(0, deadline - performance.now()));
+    const aborted = this.#scope.inFlight.size + cut;
     await closeAll(this.#closing);
     return aborted;
   }

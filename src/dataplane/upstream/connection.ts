@@ -37,6 +37,7 @@ export class UpstreamConnection {
   #socket: Socket<UpstreamConnection> | null = null;
   #user: ConnectionUser | null = null;
   #held: Buffer | null = null;
+  #endsWhenWritten = false;
   /** Whether a target whose certificate does not verify is refused. */
   readonly verifies: boolean;
   readonly #onClose: (connection: UpstreamConnection) => void;
@@ -64,6 +65,11 @@ export class UpstreamConnection {
   /** True while bytes wait for the system to take them. */
   get isHolding(): boolean {
     return this.#held !== null;
+  }
+
+  /** Bytes that wait for the system to take them. */
+  get heldBytes(): number {
+    return this.#held?.length ?? 0;
   }
 
   /** Gives the connection to its next user. */
@@ -107,6 +113,13 @@ export class UpstreamConnection {
 
   resume(): void {
     this.#socket?.resume();
+  }
+
+  /** Tells the peer, after all that was written, that nothing more follows; what it still sends is received. */
+  endWriting(): void {
+    if (this.#endsWhenWritten) return;
+    this.#endsWhenWritten = true;
+    if (this.#held === null) this.#socket?.shutdown();
   }
 
   /** Ends it now; the user hears nothing of it. */
@@ -162,7 +175,9 @@ export class UpstreamConnection {
     const held = this.#held;
     if (held === null || this.#socket === null) return;
     this.#held = null;
-    if (this.write(held)) this.#user?.drained();
+    if (!this.write(held)) return;
+    if (this.#endsWhenWritten) this.#socket.shutdown();
+    this.#user?.drained();
   }
 }
 

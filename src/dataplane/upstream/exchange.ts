@@ -22,6 +22,11 @@ export interface ExchangeOwner {
   waiting(): void;
   finished(): void;
   failed(error: ProxyError): void;
+  /**
+   * The target answered 101: the exchange is over, and the connection with the bytes behind the head belongs to the owner.
+   * Only an owner that asked for an upgrade has it.
+   */
+  upgraded?(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void;
 }
 
 export interface ExchangeRequest {
@@ -188,14 +193,18 @@ export class Exchange implements ConnectionUser {
     const head = parseResponseHead(bytes.toString("latin1", 0, size), this.#request.isHead);
     this.#received = EMPTY;
     const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
-    if (head.status >= 200) {
-      this.#takeHead(head, rest);
-    } else {
-      // An upgrade that nobody asked for would turn the connection into something that we do not read as HTTP.
-      if (head.status === 101)
-        throw new ResponseSyntaxError("the target switched protocols without being asked");
-      if (rest.length > 0) this.#headBytes(rest);
-    }
+    if (head.status >= 200) this.#takeHead(head, rest);
+    else if (head.status === 101) this.#switchProtocols(head, rest);
+    else if (rest.length > 0) this.#headBytes(rest);
+  }
+
+  #switchProtocols(head: ResponseHead, rest: Buffer): void {
+    // An upgrade that nobody asked for would turn the connection into something that we do not read as HTTP.
+    if (this.#owner.upgraded === undefined)
+      throw new ResponseSyntaxError("the target switched protocols without being asked");
+    this.#phase = "done";
+    this.#connection.detach();
+    this.#owner.upgraded(head, this.#connection, rest);
   }
 
   #takeHead(head: ResponseHead, rest: Buffer): void {

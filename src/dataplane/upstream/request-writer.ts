@@ -54,6 +54,8 @@ export function forwardFields(
       case "upgrade":
       case "expect":
       case "http2-settings":
+      // Offers compression of WebSocket messages, which are read and written anew here.
+      case "sec-websocket-extensions":
       case "x-real-ip":
       case "x-forwarded-proto":
       case "x-forwarded-host":
@@ -116,10 +118,21 @@ function bodyLengthOf(context: RequestContext): number | null {
 export function requestHead(
   context: RequestContext,
   fields: ForwardedFields,
-  upstream: { readonly target: string; readonly host: string; readonly closes: boolean },
+  upstream: {
+    readonly target: string;
+    readonly host: string;
+    /** What is asked of the connection after the exchange; an upgrade is always to a WebSocket. */
+    readonly connection: "keep" | "close" | "upgrade";
+  },
 ): string {
-  return `${context.method} ${upstream.target} HTTP/1.1\r\nhost: ${upstream.host}\r\n${fields.lines}${framing(context.method, fields.bodyLength)}${upstream.closes ? "connection: close\r\n" : ""}\r\n`;
+  return `${context.method} ${upstream.target} HTTP/1.1\r\nhost: ${upstream.host}\r\n${fields.lines}${framing(context.method, fields.bodyLength)}${CONNECTION[upstream.connection]}\r\n`;
 }
+
+const CONNECTION = {
+  keep: "",
+  close: "connection: close\r\n",
+  upgrade: "connection: Upgrade\r\nupgrade: websocket\r\n",
+} as const;
 
 function framing(method: string, bodyLength: number | null): string {
   if (bodyLength === null) {

@@ -14,7 +14,7 @@ export interface ResponseHead {
   /** Bytes of the body when framing is `length`, else -1. */
   readonly length: number;
   readonly keepAlive: boolean;
-  /** Value of Upgrade, for 101 only. */
+  /** Value of Upgrade, for 101 only; null as well when Connection does not name it. */
   readonly upgrade: string | null;
   /** Whether the body is a stream of events, which must never wait. */
   readonly isEventStream: boolean;
@@ -169,10 +169,17 @@ function finish(list: FieldList, framing: Framing, line: StatusLine): ResponseHe
     framing: kind,
     length: kind === "length" ? framing.length : -1,
     keepAlive: kind !== "close" && keepsAlive(framing.connection, line.isHttp10),
-    upgrade: framing.upgrade,
+    upgrade: upgradeOf(framing, line.isHttp10),
     isEventStream: framing.contentType?.startsWith("text/event-stream") === true,
     hasContentType: framing.contentType !== null,
   };
+}
+
+/** RFC 9110 section 7.8: Upgrade counts on HTTP/1.1 only, and only when Connection names it. */
+function upgradeOf({ upgrade, connection }: Framing, isHttp10: boolean): string | null {
+  if (upgrade === null || connection === null || isHttp10) return null;
+  const options = connection.toLowerCase().split(",");
+  return options.some((option) => option.trim() === "upgrade") ? upgrade : null;
 }
 
 /** RFC 9112 section 9.3. */

@@ -1,27 +1,146 @@
-// Carries WebSockets between clients and targets; knows no route matching.
+// The WebSockets of one worker: opens them, counts them, closes them at the end; knows no route matching.
 import type { WebSocketHandler } from "bun";
 import type { ProxyError } from "../error.ts";
 import type { WebSocketProxy } from "../handler.ts";
+import type { InFlight } from "../in-flight.ts";
+import type { Plan } from "../proxied-request.ts";
 import type { RequestContext } from "../request-context.ts";
+import { closeCodes, FrameEncoder, MAX_MESSAGE_BYTES } from "../websocket/frame.ts";
+import { Opening, type Switched } from "../websocket/opening.ts";
+import { type SessionPath, WebSocketSession } from "../websocket/session.ts";
 
 export interface WebSocketProxyOptions {
+  /** Handshakes count as requests in flight until they are answered. */
+  readonly inFlight: InFlight;
+  /** How many are open, whenever that changes. */
   onCount(open: number): void;
+  /** A handshake failed. */
   report(context: RequestContext, error: ProxyError): void;
-  now(): number;
+  /** A handshake was refused, or the WebSocket that it opened has ended; once for each. */
+  ended(context: RequestContext): void;
 }
 
-export function createWebSocketProxy(_options: WebSocketProxyOptions): {
+/** The WebSockets of one worker. They belong to no version of the configuration: a change leaves them alone. */
+export interface WebSockets {
   readonly proxy: WebSocketProxy;
+  /** For Bun.serve. */
   readonly handler: WebSocketHandler<never>;
+  /** How many are open. */
   readonly size: number;
+  /** Says goodbye with 1001 to those whose route, service or target is gone. */
+  closeWhere(isGone: (path: SessionPath) => boolean): void;
+  /** Says goodbye with 1001 to all, and to those that are still being opened. */
   goAway(): void;
-  drained(timeoutMs: number): Promise<boolean>;
-} {
+  /** Waits until all have ended; resolves with how many had to be cut because they did not within the time. */
+  drained(timeoutMs: number): Promise<number>;
+}
+
+export function createWebSocketProxy(options: WebSocketProxyOptions): WebSockets {
+  return new SessionSet(options);
+}
+
+class SessionSet implements WebSockets {
+  readonly #options: WebSocketProxyOptions;
+  readonly #sessions = new Set<WebSocketSession>();
+  readonly #encoder = new FrameEncoder();
+  readonly handler = clientHandler() as unknown as WebSocketHandler<never>;
+  #isGoingAway = false;
+  #onEmpty: (() => void) | null = null;
+
+  constructor(options: WebSocketProxyOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  readonly proxy: WebSocketProxy = (plan) => {
+    const { inFlight, report, ended } = this.#options;
+    const owner = {
+      inFlight,
+      report: (failed: Plan, error: ProxyError) => report(failed.context, error),
+      switched: (opened: Plan, switched: Switched) => this.#open(opened, switched),
+    };
+    return new Promise((resolve) => {
+      const answer = (response: Response | undefined): void => {
+        if (response !== undefined) ended(plan.context);
+        resolve(response);
+      };
+      new Opening(owner, plan, answer).begin();
+    });
+  };
+
+  #open(plan: Plan, { target, connection, fields, rest }: Switched): boolean {
+    const { context, route, service } = plan;
+    const session = new WebSocketSession({
+      path: { routeId: route.id, serviceId: service.id, targetId: target.id },
+      connection,
+      encoder: this.#encoder,
+      onEnd: () => {
+        this.#remove(session);
+        this.#options.ended(context);
+      },
+    });
+    // Bun opens the client's side before this returns.
+    if (!context.server.upgrade(context.request, { headers: fields, data: session })) return false;
+    this.#sessions.add(session);
+    this.#options.onCount(this.#sessions.size);
+    if (rest.length > 0) session.received(rest);
+    if (this.#isGoingAway) session.close(closeCodes.goingAway, GOODBYE);
+    return true;
+  }
+
+  #remove(session: WebSocketSession): void {
+    this.#sessions.delete(session);
+    this.#options.onCount(this.#sessions.size);
+    if (this.#sessions.size === 0) this.#onEmpty?.();
+  }
+
+  closeWhere(isGone: (path: SessionPath) => boolean): void {
+    for (const session of [...this.#sessions])
+      if (isGone(session.path)) session.close(closeCodes.goingAway, "");
+  }
+
+  goAway(): void {
+    this.#isGoingAway = true;
+    for (const session of [...this.#sessions]) session.close(closeCodes.goingAway, GOODBYE);
+  }
+
+  async drained(timeoutMs: number): Promise<number> {
+    if (this.#sessions.size === 0) return 0;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs);
+      this.#onEmpty = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    const late = [...this.#sessions];
+    for (const session of late) session.cut();
+    return late.length;
+  }
+}
+
+const GOODBYE = "the gateway is stopping";
+
+/** Most that may wait for a client: a message, and what came with it in one read. More is a client that asks for pongs and reads none. */
+const MAX_WAITING_BYTES = 2 * MAX_MESSAGE_BYTES;
+
+function clientHandler(): WebSocketHandler<WebSocketSession> {
   return {
-    proxy: () => Promise.reject(new Error("being written")),
-    handler: { message() {} },
-    size: 0,
-    goAway() {},
-    drained: () => Promise.resolve(true),
+    maxPayloadLength: MAX_MESSAGE_BYTES,
+    backpressureLimit: MAX_WAITING_BYTES,
+    closeOnBackpressureLimit: true,
+    // Neither cuts nor pings on its own: how long a WebSocket may be silent is for its two ends to say.
+    idleTimeout: 0,
+    sendPings: false,
+    perMessageDeflate: false,
+    open: (client) => client.data.clientOpened(client),
+    message: (client, message) => client.data.clientSent(message),
+    ping: (client, data) => client.data.clientPinged(data),
+    pong: (client, data) => client.data.clientPonged(data),
+    drain: (client) => client.data.clientDrained(),
+    close: (client, code, reason) => client.data.clientClosed(code, reason),
   };
 }

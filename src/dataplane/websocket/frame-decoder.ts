@@ -103,8 +103,7 @@ export class FrameDecoder {
       throw broken("the opcode is not known");
     if (isControl && !this.#isFinal) throw broken("a control frame is fragmented");
     if (isControl && (second & 0x7f) > 125) throw broken("a control frame is too long");
-    if (isMessage && this.#messageOpcode !== 0)
-      throw broken("a message begins inside another one");
+    if (isMessage && this.#messageOpcode !== 0) throw broken("a message begins inside another one");
     if (this.#opcode === CONTINUATION && this.#messageOpcode === 0)
       throw broken("a message goes on that has not begun");
   }

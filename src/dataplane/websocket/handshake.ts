@@ -1,0 +1,67 @@
+// The opening handshake on both sides (RFC 6455 sections 4.1 and 4.2), as a check of fields; knows no socket.
+import { createHash } from "node:crypto";
+import { failures, type ProxyError } from "../error.ts";
+import type { RequestContext } from "../request-context.ts";
+import type { ResponseHead } from "../upstream/response-parser.ts";
+
+/** Sixteen bytes in base64. */
+const KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
+const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/** What is wrong with the client's side; null when nothing is. `bodyLength` as in ForwardedFields. */
+export function handshakeProblem(
+  context: RequestContext,
+  bodyLength: number | null,
+): ProxyError | null {
+  if (bodyLength !== null) return failures.badRequest("a WebSocket handshake has no body");
+  if (context.header("sec-websocket-version") !== "13") return failures.webSocketVersion;
+  if (!KEY.test(context.header("sec-websocket-key") ?? ""))
+    return failures.badRequest("the Sec-WebSocket-Key is not valid");
+  return null;
+}
+
+/** The fields for the client's 101 when the target's is valid, in the form that `server.upgrade` takes. */
+export function switchedFields(
+  context: RequestContext,
+  head: ResponseHead,
+): [string, string][] | ProxyError {
+  if (head.upgrade?.toLowerCase() !== "websocket")
+    return failures.upgrade("the target switched to something that is no WebSocket");
+  const passed: [string, string][] = [];
+  let accept: string | null = null;
+  let protocol: string | null = null;
+  for (const [name, value] of Array.isArray(head.fields)
+    ? head.fields
+    : Object.entries(head.fields)) {
+    switch (name.toLowerCase()) {
+      case "sec-websocket-accept":
+        if (accept !== null) return failures.upgrade("the target accepted the WebSocket twice");
+        accept = value;
+        break;
+      case "sec-websocket-protocol":
+        if (protocol !== null) return failures.upgrade("the target chose two sub-protocols");
+        protocol = value;
+        break;
+      case "sec-websocket-extensions":
+        return failures.upgrade("the target chose an extension that was not offered");
+      default:
+        passed.push([name, value]);
+    }
+  }
+  if (accept !== acceptOf(context.header("sec-websocket-key") ?? ""))
+    return failures.upgrade("the target's Sec-WebSocket-Accept is not right");
+  if (protocol !== null && !offeredProtocols(context).includes(protocol))
+    return failures.upgrade("the target chose a sub-protocol that was not offered");
+  // Without a field of ours Bun answers with the first one that the client offers; an empty one it leaves out.
+  passed.push(["Sec-WebSocket-Protocol", protocol ?? ""]);
+  return passed;
+}
+
+function acceptOf(key: string): string {
+  return createHash("sha1").update(`${key}${ACCEPT_SUFFIX}`).digest("base64");
+}
+
+function offeredProtocols(context: RequestContext): readonly string[] {
+  const offered = context.header("sec-websocket-protocol");
+  return offered === null ? [] : offered.split(",").map((name) => name.trim());
+}

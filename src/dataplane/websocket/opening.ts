@@ -1,0 +1,230 @@
+// One WebSocket handshake on its way through a target and back: attempts, the switch or the target's refusal; knows no frame.
+import { errorResponse } from "../error-page.ts";
+import { failures, type ProxyError } from "../error.ts";
+import { type InFlight, Watched } from "../in-flight.ts";
+import type { Plan } from "../proxied-request.ts";
+import { addField, completeResponse } from "../response-builder.ts";
+import { exchangeTimeouts, totalTimeout, upstreamHost } from "../route-runtime.ts";
+import type { TargetRuntime } from "../service-runtime.ts";
+import { UpstreamConnection } from "../upstream/connection.ts";
+import { Exchange, type ExchangeOwner } from "../upstream/exchange.ts";
+import { requestHead } from "../upstream/request-writer.ts";
+import type { ResponseHead } from "../upstream/response-parser.ts";
+import { handshakeProblem, switchedFields } from "./handshake.ts";
+
+/** Largest body of a refusal; nobody waits for a long one. */
+const MAX_REFUSAL_BYTES = 1_048_576;
+
+/** A target has switched protocols: what is needed to switch the client too. */
+export interface Switched {
+  readonly target: TargetRuntime;
+  readonly connection: UpstreamConnection;
+  /** For the client's 101. */
+  readonly fields: [string, string][];
+  /** The first bytes that the target sent as frames. */
+  readonly rest: Buffer;
+}
+
+export interface OpeningOwner {
+  readonly inFlight: InFlight;
+  /** Switches the client; false when it could not be. Throws TypeError when a field is not valid. */
+  switched(plan: Plan, switched: Switched): boolean;
+  report(plan: Plan, error: ProxyError): void;
+}
+
+/** Lives until the client is upgraded or answered. Create it and call `begin`; `resolve` gets the Response, if any. */
+export class Opening extends Watched implements ExchangeOwner {
+  readonly #owner: OpeningOwner;
+  readonly #plan: Plan;
+  readonly #resolve: (response: Response | undefined) => void;
+  readonly #totalDeadline: number;
+  readonly #abort = (): void => this.#stop(failures.clientGone);
+  readonly #tried = new Set<string>();
+  #exchange: Exchange | null = null;
+  #target: TargetRuntime | null = null;
+  #head: ResponseHead | null = null;
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  #isDone = false;
+
+  constructor(owner: OpeningOwner, plan: Plan, resolve: (response: Response | undefined) => void) {
+    super();
+    this.#owner = owner;
+    this.#plan = plan;
+    this.#resolve = resolve;
+    const total = totalTimeout(plan.route, plan.service);
+    this.#totalDeadline = total === 0 ? Number.POSITIVE_INFINITY : owner.inFlight.now() + total;
+  }
+
+  begin(): void {
+    const { context, fields } = this.#plan;
+    this.#owner.inFlight.add(this);
+    const problem = handshakeProblem(context, fields.bodyLength);
+    if (problem !== null) {
+      this.#answerError(problem);
+      return;
+    }
+    // Bun resets a handler that waits at the idle time-out; while the target thinks, our own time-outs rule.
+    context.server.timeout(context.request, 0);
+    const { signal } = context.request;
+    if (signal.aborted) this.#abort();
+    else signal.addEventListener("abort", this.#abort, { once: true });
+    if (!this.#isDone) this.#attempt();
+  }
+
+  #attempt(): void {
+    const { context, service, route, fields, maxHeadBytes } = this.#plan;
+    const target = service.balancer.pick(this.#tried);
+    if (target === null) {
+      this.#answerError(failures.noTarget);
+      return;
+    }
+    this.#target = target;
+    this.#tried.add(target.id);
+    const head = requestHead(context, fields, {
+      target: this.#plan.target,
+      host: upstreamHost(route.route, service, target, context),
+      connection: "upgrade",
+    });
+    const request = {
+      head,
+      isHead: false,
+      body: null,
+      timeouts: exchangeTimeouts(route, service),
+      maxHeadBytes,
+    };
+    // Neither one that was used before nor one that is kept: what the two sides take a refused upgrade for may differ.
+    const connection = new UpstreamConnection(target.endpoint, () => {});
+    const lease = { connection, keep: () => connection.destroy() };
+    this.#exchange = new Exchange(lease, request, this, this.#owner.inFlight.now());
+    this.#exchange.start();
+  }
+
+  // What the exchange tells.
+
+  upgraded(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void {
+    this.#exchange = null;
+    const target = this.#target;
+    const fields = switchedFields(this.#plan.context, head);
+    if (target === null || !Array.isArray(fields)) {
+      connection.destroy();
+      this.#answerError(Array.isArray(fields) ? failures.noTarget : fields);
+      return;
+    }
+    for (const [name, value] of this.#debugFields()) fields.push([name, value]);
+    try {
+      if (!this.#owner.switched(this.#plan, { target, connection, fields, rest })) {
+        this.#refuseClient(connection);
+        return;
+      }
+      this.#end();
+      this.#resolve(undefined);
+    } catch (cause) {
+      connection.destroy();
+      this.#answerError({
+        ...failures.upgrade("the target sent a field that is not valid"),
+        cause,
+      });
+    }
+  }
+
+  /** Bun upgrades HTTP/1.1 only, and no connection that is gone. */
+  #refuseClient(connection: UpstreamConnection): void {
+    connection.destroy();
+    const isGone = this.#plan.context.request.signal.aborted;
+    this.#answerError(
+      isGone ? failures.clientGone : failures.badRequest("this connection cannot be upgraded"),
+    );
+  }
+
+  head(head: ResponseHead): void {
+    this.#head = head;
+  }
+
+  content(chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    this.#parts.push(chunk);
+    if (this.#bytes > MAX_REFUSAL_BYTES)
+      this.#stop(
+        failures.upgrade("the target refused the WebSocket with an answer that is too long"),
+      );
+  }
+
+  waiting(): void {}
+
+  finished(): void {
+    const head = this.#head;
+    if (head === null || this.#isDone) return;
+    for (const [name, value] of this.#debugFields()) addField(head.fields, name, value);
+    const { status, fields, hasContentType, framing } = head;
+    const parts = { status, fields, hasContentType, hasLength: framing === "length" };
+    // May throw: the fields are checked here. Then the exchange reports a malformed answer.
+    const response = completeResponse(parts, Buffer.concat(this.#parts));
+    this.#answer(response);
+  }
+
+  failed(error: ProxyError): void {
+    this.#head = null;
+    this.#parts = [];
+    this.#bytes = 0;
+    if (this.#mayRetry(error)) this.#attempt();
+    else this.#answerError(error);
+  }
+
+  #mayRetry(error: ProxyError): boolean {
+    const { route, service } = this.#plan;
+    const policy = route.route.retries ?? service.service.retries;
+    return (
+      error.retry === "always" &&
+      policy.on.includes("connect") &&
+      this.#tried.size <= policy.count &&
+      // Every target was tried: the last failure says more than "no target is available".
+      service.targets.some((target) => target.weight > 0 && !this.#tried.has(target.id))
+    );
+  }
+
+  // What the clock and the client tell.
+
+  tick(now: number): void {
+    if (now >= this.#totalDeadline) this.#stop(failures.requestTimeout);
+    else this.#exchange?.tick(now);
+  }
+
+  #stop(error: ProxyError): void {
+    this.#exchange?.abort();
+    this.#answerError(error);
+  }
+
+  #answerError(error: ProxyError): void {
+    if (this.#isDone) return;
+    this.#owner.report(this.#plan, error);
+    const response = errorResponse(this.#plan.context, error);
+    for (const [name, value] of this.#debugFields()) response.headers.set(name, value);
+    // RFC 6455 section 4.4: says which versions would do.
+    if (error === failures.webSocketVersion) response.headers.set("Sec-WebSocket-Version", "13");
+    this.#answer(response);
+  }
+
+  #answer(response: Response): void {
+    const { context } = this.#plan;
+    this.#end();
+    context.server.timeout(context.request, context.listener.idleTimeout);
+    this.#resolve(response);
+  }
+
+  #end(): void {
+    this.#isDone = true;
+    this.#exchange = null;
+    this.#parts = [];
+    this.#plan.context.request.signal.removeEventListener("abort", this.#abort);
+    this.#owner.inFlight.remove(this);
+  }
+
+  #debugFields(): readonly (readonly [string, string])[] {
+    const { debugFields } = this.#plan;
+    if (debugFields === null) return [];
+    return [...debugFields, ["X-Sluice-Target", this.#target?.id ?? ""] as const].filter(
+      ([, value]) => value !== "",
+    );
+  }
+}
