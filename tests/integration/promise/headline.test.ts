@@ -1,0 +1,78 @@
+// A change is in force in every worker when its reply arrives, and nobody else notices it.
+import { afterEach, expect, test } from "bun:test";
+import { startGateway } from "../../support/gateway.ts";
+import { Random, seedOfRun } from "../../support/random.ts";
+import { carryOut } from "./carry-out.ts";
+import { probe, startOrigins } from "./probing.ts";
+import { startUnrelatedClients } from "./unrelated-clients.ts";
+import { changedAddresses, emptyWorld, Mutations, outcomes, type Outcome } from "./world.ts";
+
+const CHANGES = 500;
+const WORKERS = 4;
+const CONNECTIONS = 40;
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+test("after each of 500 random changes every worker serves it at once, and no other request fails", async () => {
+  const seed = seedOfRun();
+  const random = new Random(seed);
+  const origins = startOrigins(6);
+  cleanups.push(() => origins.stop());
+  const gateway = await startGateway({ workers: WORKERS });
+  cleanups.push(() => gateway.stop());
+  const [steady, ...ports] = origins.ports;
+  await gateway.ok("PATCH", "/api/v1/settings", { debug_headers: true });
+  await gateway.ok("POST", "/api/v1/services", {
+    name: "steady",
+    targets: [{ host: "127.0.0.1", port: steady }],
+  });
+  await gateway.ok("POST", "/api/v1/routes", {
+    name: "steady",
+    service_id: "steady",
+    hosts: ["steady.test"],
+    paths: ["/steady"],
+  });
+  const unrelated = startUnrelatedClients(
+    { http: gateway.httpPort, https: gateway.httpsPort },
+    String(steady),
+  );
+  cleanups.push(() => unrelated.stop());
+
+  const mutations = new Mutations(random, { ports, size: 20 });
+  const workers = new Set<string>();
+  let state = emptyWorld;
+  for (let change = 1; change <= CHANGES; change++) {
+    const mutation = mutations.next(state);
+    const what = `seed ${seed}, change ${change}: ${mutation.method} ${mutation.path}`;
+    const revision = await carryOut(gateway, mutation).catch((error) => {
+      throw new Error(what, { cause: error });
+    });
+    const expected = visible(changedAddresses(state, mutation.after), outcomes(mutation.after));
+    await probe(gateway.httpPort, expected, {
+      count: CONNECTIONS,
+      each(reply, address) {
+        workers.add(reply.header("x-sluice-worker") ?? "none");
+        const served = Number(reply.header("x-sluice-revision") ?? 0);
+        if (served < revision)
+          throw new Error(`${address}: revision ${served} is served after ${revision}`);
+      },
+    }).catch((error) => {
+      throw new Error(what, { cause: error });
+    });
+    expect(unrelated.failures, what).toEqual([]);
+    state = mutation.after;
+  }
+  await unrelated.stop();
+  expect(unrelated.failures).toEqual([]);
+  expect(unrelated.answers).toBeGreaterThan(CHANGES);
+  expect([...workers].sort()).toEqual(["0", "1", "2", "3"]);
+});
+
+/** A few of the addresses that changed; when none did, any address. */
+function visible(changed: Map<string, Outcome>, all: Map<string, Outcome>): Map<string, Outcome> {
+  const some = [...(changed.size > 0 ? changed : all)].slice(0, 3);
+  return new Map(some.length > 0 ? some : [["nowhere.test/", 404]]);
+}
