@@ -14,9 +14,10 @@ import { fieldChecks } from "./control/field-checks.ts";
 import { loadDefaultCertificate } from "./crypto/default-certificate.ts";
 import { createLog, type Log } from "./log.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
+import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
 import { firstConfiguration } from "./store/first-configuration.ts";
-import { Store } from "./store/store.ts";
+import { Store, type StoredState } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { createRollout } from "./supervisor/rollout.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
@@ -72,7 +73,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     managementAddresses:
       adminPort === 0 ? [] : [{ address: options.admin.hostname, port: adminPort }],
   });
-  const current = compileStored(stored, context());
+  const current = compileOrRefuse(stored, context());
   const [taken] = probeNewPorts(null, current.snapshot);
   if (taken !== undefined) throw new StartError(taken.message);
 
@@ -115,6 +116,14 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
       store.close();
     },
   };
+}
+
+function compileOrRefuse(stored: StoredState, context: ChangeContext): Compiled {
+  try {
+    return compileStored(stored, context);
+  } catch (error) {
+    throw new StartError((error as Error).message, { cause: error });
+  }
 }
 
 function openStore({ dataDir, http, https }: ServeOptions, log: Log): Store {

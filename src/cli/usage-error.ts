@@ -11,7 +11,7 @@ export class UsageError extends Error {
 /** `; did you mean "serve"?` when one of the words is close to what was typed, else nothing. */
 export function suggestion(typed: string, words: readonly string[]): string {
   let best = "";
-  let bestDistance = Math.max(1, Math.floor(typed.length / 3)) + 1;
+  let bestDistance = Math.max(2, Math.floor(typed.length / 3)) + 1;
   for (const word of words) {
     const distance = editDistance(typed, word);
     if (distance < bestDistance) {

@@ -11,8 +11,8 @@ type Table = typeof services | typeof targets | typeof routes | typeof listeners
 type Columns = Readonly<Record<string, string | number | null>>;
 
 export interface Collection<T> {
-  /** All objects, oldest first. */
-  read(): Map<string, T>;
+  /** All objects, oldest first. Documents that are not `trusted` are decoded, and thrown out with a StoreError if wrong. */
+  read(trusted: boolean): Map<string, T>;
   /**
    * Deletes every row that the change touches, so that two objects may swap names, and returns what inserts the new ones:
    * to be called once all collections are cleared. An object that existed keeps its position.
@@ -58,14 +58,26 @@ export function createCollection<T extends Identity>(
     .prepare();
   const all = db.select().from(table).orderBy(asc(table.position)).prepare();
   return {
-    read: () => new Map(all.all().map((row) => [row.id, toObject(options, row)])),
+    read: (trusted) => {
+      const rows = all.all();
+      const { decode } = options;
+      const toFields = trusted
+        ? (document: unknown) => document as ReturnType<typeof decode>
+        : decode;
+      return new Map(rows.map((row) => [row.id, toObject({ ...options, decode: toFields }, row)]));
+    },
     clear(change) {
       for (const id of change.removals) remove.run({ id });
       const positions = change.upserts.map(({ id }) => remove.get({ id })?.position ?? null);
       return () => {
-        for (const [index, object] of change.upserts.entries()) {
+        const rows = change.upserts.map((object, index) => ({
+          object,
+          position: positions[index],
+        }));
+        // New rows last: SQLite numbers them after the highest, which must not be a number that an old row gets back.
+        rows.sort((a, b) => Number(a.position === null) - Number(b.position === null));
+        for (const { object, position } of rows) {
           const { id, created_at, updated_at, ...document } = object;
-          const position = positions[index];
           const columns = options.columns(object);
           insert.run({ position, id, created_at, updated_at, document, ...columns });
         }
@@ -78,7 +90,7 @@ interface Row extends Identity {
   readonly document: unknown;
 }
 
-function toObject<T>(options: CollectionOptions<T>, row: Row): T {
+function toObject<T>(options: Pick<CollectionOptions<T>, "word" | "decode">, row: Row): T {
   try {
     return {
       id: row.id,

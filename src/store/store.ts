@@ -1,19 +1,10 @@
 // The desired state in SQLite: opened once, loaded once, written one change at a time; knows nothing of how it is served.
 import { Database } from "bun:sqlite";
-import { desc, eq, lte, sql } from "drizzle-orm";
-import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../log.ts";
-import { decode } from "../model/decode.ts";
 import { ApiError } from "../model/error.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
-import { type Listener, listenerInput } from "../model/listener.ts";
-import { pathMatchOf, type Route, routeInput } from "../model/route.ts";
-import { type Service, serviceInput } from "../model/service.ts";
-import { type Settings, settingsInput } from "../model/settings.ts";
-import { type Target, targetInput } from "../model/target.ts";
-import { createCollection } from "./collection.ts";
 import {
   createPrivateFile,
   type DirectoryLock,
@@ -22,19 +13,11 @@ import {
 } from "./directory.ts";
 import { StoreError, sqliteCode } from "./error.ts";
 import { migrate } from "./migrations.ts";
-import { listeners, meta, revisions, routes, services, settings, targets } from "./schema.ts";
+import { documentFormat, type RevisionEntry, Tables } from "./tables.ts";
 
 export interface StoreOptions {
   readonly dataDir: string;
   readonly log: Log;
-}
-
-/** Who made a revision and what it did, in one line. */
-export interface RevisionEntry {
-  /** RFC 3339, UTC. */
-  readonly at: string;
-  readonly actor: string;
-  readonly summary: string;
 }
 
 export interface StoredState {
@@ -50,21 +33,19 @@ export interface Commit {
   readonly entry: RevisionEntry;
 }
 
+const DATABASE = "sluice.db";
+
 /** The only writer of a data directory. Every method is synchronous: no transaction is ever open across an await. */
 export class Store {
   readonly #database: Database;
-  readonly #db: BunSQLiteDatabase;
+  readonly #tables: Tables;
   readonly #lock: DirectoryLock;
-  readonly #collections: ReturnType<typeof createCollections>;
-  readonly #statements: ReturnType<typeof prepareStatements>;
   #retainedRevisions = 1000;
 
   private constructor(database: Database, lock: DirectoryLock) {
     this.#database = database;
     this.#lock = lock;
-    this.#db = drizzle(database);
-    this.#collections = createCollections(this.#db);
-    this.#statements = prepareStatements(this.#db);
+    this.#tables = new Tables(database);
   }
 
   /** Takes the data directory for this process; throws a StoreError with the reason when it cannot be used. */
@@ -72,67 +53,52 @@ export class Store {
     prepareDirectory(dataDir, log);
     const lock = lockDirectory(dataDir);
     try {
-      return new Store(openDatabase(join(dataDir, "sluice.db"), log), lock);
+      const store = new Store(openDatabase(join(dataDir, DATABASE), log), lock);
+      if (store.isEmpty()) store.#identify();
+      return store;
     } catch (error) {
       lock.release();
-      if (error instanceof StoreError) throw error;
-      throw new StoreError(`database in ${dataDir}: ${(error as Error).message}`, { cause: error });
+      throw toStoreError(error, dataDir);
     }
   }
 
   /** Whether nothing was ever committed: the caller commits the first configuration as revision 1. */
   isEmpty(): boolean {
-    return this.#statements.lastRevision.get() === undefined;
+    return this.#tables.lastRevision() === null;
   }
 
-  /** The whole desired state. Documents pass through the model again, so fields added since have their defaults. */
+  /** The whole desired state; fields that were added to the model since it was stored have their defaults. */
   load(): StoredState {
-    const stored = this.#statements.settings.get();
-    const revision = this.#statements.lastRevision.get()?.revision;
-    if (stored === undefined || revision === undefined)
-      throw new StoreError("the database holds no configuration");
-    const config: GatewayConfig = {
-      services: this.#collections.services.read(),
-      targets: this.#collections.targets.read(),
-      routes: this.#collections.routes.read(),
-      listeners: this.#collections.listeners.read(),
-      settings: toSettings(stored),
-    };
+    const revision = this.#tables.lastRevision();
+    if (revision === null) throw new StoreError("the database holds no configuration");
+    const format = documentFormat();
+    const trusted = this.#tables.getMeta("document_format") === format;
+    const config = this.#tables.read({ trusted });
+    if (!trusted)
+      this.#transact(() => {
+        this.#tables.write(wholeOf(config));
+        this.#tables.setMeta("document_format", format);
+      });
     this.#retainedRevisions = config.settings.retention.revisions;
-    return { config, revision, instanceId: this.#instanceId() };
+    return { config, revision, instanceId: this.#tables.getMeta("instance_id") ?? "" };
   }
 
   /** Writes one change, its revision and its entry, all or nothing; throws a 500 in words when it could not. */
   commit({ revision, change, entry }: Commit): void {
-    const collections = this.#collections;
-    const write = this.#database.transaction(() => {
-      // Rows are deleted and inserted anew: references are compared once, at the end.
-      this.#database.run("PRAGMA defer_foreign_keys = ON");
-      const insertions = [
-        collections.services.clear(change.services),
-        collections.targets.clear(change.targets),
-        collections.routes.clear(change.routes),
-        collections.listeners.clear(change.listeners),
-      ];
-      for (const insert of insertions) insert();
-      if (change.settings !== null) {
-        const { updated_at, ...document } = change.settings;
-        this.#statements.writeSettings.run({ updated_at, document });
-      }
-      this.#statements.writeRevision.run({ revision, ...entry, change });
-      const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
-      this.#statements.prune.run({ before: revision - retained });
-    });
+    const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
     try {
-      write.immediate();
+      this.#transact(() => {
+        this.#tables.write(change);
+        this.#tables.writeRevision(revision, { entry, change }, retained);
+      });
     } catch (error) {
       throw new ApiError(
         500,
-        `the database could not be written: ${describe(error)}; nothing was changed`,
+        `the database could not be written: ${reasonOf(error)}; nothing was changed`,
         { cause: error },
       );
     }
-    if (change.settings !== null) this.#retainedRevisions = change.settings.retention.revisions;
+    this.#retainedRevisions = retained;
   }
 
   close(): void {
@@ -140,15 +106,58 @@ export class Store {
     this.#lock.release();
   }
 
-  #instanceId(): string {
-    this.#db
-      .insert(meta)
-      .values({ key: "instance_id", value: Bun.randomUUIDv7() })
-      .onConflictDoNothing()
-      .run();
-    const row = this.#db.select().from(meta).where(eq(meta.key, "instance_id")).get();
-    if (row === undefined) throw new StoreError("the database holds no instance id");
-    return row.value;
+  #transact(write: () => void): void {
+    this.#database
+      .transaction(() => {
+        // Rows are deleted and inserted anew: references are compared once, at the end.
+        this.#database.run("PRAGMA defer_foreign_keys = ON");
+        write();
+      })
+      .immediate();
+  }
+
+  /** What is known about a database before anything is in it. */
+  #identify(): void {
+    this.#transact(() => {
+      this.#tables.setMeta("instance_id", Bun.randomUUIDv7());
+      this.#tables.setMeta("document_format", documentFormat());
+    });
+  }
+}
+
+/** Reads a data directory without changing any of it, also while another process serves it. */
+export function inspectStore(dataDir: string): Omit<StoredState, "instanceId"> {
+  try {
+    const database = Database.deserialize(copyOf(join(dataDir, DATABASE)));
+    try {
+      migrate(database);
+      const tables = new Tables(database);
+      const revision = tables.lastRevision();
+      if (revision === null) throw new StoreError("the database holds no configuration");
+      return { config: tables.read({ trusted: false }), revision };
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    throw toStoreError(error, dataDir);
+  }
+}
+
+function copyOf(path: string): Uint8Array {
+  if (!existsSync(path)) throw new StoreError(`there is no database at ${path}`);
+  const bytes = existsSync(`${path}-shm`) ? serialize(path) : new Uint8Array(readFileSync(path));
+  // In the file header: not in WAL mode, which a copy in memory cannot have.
+  bytes.fill(1, 18, 20);
+  return bytes;
+}
+
+/** With the changes that are still in the -wal file. Opening a database that has none would leave new files behind. */
+function serialize(path: string): Uint8Array {
+  const database = new Database(path, { readonly: true });
+  try {
+    return database.serialize();
+  } finally {
+    database.close();
   }
 }
 
@@ -172,88 +181,28 @@ function openDatabase(path: string, log: Log): Database {
   }
 }
 
-function createCollections(db: BunSQLiteDatabase) {
-  const named = (object: { readonly name: string | null }) => ({ name: object.name });
+/** The change that writes a configuration from nothing. */
+function wholeOf(config: GatewayConfig): ConfigChange {
+  const all = <T>(objects: ReadonlyMap<string, T>) => ({
+    upserts: [...objects.values()],
+    removals: [],
+  });
   return {
-    services: createCollection<Service>(db, {
-      table: services,
-      word: "service",
-      columns: named,
-      columnNames: ["name"],
-      decode: (document) => decode(serviceInput, document),
-    }),
-    targets: createCollection<Target>(db, {
-      table: targets,
-      word: "target",
-      columns: ({ service_id, host, port }) => ({ service_id, host, port }),
-      columnNames: ["service_id", "host", "port"],
-      decode: (document) => decode(targetInput, document),
-    }),
-    routes: createCollection<Route>(db, {
-      table: routes,
-      word: "route",
-      columns: named,
-      columnNames: ["name"],
-      decode: (document) => {
-        const route = decode(routeInput, document);
-        return { ...route, paths: route.paths.map(pathMatchOf) };
-      },
-    }),
-    listeners: createCollection<Listener>(db, {
-      table: listeners,
-      word: "listener",
-      columns: named,
-      columnNames: ["name"],
-      decode: (document) => decode(listenerInput, document),
-    }),
+    services: all(config.services),
+    targets: all(config.targets),
+    routes: all(config.routes),
+    listeners: all(config.listeners),
+    settings: config.settings,
   };
 }
 
-function prepareStatements(db: BunSQLiteDatabase) {
-  const document = sql.placeholder("document");
-  const updated_at = sql.placeholder("updated_at");
-  return {
-    settings: db.select().from(settings).where(eq(settings.id, 1)).prepare(),
-    lastRevision: db
-      .select({ revision: revisions.revision })
-      .from(revisions)
-      .orderBy(desc(revisions.revision))
-      .limit(1)
-      .prepare(),
-    writeSettings: db
-      .insert(settings)
-      .values({ id: 1, updated_at, document })
-      .onConflictDoUpdate({
-        target: settings.id,
-        set: { updated_at: sql`excluded.updated_at`, document: sql`excluded.document` },
-      })
-      .prepare(),
-    writeRevision: db
-      .insert(revisions)
-      .values({
-        revision: sql.placeholder("revision"),
-        at: sql.placeholder("at"),
-        actor: sql.placeholder("actor"),
-        summary: sql.placeholder("summary"),
-        change: sql.placeholder("change"),
-      })
-      .prepare(),
-    prune: db
-      .delete(revisions)
-      .where(lte(revisions.revision, sql.placeholder("before")))
-      .prepare(),
-  };
+function toStoreError(error: unknown, dataDir: string): StoreError {
+  if (error instanceof StoreError) return error;
+  const { message } = error as Error;
+  return new StoreError(`database in ${dataDir}: ${message}`, { cause: error });
 }
 
-function toSettings(row: { readonly updated_at: string; readonly document: unknown }): Settings {
-  try {
-    return { ...decode(settingsInput, row.document), updated_at: row.updated_at };
-  } catch (error) {
-    throw new StoreError(`stored settings: ${(error as Error).message}`, { cause: error });
-  }
-}
-
-function describe(error: unknown): string {
+function reasonOf(error: unknown): string {
   const code = sqliteCode(error);
   if (code === "SQLITE_FULL") return "the disk is full";
   if (code.startsWith("SQLITE_READONLY")) return "it is read-only";

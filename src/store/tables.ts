@@ -1,0 +1,189 @@
+// The configuration in its tables: read as a whole, written by change; knows no file, no lock and no transaction.
+import type { Database } from "bun:sqlite";
+import { desc, eq, lte, sql } from "drizzle-orm";
+import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { decode } from "../model/decode.ts";
+import { ApiError } from "../model/error.ts";
+import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
+import { type Listener, listenerInput } from "../model/listener.ts";
+import { pathMatchOf, type Route, routeInput } from "../model/route.ts";
+import { type Service, serviceInput } from "../model/service.ts";
+import { type Settings, settingsInput } from "../model/settings.ts";
+import { type Target, targetInput } from "../model/target.ts";
+import { createCollection } from "./collection.ts";
+import { StoreError } from "./error.ts";
+import { listeners, meta, revisions, routes, services, settings, targets } from "./schema.ts";
+
+/** Who made a revision and what it did, in one line. */
+export interface RevisionEntry {
+  /** RFC 3339, UTC. */
+  readonly at: string;
+  readonly actor: string;
+  readonly summary: string;
+}
+
+/** A key of the table `meta`. */
+export type MetaKey = "instance_id" | "document_format";
+
+/**
+ * Changes whenever a schema does. Documents that were all written under the present one need not be decoded again, which
+ * is most of the time that a start with many routes takes.
+ */
+export const documentFormat = (): string =>
+  Bun.hash(
+    JSON.stringify([serviceInput, targetInput, routeInput, listenerInput, settingsInput]),
+  ).toString(36);
+
+export class Tables {
+  readonly #collections: ReturnType<typeof createCollections>;
+  readonly #statements: ReturnType<typeof prepareStatements>;
+
+  constructor(database: Database) {
+    const db = drizzle(database);
+    this.#collections = createCollections(db);
+    this.#statements = prepareStatements(db);
+  }
+
+  /** Null when nothing was ever committed. */
+  lastRevision(): number | null {
+    return this.#statements.lastRevision.get()?.revision ?? null;
+  }
+
+  /** With `trusted` false every document passes through the model, which fills in fields that were added since. */
+  read({ trusted }: { readonly trusted: boolean }): GatewayConfig {
+    const row = this.#statements.settings.get();
+    if (row === undefined) throw new StoreError("the database holds no settings");
+    const { services, targets, routes, listeners } = this.#collections;
+    return {
+      services: services.read(trusted),
+      targets: targets.read(trusted),
+      routes: routes.read(trusted),
+      listeners: listeners.read(trusted),
+      settings: toSettings(row),
+    };
+  }
+
+  /** Needs deferred foreign keys: rows are deleted and inserted anew. */
+  write(change: ConfigChange): void {
+    const { services, targets, routes, listeners } = this.#collections;
+    const insertions = [
+      services.clear(change.services),
+      targets.clear(change.targets),
+      routes.clear(change.routes),
+      listeners.clear(change.listeners),
+    ];
+    for (const insert of insertions) insert();
+    if (change.settings === null) return;
+    const { updated_at, ...document } = change.settings;
+    this.#statements.writeSettings.run({ updated_at, document });
+  }
+
+  /** Adds a revision and forgets all but the last `retained` ones. */
+  writeRevision(
+    revision: number,
+    { entry, change }: { readonly entry: RevisionEntry; readonly change: ConfigChange },
+    retained: number,
+  ): void {
+    this.#statements.writeRevision.run({ revision, ...entry, change });
+    this.#statements.prune.run({ before: revision - retained });
+  }
+
+  getMeta(key: MetaKey): string | null {
+    return this.#statements.getMeta.get({ key })?.value ?? null;
+  }
+
+  setMeta(key: MetaKey, value: string): void {
+    this.#statements.setMeta.run({ key, value });
+  }
+}
+
+function createCollections(db: BunSQLiteDatabase) {
+  const named = (object: { readonly name: string | null }) => ({ name: object.name });
+  return {
+    services: createCollection<Service>(db, {
+      table: services,
+      word: "service",
+      columns: named,
+      columnNames: ["name"],
+      decode: (document) => decode(serviceInput, document),
+    }),
+    targets: createCollection<Target>(db, {
+      table: targets,
+      word: "target",
+      columns: ({ service_id, host, port }) => ({ service_id, host, port }),
+      columnNames: ["service_id", "host", "port"],
+      decode: (document) => decode(targetInput, document),
+    }),
+    routes: createCollection<Route>(db, {
+      table: routes,
+      word: "route",
+      columns: named,
+      columnNames: ["name"],
+      decode: (document) => {
+        const route = decode(routeInput, document);
+        return { ...route, paths: route.paths.map(pathMatchOf) };
+      },
+    }),
+    listeners: createCollection<Listener>(db, {
+      table: listeners,
+      word: "listener",
+      columns: named,
+      columnNames: ["name"],
+      decode: (document) => decode(listenerInput, document),
+    }),
+  };
+}
+
+function prepareStatements(db: BunSQLiteDatabase) {
+  const [key, value] = [sql.placeholder("key"), sql.placeholder("value")];
+  return {
+    getMeta: db.select().from(meta).where(eq(meta.key, key)).prepare(),
+    setMeta: db
+      .insert(meta)
+      .values({ key, value })
+      .onConflictDoUpdate({ target: meta.key, set: { value: sql`excluded.value` } })
+      .prepare(),
+    settings: db.select().from(settings).where(eq(settings.id, 1)).prepare(),
+    lastRevision: db
+      .select({ revision: revisions.revision })
+      .from(revisions)
+      .orderBy(desc(revisions.revision))
+      .limit(1)
+      .prepare(),
+    writeSettings: db
+      .insert(settings)
+      .values({
+        id: 1,
+        updated_at: sql.placeholder("updated_at"),
+        document: sql.placeholder("document"),
+      })
+      .onConflictDoUpdate({
+        target: settings.id,
+        set: { updated_at: sql`excluded.updated_at`, document: sql`excluded.document` },
+      })
+      .prepare(),
+    writeRevision: db
+      .insert(revisions)
+      .values({
+        revision: sql.placeholder("revision"),
+        at: sql.placeholder("at"),
+        actor: sql.placeholder("actor"),
+        summary: sql.placeholder("summary"),
+        change: sql.placeholder("change"),
+      })
+      .prepare(),
+    prune: db
+      .delete(revisions)
+      .where(lte(revisions.revision, sql.placeholder("before")))
+      .prepare(),
+  };
+}
+
+function toSettings(row: { readonly updated_at: string; readonly document: unknown }): Settings {
+  try {
+    return { ...decode(settingsInput, row.document), updated_at: row.updated_at };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new StoreError(`stored settings: ${error.message}`, { cause: error });
+  }
+}
