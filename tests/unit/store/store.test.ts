@@ -1,0 +1,243 @@
+// What is committed is loaded again, as it was and in order; what cannot be written leaves no trace.
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
+import { inspectStore } from "../../../src/store/store.ts";
+import {
+  at,
+  commitOf,
+  firstCommit,
+  openStore,
+  removal,
+  routeOf,
+  serviceOf,
+  settingsOf,
+  targetOf,
+  temporaryDirectory,
+  upsert,
+} from "./fixture.ts";
+
+const shop = serviceOf("shop");
+const blog = serviceOf("blog");
+
+const names = (config: GatewayConfig) => [...config.services.values()].map(({ name }) => name);
+
+describe("a new data directory", () => {
+  test("is empty until the first revision is committed", () => {
+    using dir = temporaryDirectory();
+    using fixture = openStore(dir.path);
+    expect(fixture.store.isEmpty()).toBe(true);
+    fixture.store.commit(firstCommit);
+    expect(fixture.store.isEmpty()).toBe(false);
+    const { config, revision } = fixture.store.load();
+    expect(revision).toBe(1);
+    expect(
+      [...config.listeners.values()].map(({ name, address, port }) => [name, address, port]),
+    ).toEqual([
+      ["http", "127.0.0.1", 8080],
+      ["https", "::1", 8443],
+    ]);
+  });
+
+  test("has an id that lasts", () => {
+    using dir = temporaryDirectory();
+    const ids = [1, 2].map(() => {
+      using fixture = openStore(dir.path);
+      if (fixture.store.isEmpty()) fixture.store.commit(firstCommit);
+      return fixture.store.load().instanceId;
+    });
+    expect(ids[0]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(ids[1]).toBe(ids[0]!);
+  });
+});
+
+describe("a commit", () => {
+  test("is loaded again as it was, after the store was closed", () => {
+    using dir = temporaryDirectory();
+    const target = targetOf(shop, 80);
+    const route = routeOf("shop", shop);
+    const settings = settingsOf({ public_url: "https://gate.example" });
+    {
+      using fixture = openStore(dir.path);
+      fixture.store.commit(firstCommit);
+      fixture.store.commit(
+        commitOf(2, {
+          services: upsert(shop),
+          targets: upsert(target),
+          routes: upsert(route),
+          settings,
+        }),
+      );
+    }
+    using fixture = openStore(dir.path);
+    const { config, revision } = fixture.store.load();
+    expect(revision).toBe(2);
+    expect([...config.services.values()]).toEqual([shop]);
+    expect([...config.targets.values()]).toEqual([target]);
+    expect([...config.routes.values()]).toEqual([route]);
+    expect(config.settings).toEqual(settings);
+  });
+
+  test("keeps the position of an object that is replaced, and puts a new one last", () => {
+    using dir = temporaryDirectory();
+    using fixture = openStore(dir.path);
+    fixture.store.commit(firstCommit);
+    fixture.store.commit(commitOf(2, { services: upsert(shop, blog) }));
+    fixture.store.commit(
+      commitOf(3, { services: upsert(serviceOf("wiki"), { ...shop, path: "/x" }) }),
+    );
+    expect(names(fixture.store.load().config)).toEqual(["shop", "blog", "wiki"]);
+  });
+
+  test("lets two objects swap what is unique", () => {
+    using dir = temporaryDirectory();
+    using fixture = openStore(dir.path);
+    fixture.store.commit(firstCommit);
+    fixture.store.commit(commitOf(2, { services: upsert(shop, blog) }));
+    const swapped = upsert({ ...shop, name: "blog" }, { ...blog, name: "shop" });
+    fixture.store.commit(commitOf(3, { services: swapped }));
+    expect(names(fixture.store.load().config)).toEqual(["blog", "shop"]);
+  });
+
+  test("removes a service together with its targets, in any order", () => {
+    using dir = temporaryDirectory();
+    using fixture = openStore(dir.path);
+    const target = targetOf(shop, 80);
+    fixture.store.commit(firstCommit);
+    fixture.store.commit(commitOf(2, { services: upsert(shop), targets: upsert(target) }));
+    fixture.store.commit(commitOf(3, { services: removal(shop.id), targets: removal(target.id) }));
+    const { config } = fixture.store.load();
+    expect([config.services.size, config.targets.size]).toEqual([0, 0]);
+  });
+
+  test.each([
+    {
+      why: "two services of one name",
+      change: { services: upsert(blog, { ...serviceOf("other"), name: "blog" }) },
+    },
+    {
+      why: "a service that a target still refers to",
+      change: { services: { upserts: [blog], removals: [shop.id] } },
+    },
+    { why: "a target without its service", change: { targets: upsert(targetOf(blog, 80)) } },
+  ])("with $why is refused as a whole", ({ change }) => {
+    using dir = temporaryDirectory();
+    using fixture = openStore(dir.path);
+    fixture.store.commit(firstCommit);
+    fixture.store.commit(
+      commitOf(2, { services: upsert(shop), targets: upsert(targetOf(shop, 80)) }),
+    );
+    const before = fixture.store.load();
+    expect(() => fixture.store.commit(commitOf(3, change))).toThrow(
+      "the database could not be written: the change contradicts what is stored; nothing was changed",
+    );
+    expect(fixture.store.load()).toEqual(before);
+    fixture.store.commit(commitOf(3, { services: upsert(blog) }));
+    expect(names(fixture.store.load().config)).toEqual(["shop", "blog"]);
+  });
+
+  test("cannot use the number of another revision", () => {
+    using dir = temporaryDirectory();
+    using fixture = openStore(dir.path);
+    fixture.store.commit(firstCommit);
+    expect(() => fixture.store.commit(commitOf(1, { services: upsert(shop) }))).toThrow(
+      "nothing was",
+    );
+    expect(fixture.store.load().config.services.size).toBe(0);
+  });
+
+  test("forgets revisions beyond the number that the settings name", () => {
+    using dir = temporaryDirectory();
+    using fixture = openStore(dir.path);
+    fixture.store.commit(firstCommit);
+    const settings = settingsOf({ retention: { revisions: 3 } });
+    fixture.store.commit(commitOf(2, { settings }));
+    for (let revision = 3; revision <= 6; revision++)
+      fixture.store.commit(
+        commitOf(revision, { services: upsert({ ...shop, path: `/${revision}` }) }),
+      );
+    const database = new Database(join(dir.path, "sluice.db"), { readonly: true });
+    const rows = database.query("SELECT revision, actor, summary FROM revisions").all();
+    database.close();
+    expect(rows).toEqual(
+      [4, 5, 6].map((revision) => ({ revision, actor: "test", summary: `revision ${revision}` })),
+    );
+  });
+});
+
+describe("documents of an older program", () => {
+  test("get the defaults of the fields that they lack, once", () => {
+    using dir = temporaryDirectory();
+    {
+      using fixture = openStore(dir.path);
+      fixture.store.commit(firstCommit);
+      fixture.store.commit(commitOf(2, { services: upsert(shop, blog) }));
+    }
+    edit(dir.path, [
+      "UPDATE services SET document = json_remove(document, '$.health', '$.retries.count')",
+      "UPDATE settings SET document = json_remove(document, '$.limits')",
+      "UPDATE meta SET value = 'older' WHERE key = 'document_format'",
+    ]);
+    using fixture = openStore(dir.path);
+    const { config } = fixture.store.load();
+    expect([...config.services.values()]).toEqual([shop, blog]);
+    expect(config.settings).toEqual(settingsOf());
+    expect(fixture.store.load().config).toEqual(config);
+  });
+
+  test("that no longer fit are refused with the object and the field", () => {
+    using dir = temporaryDirectory();
+    {
+      using fixture = openStore(dir.path);
+      fixture.store.commit(firstCommit);
+      fixture.store.commit(commitOf(2, { services: upsert(shop) }));
+    }
+    edit(dir.path, [
+      "UPDATE services SET document = json_set(document, '$.keepalive.size', 'many')",
+      "UPDATE meta SET value = 'older' WHERE key = 'document_format'",
+    ]);
+    using fixture = openStore(dir.path);
+    expect(() => fixture.store.load()).toThrow(
+      `stored service ${shop.id}: keepalive.size: must be`,
+    );
+  });
+});
+
+describe("inspectStore", () => {
+  test("reads what a running gateway has committed and leaves no file behind", () => {
+    using dir = temporaryDirectory();
+    {
+      using fixture = openStore(dir.path);
+      fixture.store.commit(firstCommit);
+      fixture.store.commit(commitOf(2, { services: upsert(shop) }));
+      expect(inspectStore(dir.path).revision).toBe(2);
+    }
+    const files = () => [...new Bun.Glob("*").scanSync(dir.path)].sort();
+    const before = files();
+    expect(names(inspectStore(dir.path).config)).toEqual(["shop"]);
+    expect(files()).toEqual(before);
+  });
+
+  test("says that there is no database", () => {
+    using dir = temporaryDirectory();
+    expect(() => inspectStore(dir.path)).toThrow(`there is no database at ${dir.path}/sluice.db`);
+  });
+});
+
+test("times of creation are kept as they were", () => {
+  using dir = temporaryDirectory();
+  using fixture = openStore(dir.path);
+  fixture.store.commit(firstCommit);
+  const changed = { ...shop, updated_at: "2026-02-02T00:00:00.000Z" };
+  fixture.store.commit(commitOf(2, { services: upsert(changed) }));
+  const stored = fixture.store.load().config.services.get(shop.id);
+  expect([stored?.created_at, stored?.updated_at]).toEqual([at, "2026-02-02T00:00:00.000Z"]);
+});
+
+/** What somebody with another program did to the database of a gateway that does not run. */
+function edit(dataDir: string, statements: readonly string[]): void {
+  const database = new Database(join(dataDir, "sluice.db"));
+  for (const statement of statements) database.run(statement);
+  database.close();
+}
