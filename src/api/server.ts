@@ -57,7 +57,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
           ? { "x-config-revision": String(changes.revision) }
           : {}),
         ...Object.fromEntries(response.headers),
-        ...docsHeaders[pathname],
+        ...(response.ok ? docsHeaders[pathname] : {}),
       };
       return new Response(response.body, { status: response.status, headers });
     },

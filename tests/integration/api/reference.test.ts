@@ -1,0 +1,185 @@
+// The API reference and its description: served from inside, complete, and in step with what is routed and guarded.
+import { describe, expect, test } from "bun:test";
+import { accessTable } from "../../../src/api/access.ts";
+import { createManagementApi } from "../../../src/api/server.ts";
+import { controlPlane } from "../../unit/control/fixture.ts";
+import { useGateway } from "./client.ts";
+
+const api = useGateway();
+
+interface Operation {
+  readonly summary?: string;
+  readonly tags?: string[];
+  readonly operationId?: string;
+  readonly parameters?: { name: string; in: string; schema?: object; description?: string }[];
+  readonly requestBody?: { content: Record<string, { schema?: object }> };
+  readonly responses: Record<string, { description?: string; content?: object }>;
+}
+
+interface Description {
+  readonly openapi: string;
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: { readonly schemas: Record<string, object> };
+}
+
+async function describeApi(): Promise<Description> {
+  const { body } = await api.callRoot("GET /openapi.yaml");
+  return Bun.YAML.parse(body) as Description;
+}
+
+const operationsOf = ({ paths }: Description) =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      line: `${method.toUpperCase()} ${path}`,
+      method,
+      path,
+      operation,
+    })),
+  );
+
+describe("/docs and /openapi.yaml", () => {
+  test("answer the same every time they are asked", async () => {
+    for (const path of ["/docs", "/docs/json", "/openapi.yaml"]) {
+      const first = await api.callRoot(`GET ${path}`);
+      expect(first.status).toBe(200);
+      for (let again = 0; again < 2; again++) {
+        const next = await api.callRoot(`GET ${path}`);
+        expect({ status: next.status, body: next.body }).toEqual({ status: 200, body: first.body });
+      }
+    }
+  });
+
+  test("the page loads nothing from elsewhere, and its policy would not let it", async () => {
+    const { body, headers } = await api.callRoot("GET /docs");
+    expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(body).not.toMatch(/(?:src|href|url)\s*[=(:]\s*["']?(?:https?:)?\/\//i);
+    const policy = headers.get("content-security-policy") ?? "";
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).not.toMatch(/https?:|\*|unsafe-eval|script-src[^;]*unsafe-inline/);
+    const inline = [...body.matchAll(/<script\b(?![^>]*\bsrc=)[^>]*>(.*?)<\/script>/gs)];
+    for (const [, text] of inline) {
+      const hash = new Bun.CryptoHasher("sha256").update(text).digest("base64");
+      expect(policy).toContain(`'sha256-${hash}'`);
+    }
+    const [, script] = body.match(/<script src="([^"]+)"/) ?? [];
+    const loaded = await api.callRoot(`GET ${script}`);
+    expect(loaded.status).toBe(200);
+    expect(loaded.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
+    expect(loaded.body.length).toBeGreaterThan(1_000_000);
+    const [, description] = body.match(/data-url="([^"]+)"/) ?? [];
+    const from = new URL(description, `${api.url}/docs`);
+    expect((await api.callRoot(`GET ${from.pathname}`)).status).toBe(200);
+  });
+
+  test("the start page leads there", async () => {
+    const { status, headers } = await api.callRoot("GET /");
+    expect(status).toBe(302);
+    expect(headers.get("location")).toBe("/docs");
+  });
+
+  test("JSON and YAML describe the same", async () => {
+    const { body } = await api.callRoot("GET /docs/json");
+    expect(await describeApi()).toEqual(body);
+    expect(body.openapi).toBe("3.1.0");
+  });
+});
+
+describe("the description", () => {
+  test("of every operation is complete", async () => {
+    const description = await describeApi();
+    const operations = operationsOf(description);
+    expect(operations.length).toBeGreaterThan(25);
+    for (const { line, method, path, operation } of operations) {
+      const missing: string[] = [];
+      if (!operation.summary) missing.push("summary");
+      if (!operation.tags?.length) missing.push("tags");
+      if (!operation.responses["200"]?.content) missing.push("response schema");
+      if (["post", "put", "patch"].includes(method)) {
+        if (!operation.requestBody?.content["application/json"]?.schema)
+          missing.push("body schema");
+        if (!operation.responses["400"]) missing.push("400");
+      }
+      if (path !== "/openapi.yaml" && !operation.responses["500"]?.content)
+        missing.push("error shape");
+      for (const [, name] of path.matchAll(/\{(\w+)\}/g))
+        if (!operation.parameters?.some((one) => one.in === "path" && one.name === name))
+          missing.push(`parameter ${name}`);
+      expect({ line, missing }).toEqual({ line, missing: [] });
+    }
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test("refers only to schemas that it holds", async () => {
+    const description = await describeApi();
+    const references = JSON.stringify(description).matchAll(/"#\/components\/schemas\/(\w+)"/g);
+    const names = new Set([...references].map(([, name]) => name ?? ""));
+    expect(names.size).toBeGreaterThan(8);
+    for (const name of names) expect(Object.keys(description.components.schemas)).toContain(name);
+  });
+
+  test("explains every field of what can be written", async () => {
+    const { components } = await describeApi();
+    const bare: string[] = [];
+    const visit = (schema: unknown, at: string) => {
+      if (typeof schema !== "object" || schema === null) return;
+      const properties = (schema as { properties?: Record<string, object> }).properties ?? {};
+      for (const [name, property] of Object.entries(properties)) {
+        if (!("description" in property)) bare.push(`${at}.${name}`);
+        visit(property, `${at}.${name}`);
+      }
+    };
+    for (const name of ["ServiceInput", "TargetInput", "RouteInput", "SettingsInput"])
+      visit(components.schemas[name], name);
+    expect(bare).toEqual([]);
+  });
+});
+
+describe("the guard's table", () => {
+  const { routed } = createManagementApi({
+    control: controlPlane().control,
+    clock: { now: () => 0 },
+    log: { write() {}, debug() {}, info() {}, warn() {}, error() {} },
+    version: "0",
+    startedAt: 0,
+    boundHost: "127.0.0.1",
+  });
+  const guarded = accessTable.flatMap(({ path, methods }) =>
+    Object.keys(methods).map((method) => `${method} ${path}`),
+  );
+
+  test("has a row for everything that is routed, and nothing else", () => {
+    expect([...routed].sort()).toEqual([...guarded].sort());
+  });
+
+  test("and the description agree", async () => {
+    const described = operationsOf(await describeApi()).map(({ line }) =>
+      line.replaceAll(/\{(\w+)\}/g, ":$1"),
+    );
+    const hidden = ["GET /docs", "GET /docs/json", "GET /docs/scalar.js", "GET /"];
+    expect([...described, ...hidden].sort()).toEqual([...guarded].sort());
+  });
+
+  test("opens these paths to everybody, and no others", () => {
+    const open = accessTable.filter(({ methods }) => Object.values(methods).includes("open"));
+    expect(open.map(({ path }) => path).sort()).toEqual([
+      "/",
+      "/api/v1/admin/status",
+      "/docs",
+      "/docs/json",
+      "/docs/scalar.js",
+      "/healthz",
+      "/openapi.yaml",
+      "/readyz",
+    ]);
+  });
+
+  test("lets viewers read and change nothing; listeners and settings are changed by admins", () => {
+    for (const { path, methods } of accessTable)
+      for (const [method, role] of Object.entries(methods)) {
+        if (role === "open") expect(method).toBe("GET");
+        else if (method === "GET") expect(role).toBe("viewer");
+        else expect(role).toBe(/listeners|settings/.test(path) ? "admin" : "editor");
+      }
+  });
+});
