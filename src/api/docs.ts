@@ -33,6 +33,13 @@ export const docsHeaders: Readonly<Record<string, Readonly<Record<string, string
   [SCRIPT_PATH]: { "cache-control": "private, max-age=3600" },
 };
 
+const introduction = [
+  "Configures the gateway at run time. A change is answered with 200 only when every worker serves it.",
+  'Errors are `{"error": "message"}`, and the message names the field. PUT replaces an object, absent fields return' +
+    " to their defaults; PATCH changes the fields that are sent. An `:id` may be the id or the unique name." +
+    " `?dry_run=1` checks a change without making it; `If-Match` with an `ETag` makes it only if nobody else was faster.",
+].join("\n\n");
+
 /** The plugin that serves the page and collects the description from the routes. */
 export function docsPlugin(version: string) {
   return swagger({
@@ -48,15 +55,23 @@ export function docsPlugin(version: string) {
       info: {
         title: "Sluice management API",
         version,
-        description: "Configures the gateway at run time.",
+        description: introduction,
       },
       components: { schemas },
     } as NonNullable<Parameters<typeof swagger>[0]>["documentation"] & object,
   });
 }
 
+/** A gate in a stream; without one of the page's own, browsers ask for /favicon.ico. */
+const ICON =
+  "data:image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22 viewBox=%220 0 16 16%22%3E%3Cpath fill=%22%231a7fb5%22 d=%22M1 2h14v2h-2v3h-2V4H9v5H7V4H5v3H3V4H1zm0 9q1.75-2 3.5 0t3.5 0 3.5 0 3.5 0v2q-1.75 2-3.5 0t-3.5 0-3.5 0-3.5 0z%22/%3E%3C/svg%3E";
+
 /** No fonts, proxies, telemetry or assistants of the reference's maker. */
 const scalarConfig = {
+  url: DESCRIPTION_PATH,
+  // The plugin gives the address in a way that the reference calls deprecated on the console of every visitor.
+  spec: { url: "" },
+  favicon: ICON,
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,

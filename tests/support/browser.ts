@@ -1,0 +1,84 @@
+// A headless Chromium that notes what its pages complain about and whom they ask; knows no page.
+import { type Browser, chromium } from "playwright-core";
+import { eventually } from "./poll.ts";
+
+export interface Visit {
+  readonly title: string;
+  /** What is visible, as text. */
+  readonly text: string;
+  /** Errors and warnings of the console, exceptions, failed and refused requests. */
+  readonly complaints: readonly string[];
+  /** Every URL that was asked for. */
+  readonly requested: readonly string[];
+}
+
+/** Debian's; playwright-core brings none of its own. */
+const EXECUTABLE = "/usr/bin/chromium";
+
+export function openBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: EXECUTABLE,
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+}
+
+export interface VisitOptions {
+  readonly url: string;
+  /** CSS selector of something that only a page that works shows. */
+  readonly shows: string;
+  /** Keeps a picture of the whole window there. */
+  readonly screenshot?: string;
+  readonly dark?: boolean;
+  readonly width?: number;
+}
+
+/** Opens a page in a profile of its own and waits until it shows what it should and is quiet. */
+export async function visit(browser: Browser, options: VisitOptions): Promise<Visit> {
+  const { url, shows, screenshot, dark = false, width = 1280 } = options;
+  const context = await browser.newContext({
+    viewport: { width, height: 900 },
+    colorScheme: dark ? "dark" : "light",
+    ignoreHTTPSErrors: true,
+  });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  const requested: string[] = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()))
+      complaints.push(`${message.type()}: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => complaints.push(`exception: ${error.message}`));
+  const pending = new Set<unknown>();
+  page.on("request", (request) => {
+    pending.add(request);
+    requested.push(request.url());
+  });
+  page.on("requestfinished", (request) => pending.delete(request));
+  page.on("requestfailed", (request) => {
+    pending.delete(request);
+    complaints.push(`failed: ${request.url()}`);
+  });
+  page.on("response", (response) => {
+    if (response.status() >= 400) complaints.push(`${response.status()}: ${response.url()}`);
+  });
+  try {
+    await page.goto(url);
+    await page.waitForSelector(shows, { timeout: 30_000 });
+    // Playwright's own "networkidle" never comes under Bun.
+    await eventually(() => pending.size === 0, { deadlineMs: 30_000 });
+    await page.evaluate("new Promise((resolve) => requestIdleCallback(resolve))");
+    if (screenshot !== undefined) await page.screenshot({ path: screenshot });
+    const [title, text] = await Promise.all([page.title(), page.innerText("body")]);
+    return { title, text, complaints, requested };
+  } finally {
+    await context.close();
+  }
+}
