@@ -1,0 +1,64 @@
+// A data plane in front of one manual target, and both ends of a WebSocket through it.
+import {
+  type RunningDataPlane,
+  type RouteSketch,
+  startDataPlane,
+} from "../../support/data-plane.ts";
+import { handshake, ManualTarget, Peer, switching } from "./peer.ts";
+
+export interface Scene {
+  readonly target: ManualTarget;
+  readonly gateway: RunningDataPlane;
+  /** Both ends of a new WebSocket; `lines` go into the client's handshake, `answer` into the target's. */
+  open(lines?: string, answer?: string): Promise<{ client: Peer; origin: Peer }>;
+  /** A client whose handshake the target has, and has not answered. */
+  knock(request?: string): Promise<{ client: Peer; origin: Peer; head: string }>;
+  /** How many WebSockets the gateway counts as open. */
+  openCount(): number;
+  stop(): Promise<void>;
+}
+
+export async function startScene(
+  options: {
+    readonly route?: Partial<RouteSketch>;
+    readonly service?: Omit<
+      NonNullable<Parameters<typeof startDataPlane>[0]["services"]>[0],
+      "name"
+    >;
+    readonly listener?: Parameters<typeof startDataPlane>[0]["listener"];
+    readonly settings?: Parameters<typeof startDataPlane>[0]["settings"];
+  } = {},
+): Promise<Scene> {
+  const target = await ManualTarget.start();
+  const gateway = await startDataPlane({
+    services: [{ name: "app", targets: [{ port: target.port }], ...options.service }],
+    routes: [{ name: "all", service_id: "app", ...options.route }],
+    ...(options.listener === undefined ? {} : { listener: options.listener }),
+    ...(options.settings === undefined ? {} : { settings: options.settings }),
+  });
+  const clients: Peer[] = [];
+  const knock = async (request = handshake()) => {
+    const client = await Peer.client(gateway.port);
+    clients.push(client);
+    client.write(request);
+    const origin = await target.connection();
+    return { client, origin, head: await origin.head() };
+  };
+  return {
+    target,
+    gateway,
+    knock,
+    open: async (lines, answer) => {
+      const { client, origin, head } = await knock(handshake(lines));
+      origin.write(switching(head, answer));
+      await client.head();
+      return { client, origin };
+    },
+    openCount: () => gateway.board.get(0, "open_websockets"),
+    stop: async () => {
+      for (const client of clients) client.destroy();
+      await gateway.stop();
+      await target.stop();
+    },
+  };
+}
