@@ -1,7 +1,7 @@
 // Entry of the executable and composition root: puts the parts together and takes them apart again; holds no logic of theirs.
 import { checkCommand } from "./cli/check.ts";
 import { announce } from "./cli/announce.ts";
-import { formatAddress } from "./cli/flags.ts";
+import { type Address, formatAddress } from "./cli/flags.ts";
 import { firstListeners, warnAboutIgnoredFlags } from "./cli/first-start.ts";
 import { isLoopback } from "./cli/loopback.ts";
 import { runCommandLine } from "./cli/run.ts";
@@ -9,10 +9,17 @@ import { createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
 import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
-import { type ChangeContext, compileStored, createControlPlane } from "./control/control-plane.ts";
+import type { ManagementServer } from "./api/server.ts";
+import {
+  type ChangeContext,
+  compileStored,
+  type ControlPlane,
+  createControlPlane,
+} from "./control/control-plane.ts";
 import { fieldChecks } from "./control/field-checks.ts";
 import { loadDefaultCertificate } from "./crypto/default-certificate.ts";
 import { createLog, type Log } from "./log.ts";
+import type { Issue } from "./model/error.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
@@ -37,18 +44,16 @@ async function serve(options: ServeOptions): Promise<number> {
     log.error("an unexpected error ended the gateway", { error });
     process.exit(1);
   });
-  try {
-    const gateway = await startGateway(options, log);
-    const signal = await nextSignal();
-    log.info("stopping", { signal });
-    await gateway.stop();
-    log.info("stopped");
-    return 0;
-  } catch (error) {
+  const gateway = await startGateway(options, log).catch((error) => {
     if (error instanceof StartError || error instanceof StoreError) log.error(error.message);
     else log.error("the gateway could not start", { error });
-    return 1;
-  }
+    return null;
+  });
+  if (gateway === null) return 1;
+  log.info("stopping", { signal: await nextSignal() });
+  await gateway.stop();
+  log.info("stopped");
+  return 0;
 }
 
 /** A reason not to start that the person who starts can do something about. */
@@ -59,64 +64,99 @@ interface Gateway {
   stop(): Promise<void>;
 }
 
+/** How long requests to the management API may still take when traffic has ended. */
+const MANAGEMENT_GRACE_MS = 500;
+
 async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   refuseOpenManagement(options);
-  const store = openStore(options, log);
-  const { dataDir } = options;
-  const stored = store.load();
-  warnAboutIgnoredFlags(options, stored.config, log);
+  const { dataDir, admin, workers } = options;
+  const store = Store.open({ dataDir, log });
+  const stored = loadOrMake(store, options, log);
   const tls = await loadDefaultCertificate({ dataDir, now: clock.now(), log });
-  let adminPort = options.admin.port;
+  const management = { address: admin.hostname, port: admin.port };
   const context = (): ChangeContext => ({
     tls,
     checks: fieldChecks,
-    managementAddresses:
-      adminPort === 0 ? [] : [{ address: options.admin.hostname, port: adminPort }],
+    managementAddresses: management.port === 0 ? [] : [management],
   });
   const current = compileOrRefuse(stored, context());
-  const [taken] = probeNewPorts(null, current.snapshot);
-  if (taken !== undefined) throw new StartError(taken.message);
+  refuse(probeNewPorts(null, current.snapshot));
 
-  const board = WorkerBoard.create(options.workers);
   const pool = new WorkerPool({
     url: new URL("./worker.ts", import.meta.url),
-    workers: options.workers,
+    workers,
     instanceId: stored.instanceId,
-    board,
+    board: WorkerBoard.create(workers),
     log,
     snapshot: current.snapshot,
   });
   const rollout = createRollout(pool);
   const control = createControlPlane({ store, rollout, clock, log, current, context });
   const started = pool.start();
-  // Loaded while the workers start in their own threads: the API is the slowest part to load.
+  const serveApi = await loadApi(control, admin, log);
+  refuse(await started);
+  const server = serveApi();
+  management.port = server.port;
+  // In the same turn in which the API begins to listen, so that no change comes before it; and not earlier, because a first
+  // start that fails must leave the next one free to choose other ports.
+  if (store.isEmpty()) store.begin(stored.config, entryOf("first start"));
+  announce({ version, dataDir, management: server.url, config: stored.config, workers }, log);
+  return { stop: () => stopGateway({ server, pool, store, control }, log) };
+}
+
+async function stopGateway({ server, pool, store, control }: Parts, log: Log): Promise<void> {
+  const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
+  const managementStopped = server.stop();
+  const aborted = await pool.drain(timeoutMs);
+  if (aborted > 0) log.warn("requests did not end in time and were cut", { requests: aborted });
+  // An event stream never ends by itself: nobody waits for it.
+  await Promise.race([managementStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
+  store.close();
+}
+
+interface Parts {
+  readonly server: ManagementServer;
+  readonly pool: WorkerPool;
+  readonly store: Store;
+  readonly control: ControlPlane;
+}
+
+/** Loads the API while the workers start in their own threads, because it is the slowest part to load. */
+async function loadApi(
+  control: ControlPlane,
+  admin: Address,
+  log: Log,
+): Promise<() => ManagementServer> {
   const { createManagementApi, serveManagementApi } = await import("./api/server.ts");
-  const boundHost = options.admin.hostname;
-  const api = createManagementApi({
-    control,
-    clock,
-    log,
-    version,
-    startedAt: clock.now(),
-    boundHost,
-  });
-  const [refused] = await started;
-  if (refused !== undefined) throw new StartError(refused.message);
-  const server = serveManagementApi(api, options.admin);
-  adminPort = server.port;
-  announce({ version, dataDir, management: server.url, config: stored.config, options }, log);
-  return {
-    async stop() {
-      const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
-      const managementStopped = server.stop();
-      const aborted = await pool.drain(timeoutMs);
-      if (aborted > 0) log.warn("requests did not end in time and were cut", { requests: aborted });
-      // An event stream never ends by itself: nobody waits longer for it than for traffic.
-      await Promise.race([managementStopped, Bun.sleep(100)]);
-      store.close();
-    },
+  const startedAt = clock.now();
+  const boundHost = admin.hostname;
+  const api = createManagementApi({ control, clock, log, version, startedAt, boundHost });
+  return () => {
+    try {
+      return serveManagementApi(api, admin);
+    } catch (error) {
+      const { code, message } = error as { readonly code?: string; readonly message: string };
+      const reason = code === "EADDRINUSE" ? "address already in use" : message;
+      throw new StartError(`--admin ${formatAddress(admin)}: ${reason}`, { cause: error });
+    }
   };
 }
+
+function loadOrMake(store: Store, options: ServeOptions, log: Log): StoredState {
+  if (!store.isEmpty()) {
+    const stored = store.load();
+    warnAboutIgnoredFlags(options, stored.config, log);
+    return stored;
+  }
+  const config = firstConfiguration(firstListeners(options), entryOf("").at);
+  return { config, revision: 1, instanceId: store.instanceId };
+}
+
+const entryOf = (summary: string) => ({
+  at: new Date(clock.now()).toISOString(),
+  actor: "sluice",
+  summary,
+});
 
 function compileOrRefuse(stored: StoredState, context: ChangeContext): Compiled {
   try {
@@ -126,16 +166,9 @@ function compileOrRefuse(stored: StoredState, context: ChangeContext): Compiled 
   }
 }
 
-function openStore({ dataDir, http, https }: ServeOptions, log: Log): Store {
-  const store = Store.open({ dataDir, log });
-  if (!store.isEmpty()) return store;
-  const at = new Date(clock.now()).toISOString();
-  store.commit({
-    revision: 1,
-    change: firstConfiguration(firstListeners({ http, https }), at),
-    entry: { at, actor: "sluice", summary: "first start" },
-  });
-  return store;
+function refuse([issue]: readonly Issue[]): void {
+  if (issue === undefined) return;
+  throw new StartError(issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`);
 }
 
 /** Without users everybody who reaches the management API may do everything. */

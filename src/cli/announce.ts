@@ -9,12 +9,11 @@ export interface Announcement {
   /** URL of the management API. */
   readonly management: string;
   readonly config: GatewayConfig;
-  readonly options: { readonly workers: number };
+  readonly workers: number;
 }
 
 export function announce(announcement: Announcement, log: Log): void {
-  const { version, dataDir, management, config } = announcement;
-  const { workers } = announcement.options;
+  const { version, dataDir, management, config, workers } = announcement;
   const docs = `${management}/docs`;
   const listeners = [...config.listeners.values()]
     .filter((listener) => listener.enabled)

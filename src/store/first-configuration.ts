@@ -1,6 +1,6 @@
 // What a gateway is configured with before anybody said anything; knows no database.
 import { decode } from "../model/decode.ts";
-import type { ConfigChange } from "../model/gateway-config.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
 import { type Listener, listenerInput } from "../model/listener.ts";
 import { settingsInput } from "../model/settings.ts";
 
@@ -9,21 +9,23 @@ export interface FirstListeners {
   readonly https: { readonly hostname: string; readonly port: number };
 }
 
-/** The change from nothing to the first revision: one listener for each scheme, and default settings. */
-export function firstConfiguration({ http, https }: FirstListeners, at: string): ConfigChange {
-  const none = { upserts: [], removals: [] };
-  const listener = (protocol: "http" | "https", { hostname, port }: FirstListeners["http"]) =>
-    ({
-      id: Bun.randomUUIDv7(),
-      ...decode(listenerInput, { name: protocol, address: hostname, port, protocol }),
-      created_at: at,
-      updated_at: at,
-    }) satisfies Listener;
+/** One listener for each scheme, and default settings. */
+export function firstConfiguration({ http, https }: FirstListeners, at: string): GatewayConfig {
+  const listeners = [toListener("http", http, at), toListener("https", https, at)];
   return {
-    services: none,
-    targets: none,
-    routes: none,
-    listeners: { upserts: [listener("http", http), listener("https", https)], removals: [] },
+    services: new Map(),
+    targets: new Map(),
+    routes: new Map(),
+    listeners: new Map(listeners.map((listener) => [listener.id, listener])),
     settings: { ...decode(settingsInput, {}), updated_at: at },
   };
+}
+
+function toListener(
+  protocol: "http" | "https",
+  { hostname, port }: FirstListeners["http"],
+  at: string,
+): Listener {
+  const fields = decode(listenerInput, { name: protocol, address: hostname, port, protocol });
+  return { id: Bun.randomUUIDv7(), ...fields, created_at: at, updated_at: at };
 }

@@ -62,9 +62,13 @@ export class Store {
     }
   }
 
-  /** Whether nothing was ever committed: the caller commits the first configuration as revision 1. */
+  /** Whether nothing was ever committed: the caller makes the first configuration and commits it with `begin`. */
   isEmpty(): boolean {
     return this.#tables.lastRevision() === null;
+  }
+
+  get instanceId(): string {
+    return this.#tables.getMeta("instance_id") ?? "";
   }
 
   /** The whole desired state; fields that were added to the model since it was stored have their defaults. */
@@ -80,7 +84,12 @@ export class Store {
         this.#tables.setMeta("document_format", format);
       });
     this.#retainedRevisions = config.settings.retention.revisions;
-    return { config, revision, instanceId: this.#tables.getMeta("instance_id") ?? "" };
+    return { config, revision, instanceId: this.instanceId };
+  }
+
+  /** Writes the first configuration as revision 1. */
+  begin(config: GatewayConfig, entry: RevisionEntry): void {
+    this.commit({ revision: 1, change: wholeOf(config), entry });
   }
 
   /** Writes one change, its revision and its entry, all or nothing; throws a 500 in words when it could not. */
@@ -103,9 +112,12 @@ export class Store {
 
   close(): void {
     // SQLite itself does this only once all prepared statements are gone, which nobody waits for at the end.
-    this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)");
-    this.#database.close();
-    this.#lock.release();
+    try {
+      this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    } finally {
+      this.#database.close();
+      this.#lock.release();
+    }
   }
 
   #transact(write: () => void): void {

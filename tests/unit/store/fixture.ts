@@ -83,4 +83,7 @@ const first = firstConfiguration(
   { http: { hostname: "127.0.0.1", port: 8080 }, https: { hostname: "::1", port: 8443 } },
   at,
 );
-export const firstCommit: Commit = commitOf(1, first);
+export const firstCommit: Commit = commitOf(1, {
+  listeners: upsert(...first.listeners.values()),
+  settings: first.settings,
+});
