@@ -38,8 +38,8 @@ export function parseFlags(
     if (name === "") throw new UsageError(`unexpected argument "${word}"`);
     const flag = known.find((candidate) => candidate.name === name);
     if (flag === undefined) {
-      const names = known.map((candidate) => candidate.name);
-      throw new UsageError(`unknown flag --${name}${suggestion(name, names)}`);
+      const names = known.map((candidate) => `--${candidate.name}`);
+      throw new UsageError(`unknown flag --${name}${suggestion(`--${name}`, names)}`);
     }
     if (given.has(name)) throw new UsageError(`--${name} is given twice`);
     if (flag.value === null) {

@@ -13,7 +13,8 @@ export function suggestion(typed: string, words: readonly string[]): string {
   let best = "";
   let bestDistance = Math.max(2, Math.floor(typed.length / 3)) + 1;
   for (const word of words) {
-    const distance = editDistance(typed, word);
+    const isStart = typed.length > 1 && word.startsWith(typed);
+    const distance = isStart ? 0 : editDistance(typed, word);
     if (distance < bestDistance) {
       best = word;
       bestDistance = distance;

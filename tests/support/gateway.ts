@@ -100,8 +100,7 @@ export class Gateway {
     return JSON.parse(text);
   }
 
-  async start(): Promise<void> {
-    const args = this.#options.args ?? [];
+  async start(args = this.#options.args ?? []): Promise<void> {
     const defaults = { "data-dir": this.dataDir, ...ports, workers: this.#options.workers ?? 2 };
     const words = Object.entries(defaults)
       .filter(
@@ -149,10 +148,10 @@ export class Gateway {
     return code;
   }
 
-  /** Stops the gateway if it runs, and starts it on the same data directory. */
-  async restart(): Promise<void> {
+  /** Stops the gateway if it runs, and starts it on the same data directory; with other words if some are given. */
+  async restart(args?: string[]): Promise<void> {
     await this.#end("SIGTERM");
-    await this.start();
+    await this.start(args);
   }
 
   async #end(signal: NodeJS.Signals): Promise<number> {
@@ -215,7 +214,7 @@ function parseLog(text: string): LogEvent[] {
 
 /** Runs a command to its end. */
 export async function runCommand(
-  args: string[],
+  args: readonly string[],
   options: { env?: Record<string, string>; cwd?: string; binary?: string } = {},
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const child = Bun.spawn([...program(options.binary), ...args], {

@@ -1,0 +1,126 @@
+// Command lines: what is understood, and how what is not is answered.
+import { describe, expect, test } from "bun:test";
+import { type Flag, parseAddress, parseFlags } from "../../../src/cli/flags.ts";
+import { isLoopback } from "../../../src/cli/loopback.ts";
+import { decodeOptions } from "../../../src/cli/serve.ts";
+import { suggestion, UsageError } from "../../../src/cli/usage-error.ts";
+
+const flags: Flag[] = [
+  { name: "data-dir", value: "DIR", description: "" },
+  { name: "force", value: null, description: "" },
+];
+
+describe("parseFlags", () => {
+  test.each([
+    { why: "a word of its own", argv: ["--data-dir", "/x"], env: {} },
+    { why: "the same word", argv: ["--data-dir=/x"], env: {} },
+    { why: "the environment", argv: [], env: { SLUICE_DATA_DIR: "/x" } },
+    {
+      why: "the command line before the environment",
+      argv: ["--data-dir", "/x"],
+      env: { SLUICE_DATA_DIR: "/y" },
+    },
+  ])("takes a value from $why", ({ argv, env }) => {
+    expect(parseFlags(flags, argv, env).get("data-dir")).toBe("/x");
+  });
+
+  test("takes an empty variable for an absent one", () => {
+    expect(parseFlags(flags, [], { SLUICE_DATA_DIR: "" }).get("data-dir")).toBeUndefined();
+  });
+
+  test.each([
+    { argv: ["--force"], env: {}, given: true },
+    { argv: [], env: { SLUICE_FORCE: "1" }, given: true },
+    { argv: [], env: { SLUICE_FORCE: "false" }, given: false },
+    { argv: [], env: {}, given: false },
+  ])("knows whether $argv with $env gives a flag without value", ({ argv, env, given }) => {
+    expect(parseFlags(flags, argv, env).has("force")).toBe(given);
+  });
+
+  test.each([
+    { argv: ["--data-dri", "x"], says: 'unknown flag --data-dri; did you mean "--data-dir"?' },
+    { argv: ["--nothing-like-it"], says: "unknown flag --nothing-like-it" },
+    { argv: ["here"], says: 'unexpected argument "here"' },
+    { argv: ["-x"], says: 'unexpected argument "-x"' },
+    { argv: ["--data-dir"], says: "--data-dir needs a value: DIR" },
+    { argv: ["--data-dir=a", "--data-dir=b"], says: "--data-dir is given twice" },
+    { argv: ["--force=yes"], says: "--force takes no value" },
+  ])("refuses $argv", ({ argv, says }) => {
+    expect(() => parseFlags(flags, argv, {})).toThrow(new UsageError(says));
+  });
+});
+
+describe("parseAddress", () => {
+  test.each([
+    { text: "127.0.0.1:9080", hostname: "127.0.0.1", port: 9080 },
+    { text: "[::1]:80", hostname: "::1", port: 80 },
+    { text: "localhost:0", hostname: "localhost", port: 0 },
+  ])("reads $text", ({ text, ...address }) => {
+    expect(parseAddress("admin", text)).toEqual(address);
+  });
+
+  test.each([
+    "9080",
+    ":9080",
+    "127.0.0.1",
+    "127.0.0.1:",
+    "a:65536",
+    "::1:80",
+    "http://a:80",
+    "a b:1",
+  ])("refuses %s and names the flag", (text) => {
+    expect(() => parseAddress("admin", text)).toThrow("--admin: must be an address and a port");
+  });
+});
+
+describe("serve", () => {
+  const decode = (...argv: string[]) => {
+    const known = argv.filter((word) => word.startsWith("--")).map((word) => word.slice(2));
+    const all = known.map((name) => ({ name, value: "X", description: "" }));
+    return decodeOptions(parseFlags([...all, flag("allow-unauthenticated-remote")], argv, {}));
+  };
+  const flag = (name: string): Flag => ({ name, value: null, description: "" });
+
+  test("has defaults that only this machine can reach for the management API", () => {
+    const options = decode();
+    expect(options.admin).toEqual({ hostname: "127.0.0.1", port: 9080 });
+    expect([options.http, options.https, options.allowUnauthenticatedRemote]).toEqual([
+      null,
+      null,
+      false,
+    ]);
+    expect(options.dataDir).toBe(`${process.cwd()}/data`);
+    expect(options.workers).toBeGreaterThan(0);
+  });
+
+  test.each([
+    { argv: ["--workers", "0"], says: "--workers: must be a whole number from 1 to 256" },
+    { argv: ["--workers", "two"], says: "--workers: must be" },
+    { argv: ["--workers", "1e2"], says: "--workers: must be" },
+    { argv: ["--log-level", "loud"], says: "--log-level: must be one of debug, info, warn, error" },
+    { argv: ["--http", "8080"], says: "--http: must be an address and a port" },
+  ])("refuses $argv", ({ argv, says }) => {
+    expect(() => decode(...argv)).toThrow(says);
+  });
+});
+
+test.each([
+  { hostname: "127.0.0.1", loopback: true },
+  { hostname: "127.9.9.9", loopback: true },
+  { hostname: "::1", loopback: true },
+  { hostname: "localhost", loopback: true },
+  { hostname: "0.0.0.0", loopback: false },
+  { hostname: "::", loopback: false },
+  { hostname: "127.0.0.1.example.com", loopback: false },
+  { hostname: "192.168.1.2", loopback: false },
+])("$hostname is reached from this machine only: $loopback", ({ hostname, loopback }) => {
+  expect(isLoopback(hostname)).toBe(loopback);
+});
+
+test.each([
+  { typed: "sevre", says: '; did you mean "serve"?' },
+  { typed: "vers", says: '; did you mean "version"?' },
+  { typed: "frobnicate", says: "" },
+])("$typed is answered with a hint: $says", ({ typed, says }) => {
+  expect(suggestion(typed, ["serve", "check", "version", "help"])).toBe(says);
+});
