@@ -107,12 +107,6 @@ export async function startSluiceProxy(
       service_id: serviceId,
       paths: ["/"],
     });
-    await sluice.api.send("POST", "/api/v1/certificates", {
-      domains: ["localhost"],
-      source: "upload",
-      certificate: readFileSync(input.certificate.certificateFile, "utf8"),
-      private_key: readFileSync(input.certificate.keyFile, "utf8"),
-    });
     const status = await sluice.api.send<{ version: string }>("GET", "/api/v1/admin/status");
     return {
       name: "sluice",
