@@ -156,7 +156,7 @@ export class Mutations {
       () => [{ enabled: !old.enabled }, { enabled: !old.enabled }] as const,
       () => {
         this.#freed.push(old);
-        const place = this.#place();
+        const place = this.#place(state);
         return [place, place] as const;
       },
     ])();
@@ -269,13 +269,16 @@ export class Mutations {
   }
 
   #route(state: WorldState): RouteState {
-    return { service: this.#serviceOf(state), ...this.#place(), enabled: true };
+    return { service: this.#serviceOf(state), ...this.#place(state), enabled: true };
   }
 
   /** New addresses or, as often, those of a route that is gone. */
-  #place(): Pick<RouteState, "paths" | "hosts"> {
+  #place(state: WorldState): Pick<RouteState, "paths" | "hosts"> {
     const freed = this.#random.chance(0.5) ? this.#freed.shift() : undefined;
-    if (freed !== undefined) return { paths: freed.paths, hosts: freed.hosts };
+    // The change that was to free them may not have come about.
+    const taken = outcomes(state);
+    if (freed !== undefined && !addressesOf(freed).some((address) => taken.has(address)))
+      return { paths: freed.paths, hosts: freed.hosts };
     const count = ++this.#count;
     return this.#random.chance(0.5)
       ? { paths: [`/at-${count}`, `/also-at-${count}`], hosts: [] }
