@@ -26,6 +26,12 @@ export interface LogEvent {
   [field: string]: unknown;
 }
 
+/** HOME is where Bun caches transpiled sources. */
+const plainEnvironment = {
+  PATH: process.env["PATH"] ?? "",
+  HOME: process.env["HOME"] ?? tmpdir(),
+};
+
 const main = resolve(import.meta.dir, "../../src/main.ts");
 
 /** The words that start the program: the compiled executable when there is one, else the sources. */
@@ -111,7 +117,7 @@ export class Gateway {
     const child = Bun.spawn([...program(this.#options.binary), "serve", ...words, ...args], {
       // Neither the directory nor the environment of the tests may matter.
       cwd: this.dataDir,
-      env: { PATH: process.env["PATH"] ?? "", HOME: this.dataDir, ...this.#options.env },
+      env: { ...plainEnvironment, ...this.#options.env },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
@@ -219,7 +225,7 @@ export async function runCommand(
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const child = Bun.spawn([...program(options.binary), ...args], {
     cwd: options.cwd ?? tmpdir(),
-    env: { PATH: process.env["PATH"] ?? "", ...options.env },
+    env: { ...plainEnvironment, ...options.env },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

@@ -1,0 +1,129 @@
+// Disks that fill up, crashes in the middle of changes, databases that cannot be used: the whole product as a process.
+import { Database } from "bun:sqlite";
+import { afterEach, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type Gateway,
+  type GatewayOptions,
+  runCommand,
+  startGateway,
+} from "../../support/gateway.ts";
+import { startOrigin } from "../../support/origin.ts";
+import { parseResponse, sendRaw } from "../../support/raw-http.ts";
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), "sluice-failure-"));
+  cleanups.push(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+async function gatewayFor(options: GatewayOptions = {}): Promise<Gateway> {
+  const gateway = await startGateway(options);
+  cleanups.push(() => gateway.stop());
+  return gateway;
+}
+
+async function statusOf(gateway: Gateway, host: string): Promise<number> {
+  const request = `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+  return parseResponse(await sendRaw(request, { port: gateway.httpPort })).status;
+}
+
+test("every change that was answered with 200 before a kill -9 is there afterwards", async () => {
+  const gateway = await gatewayFor();
+  const answered: string[] = [];
+  const changes = (async () => {
+    for (let index = 0; index < 1000; index++) {
+      const name = `service-${index}`;
+      const targets = [{ host: "10.0.0.1", port: 80 }];
+      const response = await gateway.api("POST", "/api/v1/services", { name, targets });
+      if (response.status === 200) answered.push(name);
+      if (index === 20) gateway.signal("SIGKILL");
+    }
+  })().catch(() => undefined);
+  await gateway.exited();
+  await changes;
+  await gateway.start();
+  const services: { name: string }[] = await gateway.ok("GET", "/api/v1/services");
+  const names = services.map(({ name }) => name);
+  expect(answered.length).toBeGreaterThan(20);
+  expect(names.slice(0, answered.length)).toEqual(answered);
+  // At most the one change that was in progress.
+  expect(names.length - answered.length).toBeLessThanOrEqual(1);
+  const targets: unknown[] = await gateway.ok("GET", "/api/v1/targets");
+  expect(targets).toHaveLength(names.length);
+});
+
+test("a database of a newer program is refused with both versions, and left alone", async () => {
+  const dataDir = directory();
+  const gateway = await gatewayFor({ dataDir });
+  await gateway.stop();
+  const database = new Database(join(dataDir, "sluice.db"));
+  database.run("PRAGMA user_version = 99");
+  database.close();
+  const result = await runCommand(["serve", "--data-dir", dataDir, "--admin", "127.0.0.1:0"]);
+  expect(result.code).toBe(1);
+  expect(result.stderr).toContain("schema version 99, this program knows versions up to");
+  const check = await runCommand(["check", "--data-dir", dataDir]);
+  expect([check.code, check.stdout.includes("schema version 99")]).toEqual([1, true]);
+});
+
+const canMount = process.platform === "linux" && process.getuid?.() === 0;
+
+// Only root may mount a file system that is small enough to be filled.
+test.if(canMount)("a full disk refuses changes, goes on serving, and recovers", async () => {
+  const disk = directory();
+  if ((await run("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk)) !== 0) return;
+  cleanups.push(() => run("umount", "--lazy", disk));
+  const dataDir = join(disk, "data");
+  mkdirSync(dataDir);
+  const gateway = await gatewayFor({ dataDir });
+  const origin = startOrigin();
+  cleanups.push(() => origin.stop());
+  const targets = [{ host: "127.0.0.1", port: origin.port }];
+  await gateway.ok("POST", "/api/v1/services", { name: "site", targets });
+  await gateway.ok("POST", "/api/v1/routes", { service_id: "site", hosts: ["a.test"] });
+
+  const ballast = join(disk, "ballast");
+  fill(ballast);
+  const refused = await gateway.api("POST", "/api/v1/routes", {
+    service_id: "site",
+    hosts: ["b.test"],
+    description: "x".repeat(4000),
+  });
+  expect([refused.status, await refused.json()]).toEqual([
+    500,
+    { error: "the database could not be written: the disk is full; nothing was changed" },
+  ]);
+  expect([await statusOf(gateway, "a.test"), await statusOf(gateway, "b.test")]).toEqual([
+    200, 404,
+  ]);
+
+  rmSync(ballast);
+  await gateway.ok("POST", "/api/v1/routes", { service_id: "site", hosts: ["b.test"] });
+  expect(await statusOf(gateway, "b.test")).toBe(200);
+  await gateway.restart();
+  expect([await statusOf(gateway, "a.test"), await statusOf(gateway, "b.test")]).toEqual([
+    200, 200,
+  ]);
+});
+
+/** Writes until the file system is full. */
+function fill(path: string): void {
+  for (let size = 65_536; size >= 512; size /= 2)
+    try {
+      for (;;) writeFileSync(path, new Uint8Array(size), { flag: "a" });
+    } catch {
+      // No room for a piece of this size.
+    }
+}
+
+async function run(...command: string[]): Promise<number> {
+  return await Bun.spawn(command, { stdout: "ignore", stderr: "ignore" }).exited;
+}
