@@ -19,7 +19,7 @@ import {
 import { fieldChecks } from "./control/field-checks.ts";
 import { loadDefaultCertificate } from "./crypto/default-certificate.ts";
 import { createLog, type Log } from "./log.ts";
-import type { Issue } from "./model/error.ts";
+import { ApiError, type Issue } from "./model/error.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
@@ -45,7 +45,7 @@ async function serve(options: ServeOptions): Promise<number> {
     process.exit(1);
   });
   const gateway = await startGateway(options, log).catch((error) => {
-    if (error instanceof StartError || error instanceof StoreError) log.error(error.message);
+    if (isExplained(error)) log.error(error.message);
     else log.error("the gateway could not start", { error });
     return null;
   });
@@ -58,6 +58,9 @@ async function serve(options: ServeOptions): Promise<number> {
 
 /** A reason not to start that the person who starts can do something about. */
 class StartError extends Error {}
+
+const isExplained = (error: unknown): error is Error =>
+  [StartError, StoreError, ApiError].some((known) => error instanceof known);
 
 interface Gateway {
   /** Lets requests in flight end, then closes everything. */
