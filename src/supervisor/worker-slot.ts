@@ -58,10 +58,6 @@ export class WorkerSlot {
     return run === null || run.readyAt === null ? null : run.revision;
   }
 
-  get preparedRevision(): number | null {
-    return this.#run?.prepared ?? null;
-  }
-
   /** Starts a thread on the active version. The issues say why it cannot serve that; throws NoAnswer when it ended. */
   async start(): Promise<readonly Issue[]> {
     const { index, workers, instanceId, board, times, active } = this.#options;

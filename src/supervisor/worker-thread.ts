@@ -24,6 +24,8 @@ type EventOf<K extends WorkerEvent["kind"]> = Extract<WorkerEvent, { readonly ki
 
 interface Question {
   readonly kinds: readonly string[];
+  /** The version that the command is about; null when it is about none. */
+  readonly revision: number | null;
   readonly answer: (event: WorkerEvent) => void;
   readonly fail: (error: NoAnswer) => void;
 }
@@ -66,6 +68,7 @@ export class WorkerThread {
     const { promise, resolve, reject } = Promise.withResolvers<EventOf<K>>();
     const question: Question = {
       kinds,
+      revision: revisionOf(command),
       answer: (event) => resolve(event as EventOf<K>),
       fail: reject,
     };
@@ -86,8 +89,7 @@ export class WorkerThread {
 
   #receive(event: WorkerEvent): void {
     if (this.#ended) return;
-    for (const question of this.#questions)
-      if (question.kinds.includes(event.kind)) question.answer(event);
+    for (const question of this.#questions) if (isAnswer(event, question)) question.answer(event);
     this.#options.onEvent(event);
   }
 
@@ -97,6 +99,17 @@ export class WorkerThread {
     for (const question of this.#questions) question.fail(new NoAnswer("stopped"));
     this.#options.onEnd(this.#error);
   }
+}
+
+function revisionOf(command: WorkerCommand): number | null {
+  if (command.kind === "drain") return null;
+  return "change" in command ? command.change.revision : command.revision;
+}
+
+/** Two questions may be open at once: a worker can refuse to start while the next version waits behind that. */
+function isAnswer(event: WorkerEvent, { kinds, revision }: Question): boolean {
+  if (!kinds.includes(event.kind)) return false;
+  return !("revision" in event) || event.revision === revision;
 }
 
 /** Bun puts lines of source text and a caret before the error itself, which a log has no use for. */

@@ -71,6 +71,15 @@ describe("while a version is prepared", () => {
     expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 3 });
   });
 
+  test("the reason why a worker cannot start is not taken for its answer", async () => {
+    const faults: Fault[] = [{ worker: 0, kind: "reject", place: "start" }];
+    await using fixture = poolOf(snapshotOf(1, { faults }));
+    const started = fixture.pool.start();
+    const prepared = fixture.rollout.prepare(snapshotOf(2));
+    await expect(prepared).rejects.toThrow("worker 1 stopped while preparing revision 2");
+    expect(await started).toHaveLength(1);
+  });
+
   test("a change is refused when no worker runs", async () => {
     const faults = [0, 1].map((worker): Fault => ({ worker, kind: "exit", place: "start" }));
     await using fixture = poolOf(snapshotOf(1, { faults }), { firstPauseMs: 5000 });
