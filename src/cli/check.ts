@@ -8,15 +8,9 @@ import { StoreError } from "../store/error.ts";
 import { inspectStore } from "../store/store.ts";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
+import { dataDirFlag } from "./serve.ts";
 
-const flags: readonly Flag[] = [
-  {
-    name: "data-dir",
-    value: "DIR",
-    description: "The directory to look into",
-    fallback: "./data",
-  },
-];
+const flags: readonly Flag[] = [dataDirFlag];
 
 /** Only the words of the problems matter here, not what a handshake would show. */
 const noCertificate = { cert: "", key: "" };
