@@ -115,8 +115,12 @@ export function readRequest(
   const host = listener.hosts.normalize(headers.host ?? "");
   if (host === null) return failures.badRequest("the Host field is not valid");
   const coding = headers["transfer-encoding"];
-  if (coding !== undefined && (coding !== "chunked" || headers["content-length"] !== undefined))
+  const length = headers["content-length"];
+  // Bun joins repeated lengths, and does not check those of HTTP/2: whatever is no number would go on as it is.
+  if (coding === undefined ? !isLength(length) : coding !== "chunked" || length !== undefined)
     return failures.badRequest("the request's framing is not valid");
+  // Its target is no path and its answer has no body: the target would see a tunnel where we see a request.
+  if (request.method === "CONNECT") return failures.badRequest("CONNECT is not supported");
   const target = splitTarget(request.url);
   if (target === null) return failures.badRequest("the request target is not valid");
   if (target.target.length > listener.maxTargetBytes) return failures.targetTooLong;
@@ -125,6 +129,9 @@ export function readRequest(
     { host, path: target.path, query: target.query, target: target.target, headers },
   );
 }
+
+/** RFC 9110 section 8.6; as many digits as a number holds exactly. No length at all is fine. */
+const isLength = (text: string | undefined) => text === undefined || /^\d{1,15}$/.test(text);
 
 /** All fields in one call: three times cheaper than walking them. */
 function headersOf(request: Request): Record<string, string> {

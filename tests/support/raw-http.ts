@@ -72,10 +72,12 @@ export class RawConnection {
     this.#socket?.end();
   }
 
-  /** Resolves with all that was received when it contains `text`. */
-  async until(text: string | RegExp): Promise<string> {
-    const has = () =>
-      typeof text === "string" ? this.received.includes(text) : text.test(this.received);
+  /** Resolves with all that was received when it contains `text`, or when the function says so. */
+  async until(text: string | RegExp | ((received: string) => boolean)): Promise<string> {
+    const has = () => {
+      if (typeof text === "function") return text(this.received);
+      return typeof text === "string" ? this.received.includes(text) : text.test(this.received);
+    };
     await this.#wait(() => has() || this.isClosed, `for ${text}`);
     if (!has())
       throw new Error(`closed before ${text}; received: ${JSON.stringify(this.received)}`);
