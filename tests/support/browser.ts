@@ -4,7 +4,7 @@ import { eventually } from "./poll.ts";
 
 export interface Visit {
   readonly title: string;
-  /** What is visible, as text. */
+  /** All text of the page. */
   readonly text: string;
   /** Errors and warnings of the console, exceptions, failed and refused requests. */
   readonly complaints: readonly string[];
@@ -76,8 +76,8 @@ export async function visit(browser: Browser, options: VisitOptions): Promise<Vi
     await eventually(() => pending.size === 0, { deadlineMs: 30_000 });
     await page.evaluate("new Promise((resolve) => requestIdleCallback(resolve))");
     if (screenshot !== undefined) await page.screenshot({ path: screenshot });
-    const [title, text] = await Promise.all([page.title(), page.innerText("body")]);
-    return { title, text, complaints, requested };
+    const [title, text] = await Promise.all([page.title(), page.textContent("body")]);
+    return { title, text: text ?? "", complaints, requested };
   } finally {
     await context.close();
   }

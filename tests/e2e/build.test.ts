@@ -1,0 +1,95 @@
+// What the executable is as a file: complete in itself, and deaf to whatever lies in the directory it is started from.
+import { afterEach, beforeAll, expect, test } from "bun:test";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { runCommand, startGateway } from "../support/gateway.ts";
+import { executable, requireExecutable } from "../support/variants.ts";
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+beforeAll(requireExecutable);
+
+const checkout = resolve(import.meta.dir, "../..");
+
+function scratchDirectory(): string {
+  const path = mkdtempSync(join(tmpdir(), "sluice-build-"));
+  cleanups.push(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+test("it is one file that anybody may run, and not larger than it needs to be", () => {
+  const { mode, size } = statSync(executable);
+  expect(mode & 0o111).toBe(0o111);
+  expect(size).toBeLessThan(160_000_000);
+});
+
+test("it says the version of package.json", async () => {
+  const manifest = await Bun.file(join(checkout, "package.json")).json();
+  const { stdout } = await runCommand(["version"], { binary: executable });
+  expect(stdout).toStartWith(`sluice ${manifest.version} (Bun ${Bun.version}, `);
+});
+
+test("files beside it that are meant for Bun are not read", async () => {
+  const cwd = scratchDirectory();
+  writeFileSync(join(cwd, ".env"), "SLUICE_LOG_LEVEL=nonsense\nSLUICE_WORKERS=0\n");
+  writeFileSync(join(cwd, "bunfig.toml"), 'preload = ["./preload.ts"]\n');
+  writeFileSync(join(cwd, "preload.ts"), "process.exit(7);\n");
+  writeFileSync(join(cwd, "package.json"), "not JSON");
+  writeFileSync(join(cwd, "tsconfig.json"), "not JSON");
+  const dataDir = join(cwd, "data");
+  mkdirSync(dataDir);
+  const wrapper = join(cwd, "start");
+  writeFileSync(wrapper, `#!/bin/sh\ncd "${cwd}" && exec "${executable}" "$@"\n`, { mode: 0o755 });
+  const gateway = await startGateway({ binary: wrapper, dataDir });
+  cleanups.push(() => gateway.stop());
+  expect((await gateway.api("GET", "/docs/scalar.js")).status).toBe(200);
+});
+
+test("an empty environment is enough", async () => {
+  const child = Bun.spawn([executable, "help"], { cwd: "/", env: {}, stdout: "pipe" });
+  expect(await new Response(child.stdout).text()).toContain("Usage: sluice COMMAND");
+  expect(await child.exited).toBe(0);
+});
+
+test.if(canHide())("it needs nothing of the checkout it was built in", async () => {
+  const cwd = scratchDirectory();
+  const copy = join(cwd, "sluice");
+  copyFileSync(executable, copy);
+  const wrapper = join(cwd, "start");
+  const words = `mount -t tmpfs none "${checkout}" && exec "$@"`;
+  writeFileSync(
+    wrapper,
+    `#!/bin/sh\nexec unshare --map-root-user --mount sh -c '${words}' sh "${copy}" "$@"\n`,
+    { mode: 0o755 },
+  );
+  const gateway = await startGateway({ binary: wrapper });
+  cleanups.push(() => gateway.stop());
+  expect((await gateway.ok("POST", "/api/v1/services", { name: "any" })).name).toBe("any");
+  for (const path of ["/docs", "/docs/scalar.js", "/openapi.yaml", "/readyz"]) {
+    const response = await gateway.api("GET", path);
+    expect([path, response.status]).toEqual([path, 200]);
+    expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(0);
+  }
+});
+
+/** Whether this machine lets us mount something that only our own children see. */
+function canHide(): boolean {
+  try {
+    const words = [
+      "unshare",
+      "--map-root-user",
+      "--mount",
+      "mount",
+      "-t",
+      "tmpfs",
+      "none",
+      tmpdir(),
+    ];
+    return Bun.spawnSync(words).exitCode === 0;
+  } catch {
+    return false;
+  }
+}
