@@ -4,7 +4,7 @@ import { errorResponse } from "./error-page.ts";
 import { failures, type ProxyError } from "./error.ts";
 import { Watched } from "./in-flight.ts";
 import type { RequestContext } from "./request-context.ts";
-import { addField, completeResponse, StreamedBody } from "./response-builder.ts";
+import { addField, completeResponse, type Piece, StreamedBody } from "./response-builder.ts";
 import {
   exchangeTimeouts,
   type RouteRuntime,
@@ -52,7 +52,7 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
   #attempts = 0;
   #mode: Mode = "waiting";
   #head: ResponseHead | null = null;
-  #parts: Buffer<ArrayBuffer>[] = [];
+  #parts: Piece[] = [];
   #reserved = 0;
   #isWaitedFor = false;
   #stream: StreamedBody | null = null;
@@ -137,7 +137,7 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
   }
 
   content(chunk: Buffer): void {
-    if (this.#mode === "collecting") this.#parts.push(chunk as Buffer<ArrayBuffer>);
+    if (this.#mode === "collecting") this.#parts.push(chunk);
     else if (this.#stream !== null && !this.#stream.push(chunk)) this.#exchange?.pause();
   }
 
@@ -186,19 +186,13 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
           hasContentType: head.hasContentType,
           hasLength: head.framing === "length",
         },
-        this.#collected(),
+        this.#parts,
       );
       this.#resolve(response);
     } else {
       this.#stream?.end();
     }
     this.#end();
-  }
-
-  #collected(): Uint8Array<ArrayBuffer> {
-    const [first] = this.#parts;
-    if (first === undefined) return NO_BYTES;
-    return this.#parts.length === 1 ? first : Buffer.concat(this.#parts);
   }
 
   failed(error: ProxyError): void {
@@ -318,5 +312,3 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
     addField(head.fields, "X-Sluice-Target", this.#target?.id ?? "");
   }
 }
-
-const NO_BYTES = new Uint8Array(0);

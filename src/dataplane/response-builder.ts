@@ -1,6 +1,9 @@
 // Makes the Response that Bun.serve writes with the fewest system calls; knows no upstream.
 import type { FieldList } from "./upstream/response-parser.ts";
 
+/** A part of a body, as it came from the socket. */
+export type Piece = Uint8Array;
+
 export interface ResponseParts {
   readonly status: number;
   readonly fields: FieldList;
@@ -15,24 +18,31 @@ export interface ResponseParts {
  */
 const DIRECT_FROM_BYTES = 15_000;
 
-/** A response whose whole body is there. Throws TypeError when a field is not valid. */
-export function completeResponse(parts: ResponseParts, body: Uint8Array<ArrayBuffer>): Response {
+/** A response whose whole body is there, in pieces. Throws TypeError when a field is not valid. */
+export function completeResponse(parts: ResponseParts, pieces: readonly Piece[]): Response {
   const { status, fields } = parts;
-  if (body.byteLength === 0) return new Response(null, { status, headers: fields });
+  const [first] = pieces;
+  if (first === undefined) return new Response(null, { status, headers: fields });
+  let size = 0;
+  for (const piece of pieces) size += piece.byteLength;
   // Bun gives a body without Content-Type one of its own, unless it is a stream.
-  if (body.byteLength < DIRECT_FROM_BYTES && parts.hasContentType)
-    return new Response(body, { status, headers: fields });
-  if (!parts.hasLength) addField(fields, "Content-Length", String(body.byteLength));
+  if (size < DIRECT_FROM_BYTES && parts.hasContentType)
+    return new Response((pieces.length === 1 ? first : Buffer.concat(pieces)) as BodyInit, {
+      status,
+      headers: fields,
+    });
+  if (!parts.hasLength) addField(fields, "Content-Length", String(size));
   const source: Bun.DirectUnderlyingSource<Uint8Array> = {
     type: "direct",
+    // Written one by one: the stream puts them together itself, and joining them before would copy them twice.
     pull(controller) {
-      controller.write(body);
+      for (const piece of pieces) controller.write(piece);
       controller.end();
     },
   };
   // lib.dom does not know direct streams, which are Bun's own.
   const stream = new ReadableStream(source as unknown as UnderlyingSource<Uint8Array>, {
-    highWaterMark: body.byteLength + 1,
+    highWaterMark: size + 1,
   });
   return new Response(stream, { status, headers: fields });
 }

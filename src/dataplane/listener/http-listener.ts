@@ -1,6 +1,7 @@
 // One Bun.serve of one worker; knows no route and no upstream.
 import type { Server, WebSocketHandler } from "bun";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
+import { idleTimeoutOf } from "./listener-facts.ts";
 
 /** Answers a request; a WebSocket that was accepted has no answer. */
 export type RequestHandler = (
@@ -30,7 +31,7 @@ export function openHttpListener(
     development: false,
     http2: listener.http2,
     ...(listener.http3 && tls !== null ? { http3: true } : {}),
-    idleTimeout: listener.idle_timeout,
+    idleTimeout: idleTimeoutOf(listener),
     // Limits are ours: Bun's would answer without a page and could not be changed at run time.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     ...(tls === null

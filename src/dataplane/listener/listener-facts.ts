@@ -39,6 +39,13 @@ export interface ListenerFacts {
   readonly upstreamFields: string;
 }
 
+/** Bun looks at its connections every four seconds: with less than five, one that was used a moment ago would be closed. */
+const SHORTEST_IDLE_S = 5;
+
+/** Seconds that Bun is told. */
+export const idleTimeoutOf = (listener: Listener): number =>
+  Math.max(listener.idle_timeout, SHORTEST_IDLE_S);
+
 /** Prepares them; runs once for each version of the listener or the settings. */
 export function listenerFacts(listener: Listener, settings: Settings): ListenerFacts {
   const trusted = [...settings.trusted_proxies, ...listener.trusted_proxies];
@@ -52,7 +59,7 @@ export function listenerFacts(listener: Listener, settings: Settings): ListenerF
     maxHeaderFields: settings.limits.max_header_fields,
     maxHeaderBytes: listener.max_header_bytes,
     maxBodyBytes: listener.max_body_bytes,
-    idleTimeout: listener.idle_timeout,
+    idleTimeout: idleTimeoutOf(listener),
     hosts: new HostCache(),
     upstreamFields: `x-forwarded-proto: ${listener.protocol}\r\nx-forwarded-port: ${listener.port}\r\n`,
   };

@@ -159,7 +159,7 @@ export class Opening extends Watched implements ExchangeOwner {
     const { status, fields, hasContentType, framing } = head;
     const parts = { status, fields, hasContentType, hasLength: framing === "length" };
     // May throw: the fields are checked here. Then the exchange reports a malformed answer.
-    const response = completeResponse(parts, Buffer.concat(this.#parts));
+    const response = completeResponse(parts, this.#parts);
     this.#answer(response);
   }
 
