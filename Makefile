@@ -91,6 +91,12 @@ bench-scale: build
 	@scripts/debian-packages.sh wrk nginx
 	$(BUN) tests/bench/scale.ts $(ARGS)
 
+#? docs: Write docs/configuration.md anew from the schemas
+.PHONY: docs
+docs: setup
+	$(BUN) scripts/configuration-reference.ts >docs/configuration.md
+	$(BUN) fmt docs/configuration.md
+
 #? clean: Remove what was built; packages, Bun and ./data stay
 .PHONY: clean
 clean:

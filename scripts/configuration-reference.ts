@@ -1,0 +1,186 @@
+// Writes docs/configuration.md to standard output, from the schemas and the help of the commands; run it with `make docs`.
+import type { TSchema } from "@sinclair/typebox";
+import { checkCommand } from "../src/cli/check.ts";
+import type { Command } from "../src/cli/command.ts";
+import { helpOf } from "../src/cli/help.ts";
+import { createServe } from "../src/cli/serve.ts";
+import { versionCommand } from "../src/cli/version.ts";
+import { listenerInput } from "../src/model/listener.ts";
+import { routeInput } from "../src/model/route.ts";
+import { serviceInput } from "../src/model/service.ts";
+import { settingsInput } from "../src/model/settings.ts";
+import { targetInput } from "../src/model/target.ts";
+
+/** Stored, checked and given back, but nothing reads them yet. A name stands for everything below it. */
+const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
+  service: [
+    "algorithm",
+    "hash_on",
+    "sticky",
+    "retries.methods",
+    "retries.per_try_timeout",
+    "retries.backoff_ms",
+    "retries.budget_percent",
+    "tls.client_certificate_id",
+    "resolve",
+    "health",
+    "slow_start",
+    "max_connections_per_target",
+  ],
+  target: ["priority"],
+  route: [
+    "maintenance",
+    "retries.methods",
+    "retries.per_try_timeout",
+    "retries.backoff_ms",
+    "retries.budget_percent",
+  ],
+  settings: [
+    "default_site",
+    "geoip",
+    "retention.audit_days",
+    "retention.audit_entries",
+    "retention.requests",
+  ],
+  listener: [
+    "client_auth",
+    "client_ca",
+    "proxy_protocol",
+    "strict_sni",
+    "max_connections",
+    "max_connections_per_address",
+  ],
+};
+
+interface Row {
+  readonly path: string;
+  readonly type: string;
+  readonly fallback: string;
+  readonly description: string;
+}
+
+type Schema = TSchema & {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Schema[];
+  readonly const?: unknown;
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly description?: string;
+};
+
+const code = (value: unknown) => `\`${typeof value === "string" ? value : JSON.stringify(value)}\``;
+
+function typeOf(schema: Schema): string {
+  if (schema.enum !== undefined) return schema.enum.map(code).join(", ");
+  if (schema.const !== undefined) return code(schema.const);
+  if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map(typeOf))].join(" or ");
+  if (schema.type === "array") return `list of ${typeOf(schema.items as Schema)}`;
+  if (schema.type === "integer" && schema.maximum !== undefined)
+    return schema.maximum >= Number.MAX_SAFE_INTEGER
+      ? `integer from ${schema.minimum}`
+      : `integer ${schema.minimum} to ${schema.maximum}`;
+  return schema.type ?? "any";
+}
+
+function rowsOf(schema: Schema, prefix: string): Row[] {
+  const required = schema.required ?? [];
+  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+    const path = prefix + name;
+    const row = {
+      path,
+      type: typeOf(field),
+      fallback:
+        field.default === undefined ? (required.includes(name) ? "required" : "") : shown(field),
+      description: field.description ?? "",
+    };
+    const parts = partsOf(field);
+    if (parts.length === 0) return [row];
+    const isPlainGroup = field.type === "object";
+    return [
+      ...(isPlainGroup ? [] : [row]),
+      ...parts.flatMap((part) => rowsOf(part, `${path}${field.type === "array" ? "[]" : ""}.`)),
+    ];
+  });
+}
+
+const shown = (field: Schema) => (field.default === "" ? "empty" : code(field.default));
+
+/** Objects inside a field: a group, the items of a list, the value beside null. */
+function partsOf(field: Schema): Schema[] {
+  const inner = field.type === "array" ? (field.items as Schema) : field;
+  return [inner, ...(inner.anyOf ?? [])].filter((part) => part.properties !== undefined);
+}
+
+const cell = (text: string) => text.replaceAll("|", "\\|");
+
+function tableOf(kind: string, schema: Schema): string {
+  const dead = WITHOUT_EFFECT[kind] ?? [];
+  const lines = rowsOf(schema, "").map(({ path, type, fallback, description }) => {
+    const mark = dead.some((name) => path === name || path.startsWith(`${name}.`)) ? " †" : "";
+    return `| \`${path}\`${mark} | ${cell(type)} | ${cell(fallback)} | ${cell(description)} |`;
+  });
+  return ["| field | value | default | meaning |", "| --- | --- | --- | --- |", ...lines].join(
+    "\n",
+  );
+}
+
+const sections: readonly (readonly [string, string, TSchema, string])[] = [
+  [
+    "Services",
+    "service",
+    serviceInput,
+    "`/api/v1/services`. An upstream application. The body of a POST or PUT may carry `targets`, a list of targets without `service_id`. Traffic is served for the protocols `http` and `https`; of `retries.on` only `connect` has an effect.",
+  ],
+  [
+    "Targets",
+    "target",
+    targetInput,
+    "`/api/v1/targets`, `/api/v1/services/:id/targets`. One server of a service.",
+  ],
+  [
+    "Routes",
+    "route",
+    routeInput,
+    "`/api/v1/routes`. Which requests go to which service. The highest `priority` wins; among equals an exact host goes before a wildcard and that before any, an exact path before a longer prefix and that before a regular expression, more conditions before fewer, and the older route before the younger.",
+  ],
+  ["Settings", "settings", settingsInput, "`/api/v1/settings`. What holds for the whole gateway."],
+  [
+    "Listeners",
+    "listener",
+    listenerInput,
+    "`/api/v1/listeners`. Where clients connect. They are made at the first start from `--http` and `--https`, and can only be read as yet.",
+  ],
+];
+
+const commands: readonly Command[] = [
+  createServe(() => Promise.resolve(0)),
+  checkCommand,
+  versionCommand,
+];
+
+const text = `# Configuration
+
+<!-- Written by \`make docs\` from the schemas and the help of the commands; do not edit by hand. -->
+
+The configuration lives in the data directory and is changed through the management API, \`http://127.0.0.1:9080/api/v1\`. A
+running gateway describes that API at \`/docs\` and \`/openapi.yaml\`. There is no configuration file.
+
+Every object also has \`id\`, \`created_at\` and \`updated_at\`, which the gateway sets. A name stands in wherever an id is asked
+for. PUT replaces an object and brings absent fields back to their defaults; PATCH (RFC 7396) changes what is sent.
+
+Fields marked † are stored, checked and given back, but **have no effect yet**. Do not rely on them.
+
+${sections.map(([title, kind, schema, intro]) => `## ${title}\n\n${intro}\n\n${tableOf(kind, schema as Schema)}`).join("\n\n")}
+
+## Command line
+
+${commands.map((command) => `### sluice ${command.name}\n\n\`\`\`text\n${helpOf(command).trimEnd()}\n\`\`\``).join("\n\n")}
+
+Exit codes: 0 done, 1 failed, 2 the command line was not understood.
+`;
+
+process.stdout.write(text);
