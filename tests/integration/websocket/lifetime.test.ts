@@ -1,0 +1,135 @@
+// What ends a WebSocket besides its two sides: not a change of the configuration, not silence, but the end of the gateway.
+import { afterEach, expect, test } from "bun:test";
+import { eventually } from "../../support/poll.ts";
+import { closePayload, handshake, opcodes, Peer, switching } from "./peer.ts";
+import { type Scene, startScene } from "./scene.ts";
+
+let scene: Scene | null = null;
+afterEach(async () => {
+  await scene?.stop();
+  scene = null;
+});
+
+async function expectAlive(client: Peer, origin: Peer): Promise<void> {
+  client.send(opcodes.text, "to the target");
+  expect((await origin.frame()).payload.toString()).toBe("to the target");
+  origin.send(opcodes.text, "to the client");
+  expect((await client.frame()).payload.toString()).toBe("to the client");
+}
+
+test("open ones are counted", async () => {
+  scene = await startScene();
+  const { openCount } = scene;
+  const first = await scene.open();
+  const second = await scene.open();
+  await eventually(() => openCount() === 2);
+  first.client.destroy();
+  await eventually(() => openCount() === 1);
+  second.origin.destroy();
+  await eventually(() => openCount() === 0);
+});
+
+test("a change of other things, of the service, of the route and of settings leaves them open", async () => {
+  scene = await startScene();
+  const { gateway, target } = scene;
+  const { client, origin } = await scene.open();
+  await gateway.apply({
+    services: [{ name: "other", targets: [{ port: target.port }] }],
+    routes: [{ name: "other", service_id: "other", paths: ["/other"] }],
+  });
+  await expectAlive(client, origin);
+  await gateway.apply({ removedRoutes: ["other"], removedServices: ["other"] });
+  await expectAlive(client, origin);
+  await gateway.apply({
+    services: [{ name: "app", targets: [{ port: target.port }], connect_timeout: 1000 }],
+    routes: [{ name: "all", service_id: "app", priority: 5 }],
+    settings: { debug_headers: true },
+  });
+  await expectAlive(client, origin);
+  expect(scene.openCount()).toBe(1);
+});
+
+test("silence does not end them, also past the idle time-out of the listener", async () => {
+  scene = await startScene({ listener: { idle_timeout: 1 } });
+  const { client, origin } = await scene.open();
+  // The proof that time has passed: Bun closes a connection that is idle for as long.
+  const idle = await Peer.client(scene.gateway.port);
+  idle.write("GET / HTTP/1.1\r\nHost: app.test\r\n\r\n");
+  const plain = await scene.target.connection();
+  plain.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  await idle.ended(15_000);
+  await expectAlive(client, origin);
+}, 30_000);
+
+test("the end of the gateway says goodbye with 1001 to both sides, after what was sent before", async () => {
+  scene = await startScene();
+  const { client, origin } = await scene.open();
+  await expectAlive(client, origin);
+  client.send(opcodes.text, "last words");
+  expect((await origin.frame()).payload.toString()).toBe("last words");
+  const drained = scene.gateway.drain(10_000);
+  expect((await client.closeFrame())[0]).toBe(1001);
+  expect((await origin.closeFrame())[0]).toBe(1001);
+  origin.send(opcodes.close, closePayload(1001));
+  await origin.ended();
+  expect(await drained).toBe(0);
+});
+
+test("what does not end within the time is cut and counted", async () => {
+  scene = await startScene();
+  const { client, origin } = await scene.open();
+  // Neither answers: the target sends no Close, and the client ends nothing.
+  const drained = scene.gateway.drain(200);
+  expect((await origin.closeFrame())[0]).toBe(1001);
+  expect(await drained).toBe(1);
+  await origin.ended();
+  await client.ended();
+  expect(scene.openCount()).toBe(0);
+});
+
+test("one that is opened while the gateway ends is told so at once", async () => {
+  scene = await startScene();
+  const { client, origin, head } = await scene.knock();
+  const drained = scene.gateway.drain(10_000);
+  origin.write(switching(head));
+  expect(await client.head()).toStartWith("HTTP/1.1 101 ");
+  expect((await client.closeFrame())[0]).toBe(1001);
+  expect((await origin.closeFrame())[0]).toBe(1001);
+  origin.socket.end();
+  expect(await drained).toBe(0);
+});
+
+test("a target that never answers a Close is cut after a while", async () => {
+  scene = await startScene();
+  const { openCount } = scene;
+  const { client, origin } = await scene.open();
+  client.send(opcodes.close, closePayload(1000));
+  expect((await origin.closeFrame())[0]).toBe(1000);
+  await origin.ended(15_000);
+  await eventually(() => openCount() === 0);
+}, 30_000);
+
+test("many that are opened and dropped in the middle leave nothing behind", async () => {
+  scene = await startScene();
+  const { gateway, openCount, target } = scene;
+  for (let round = 0; round < 60; round++) {
+    const client = await Peer.client(gateway.port);
+    client.write(handshake());
+    const origin = await target.connection();
+    const kind = round % 4;
+    if (kind === 0) {
+      client.destroy();
+      continue;
+    }
+    origin.write(switching(await origin.head()));
+    if (kind === 1) client.socket.resetAndDestroy();
+    else {
+      await client.head();
+      client.send(opcodes.text, "half", { isFinal: false });
+      if (kind === 2) client.socket.resetAndDestroy();
+      else origin.socket.resetAndDestroy();
+    }
+  }
+  await eventually(() => openCount() === 0);
+  expect(await gateway.drain(5000)).toBe(0);
+});
