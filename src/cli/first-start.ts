@@ -32,8 +32,8 @@ export function warnAboutIgnoredFlags(given: Given, config: GatewayConfig, log: 
     if (same) continue;
     const stored = listeners.map(({ address, port }) => formatAddress({ hostname: address, port }));
     log.warn(
-      `--${protocol} ${formatAddress(wanted)} is ignored: listeners are kept in the database since the first start`,
-      { stored, change_with: "PATCH /api/v1/listeners/:id" },
+      `--${protocol} ${formatAddress(wanted)} is ignored: listeners are kept in the database since the first start, and cannot be changed yet`,
+      { stored },
     );
   }
 }
