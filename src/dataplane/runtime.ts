@@ -22,6 +22,7 @@ interface Prepared {
   readonly generation: Generation;
   /** Bound for this version only. */
   readonly opened: Map<string, HttpListener>;
+  readonly removedRoutes: readonly string[];
 }
 
 export function createDataPlane(options: DataPlaneOptions): DataPlane {
@@ -83,7 +84,7 @@ class Runtime implements DataPlane {
       }
     }
     if (issues.length > 0) await closeAll(opened.values());
-    else this.#prepared = { generation, opened };
+    else this.#prepared = { generation, opened, removedRoutes: change.routes.removals };
     return issues;
   }
 
@@ -111,6 +112,17 @@ class Runtime implements DataPlane {
       if (!generation.listeners.has(id)) this.#retireListener(id);
     if (before !== null && before.services !== generation.services)
       this.#retireServices(before, generation);
+    if (prepared.removedRoutes.length > 0 || before?.services !== generation.services)
+      this.#closeOrphans(prepared);
+  }
+
+  /** A WebSocket goes on through every change but one that takes its route, service or target away. */
+  #closeOrphans({ generation, removedRoutes }: Prepared): void {
+    const removed = new Set(removedRoutes);
+    this.#webSockets.closeWhere(({ routeId, serviceId, targetId }) => {
+      const targets = generation.services.get(serviceId)?.targets ?? [];
+      return removed.has(routeId) || !targets.some((target) => target.id === targetId);
+    });
   }
 
   #retireServices(before: Generation, after: Generation): void {

@@ -43,6 +43,8 @@ export interface DataPlaneSketch {
 export interface DataPlaneChange extends DataPlaneSketch {
   readonly removedServices?: readonly string[];
   readonly removedRoutes?: readonly string[];
+  /** What differs from the listener's beginning; its port stays. */
+  readonly listener?: Sketch<ListenerInput>;
 }
 
 export interface LoggedLine {
@@ -166,7 +168,13 @@ export async function startDataPlane(
     webSocketUrl: `${sketch.tls === undefined ? "ws" : "wss"}://127.0.0.1:${port}`,
     board,
     log,
-    apply: (change) => serve(change, []),
+    apply: (change) =>
+      serve(
+        change,
+        change.listener === undefined
+          ? []
+          : [listenerPlan({ ...sketch.listener, ...change.listener, port }, listener.tls)],
+      ),
     drain: (timeoutMs) => dataPlane.drain(timeoutMs),
     stop: async () => {
       await dataPlane.drain(0);

@@ -46,7 +46,31 @@ test("a change of other things, of the service, of the route and of settings lea
     settings: { debug_headers: true },
   });
   await expectAlive(client, origin);
+  // Bound anew.
+  await gateway.apply({ listener: { idle_timeout: 30 } });
+  await expectAlive(client, origin);
   expect(scene.openCount()).toBe(1);
+});
+
+test.each([
+  ["its route", { removedRoutes: ["all"] }],
+  ["its service", { removedServices: ["app"] }],
+  ["its target", { services: [{ name: "app", targets: [] }] }],
+])("a change that takes %s away says goodbye with 1001", async (_, change) => {
+  scene = await startScene();
+  const { gateway, target } = scene;
+  await gateway.apply({
+    services: [{ name: "other", targets: [{ port: target.port }] }],
+    routes: [{ name: "other", service_id: "other", paths: ["/other"] }],
+  });
+  const { client, origin } = await scene.open();
+  const bystander = await scene.knock(handshake("", "/other"));
+  bystander.origin.write(switching(bystander.head));
+  await bystander.client.head();
+  await gateway.apply(change);
+  expect((await client.closeFrame())[0]).toBe(1001);
+  expect((await origin.closeFrame())[0]).toBe(1001);
+  await expectAlive(bystander.client, bystander.origin);
 });
 
 test("silence does not end them, also past the idle time-out of the listener", async () => {
