@@ -37,13 +37,17 @@ const encoder = new TextEncoder();
 export function errorResponse(subject: ErrorPageSubject, error: ProxyError): Response {
   const title = titles[error.status] ?? "Error";
   const { type, body } = render(subject, { status: error.status, title, detail: error.detail });
-  return new Response(subject.method === "HEAD" ? null : encoder.encode(body), {
+  const bytes = encoder.encode(body);
+  const isHead = subject.method === "HEAD";
+  return new Response(isHead ? null : bytes, {
     status: error.status,
     headers: {
       "Content-Type": type,
       "Cache-Control": "no-store",
       "Proxy-Status": proxyStatus(error.token, error.detail),
       "X-Request-Id": subject.id,
+      // Bun would say 0, which the same GET does not get.
+      ...(isHead ? { "Content-Length": String(bytes.byteLength) } : {}),
       ...(error.status === 503 ? { "Retry-After": "5" } : {}),
       // What is left of an unread body would be taken for the next request.
       ...(error.source === "client" ? { Connection: "close" } : {}),

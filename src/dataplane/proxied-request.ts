@@ -184,7 +184,8 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
           status: head.status,
           fields: head.fields,
           hasContentType: head.hasContentType,
-          hasLength: head.framing === "length",
+          hasLength: head.hasLength,
+          isHead: this.#plan.context.method === "HEAD",
         },
         this.#parts,
       );

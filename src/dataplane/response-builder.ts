@@ -10,6 +10,8 @@ export interface ResponseParts {
   readonly hasContentType: boolean;
   /** Whether `fields` holds a Content-Length. */
   readonly hasLength: boolean;
+  /** Whether the request was HEAD; default false. */
+  readonly isHead?: boolean;
 }
 
 /**
@@ -22,7 +24,11 @@ const DIRECT_FROM_BYTES = 15_000;
 export function completeResponse(parts: ResponseParts, pieces: readonly Piece[]): Response {
   const { status, fields } = parts;
   const [first] = pieces;
-  if (first === undefined) return new Response(null, { status, headers: fields });
+  if (first === undefined) {
+    // Given nothing, Bun would answer HEAD with a length of 0, which the same GET does not have.
+    const isUnknown = parts.isHead === true && !parts.hasLength && status !== 204 && status !== 304;
+    return new Response(isUnknown ? nothing() : null, { status, headers: fields });
+  }
   let size = 0;
   for (const piece of pieces) size += piece.byteLength;
   // Bun gives a body without Content-Type one of its own, unless it is a stream.
@@ -45,6 +51,15 @@ export function completeResponse(parts: ResponseParts, pieces: readonly Piece[])
     highWaterMark: size + 1,
   });
   return new Response(stream, { status, headers: fields });
+}
+
+/** A body of unknown length that ends at once. */
+function nothing(): ReadableStream {
+  const source: Bun.DirectUnderlyingSource<Uint8Array> = {
+    type: "direct",
+    pull: (controller) => void controller.end(),
+  };
+  return new ReadableStream(source as unknown as UnderlyingSource<Uint8Array>);
 }
 
 /** Adds a field that the list does not hold yet. */

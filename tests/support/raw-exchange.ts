@@ -38,9 +38,7 @@ export async function exchange(
   try {
     connection.write(bytes);
     await connection
-      .until({
-        test: () => read(connection.received, false, options.methods).answers.length >= wanted,
-      } as RegExp)
+      .until((received) => read(received, false, options.methods).answers.length >= wanted)
       .catch((error) => {
         if (!connection.isClosed) throw error;
       });

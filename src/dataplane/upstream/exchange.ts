@@ -187,6 +187,9 @@ export class Exchange implements ConnectionUser {
       return;
     }
     if (end < 0) {
+      // A target that ends lines with LF alone would be waited for until its time is over.
+      if (bytes.indexOf("\n\n") >= 0)
+        throw new ResponseSyntaxError("the target's lines do not end in CRLF");
       this.#received = bytes;
       return;
     }

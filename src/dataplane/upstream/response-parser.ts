@@ -13,6 +13,8 @@ export interface ResponseHead {
   readonly framing: BodyFraming;
   /** Bytes of the body when framing is `length`, else -1. */
   readonly length: number;
+  /** Whether a Content-Length is among the fields; for HEAD and 304 it is that of the body left out. */
+  readonly hasLength: boolean;
   readonly keepAlive: boolean;
   /** Value of Upgrade, for 101 only; null as well when Connection does not name it. */
   readonly upgrade: string | null;
@@ -59,6 +61,8 @@ class Framing {
         this.transferEncoding =
           this.transferEncoding === null ? value : `${this.transferEncoding},${value}`;
         return true;
+      case 18:
+        return same(name, "Proxy-Authenticate", "proxy-authenticate");
       default:
         return false;
     }
@@ -159,7 +163,9 @@ function finish(list: FieldList, framing: Framing, line: StatusLine): ResponseHe
   const kind = framingOf(framing, line);
   const fields = withoutNamed(list, framing.connection);
   // HEAD and 304 keep the length that the body would have had (RFC 9110 section 8.6).
-  if (framing.length >= 0 && (kind === "length" || line.isHead || line.status === 304)) {
+  const hasLength =
+    framing.length >= 0 && (kind === "length" || line.isHead || line.status === 304);
+  if (hasLength) {
     if (Array.isArray(fields)) fields.push(["Content-Length", String(framing.length)]);
     else fields["Content-Length"] = String(framing.length);
   }
@@ -168,6 +174,7 @@ function finish(list: FieldList, framing: Framing, line: StatusLine): ResponseHe
     fields,
     framing: kind,
     length: kind === "length" ? framing.length : -1,
+    hasLength,
     keepAlive: kind !== "close" && keepsAlive(framing.connection, line.isHttp10),
     upgrade: upgradeOf(framing, line.isHttp10),
     isEventStream: framing.contentType?.startsWith("text/event-stream") === true,
