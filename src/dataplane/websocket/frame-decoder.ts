@@ -13,6 +13,8 @@ export interface FrameSink {
 
 const CONTINUATION = 0;
 const NOTHING = Buffer.alloc(0);
+/** A byte order mark at the beginning of a message is part of it. */
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 const broken = (message: string) => new FrameError(closeCodes.protocolError, message);
 
@@ -20,8 +22,6 @@ const broken = (message: string) => new FrameError(closeCodes.protocolError, mes
 export class FrameDecoder {
   readonly #sink: FrameSink;
   readonly #maxBytes: number;
-  // A byte order mark at the beginning of a message is part of it.
-  readonly #utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   #isDone = false;
   /** Beginning of a header that has not arrived whole. */
   #pending: Buffer = NOTHING;
@@ -131,24 +131,16 @@ export class FrameDecoder {
     this.#messageBytes = 0;
     this.#messageOpcode = 0;
     if (opcode === BINARY) this.#sink.binary(message);
-    else this.#sink.text(this.#decodeText(message));
+    else this.#sink.text(decodeText(message));
   }
 
   #takeClose(data: Buffer): void {
     if (data.length === 1) throw broken("a close code is one byte long");
     const code = data.length === 0 ? closeCodes.none : data.readUInt16BE();
     if (data.length > 0 && !isCloseCode(code)) throw broken("the close code is not valid");
-    const reason = this.#decodeText(data.subarray(2));
+    const reason = decodeText(data.subarray(2));
     this.#end();
     this.#sink.closed(code, reason);
-  }
-
-  #decodeText(bytes: Buffer): string {
-    try {
-      return this.#utf8.decode(bytes);
-    } catch (cause) {
-      throw new FrameError(closeCodes.invalidText, `text is not UTF-8: ${String(cause)}`);
-    }
   }
 
   #end(): void {
@@ -177,4 +169,12 @@ function joined(parts: readonly Buffer[]): Buffer {
   const [first] = parts;
   if (first === undefined) return NOTHING;
   return parts.length === 1 ? first : Buffer.concat(parts);
+}
+
+function decodeText(bytes: Buffer): string {
+  try {
+    return UTF8.decode(bytes);
+  } catch (cause) {
+    throw new FrameError(closeCodes.invalidText, `text is not UTF-8: ${String(cause)}`);
+  }
 }
