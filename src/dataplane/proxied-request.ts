@@ -110,13 +110,8 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
       timeouts: exchangeTimeouts(route, service),
       maxHeadBytes,
     };
-    this.#exchange = new Exchange(
-      target.pool.lease(fresh),
-      request,
-      this,
-      this.#scope.inFlight.now(),
-    );
-    this.#exchange.start();
+    this.#exchange = new Exchange(target.pool.lease(fresh), request, this);
+    this.#exchange.start(this.#scope.inFlight.now());
   }
 
   // What the exchange tells.

@@ -25,6 +25,14 @@ export interface ConnectionUser {
   ended(error: ProxyError | null): void;
 }
 
+/** Who lends a connection out. */
+export interface ConnectionHome {
+  /** Its user is done with it, and it is in working order. */
+  takeBack(connection: UpstreamConnection): void;
+  /** It has ended, whenever and however. Called once. */
+  closed(connection: UpstreamConnection): void;
+}
+
 type State = "connecting" | "open" | "closed";
 
 /** A socket with one user at a time. Writes never block: what the system does not take is kept and sent on `drain`. */
@@ -40,11 +48,11 @@ export class UpstreamConnection {
   #endsWhenWritten = false;
   /** Whether a target whose certificate does not verify is refused. */
   readonly verifies: boolean;
-  readonly #onClose: (connection: UpstreamConnection) => void;
+  readonly #home: ConnectionHome;
 
-  /** Starts to connect; attach a user in the same turn to hear the outcome. `onClose` runs once, whenever and however the connection ends. */
-  constructor(endpoint: Endpoint, onClose: (connection: UpstreamConnection) => void) {
-    this.#onClose = onClose;
+  /** Starts to connect; attach a user in the same turn to hear the outcome.  */
+  constructor(endpoint: Endpoint, home: ConnectionHome) {
+    this.#home = home;
     this.verifies = endpoint.tls?.rejectUnauthorized ?? false;
     const options: TCPSocketConnectOptions<UpstreamConnection> = {
       hostname: endpoint.hostname,
@@ -75,6 +83,12 @@ export class UpstreamConnection {
   /** Gives the connection to its next user. */
   attach(user: ConnectionUser): void {
     this.#user = user;
+  }
+
+  /** Returns it to where it came from, for the next request. */
+  giveBack(): void {
+    this.#user = null;
+    this.#home.takeBack(this);
   }
 
   /** Leaves the connection without a user: anything that arrives then ends it. */
@@ -139,7 +153,7 @@ export class UpstreamConnection {
     this.#state = "closed";
     this.#user = null;
     this.#held = null;
-    this.#onClose(this);
+    this.#home.closed(this);
     return user;
   }
 

@@ -38,12 +38,6 @@ export interface ExchangeRequest {
   readonly maxHeadBytes: number;
 }
 
-/** A connection and the way to give it back in working order. */
-export interface Lease {
-  readonly connection: UpstreamConnection;
-  readonly keep: (connection: UpstreamConnection) => void;
-}
-
 type Phase = "connecting" | "sending" | "awaiting" | "reading" | "done";
 
 const EMPTY = Buffer.alloc(0);
@@ -53,38 +47,34 @@ export class Exchange implements ConnectionUser {
   /** True once a byte of the request may have reached the target. */
   isSent = false;
   readonly #connection: UpstreamConnection;
-  readonly #keep: (connection: UpstreamConnection) => void;
   readonly #request: ExchangeRequest;
   readonly #owner: ExchangeOwner;
   readonly #isReused: boolean;
-  #phase: Phase;
-  #deadline: number;
+  #phase: Phase = "connecting";
+  #deadline = 0;
   #received: Buffer = EMPTY;
   #head: ResponseHead | null = null;
   #remaining = 0;
   #decoder: ChunkedDecoder | null = null;
   #bodyIsSent: boolean;
   #isPaused = false;
-  #now: number;
+  #now = 0;
 
-  /** Takes a connection that may still be connecting; `now` in the owner's milliseconds. Then call `start`. */
-  constructor(lease: Lease, request: ExchangeRequest, owner: ExchangeOwner, now: number) {
-    const { connection } = lease;
+  /** Takes a connection that may still be connecting. Nothing happens before `start`, so that the owner knows the exchange first. */
+  constructor(connection: UpstreamConnection, request: ExchangeRequest, owner: ExchangeOwner) {
     this.#connection = connection;
-    this.#keep = lease.keep;
     this.#request = request;
     this.#owner = owner;
     this.#isReused = connection.requests > 0;
     this.#bodyIsSent = request.body === null;
-    this.#phase = "connecting";
-    this.#deadline = after(now, request.timeouts.connect);
-    this.#now = now;
     connection.requests++;
     connection.attach(this);
   }
 
-  /** Sends the request when the connection is open already. Apart from the constructor, so that the owner knows the exchange first. */
-  start(): void {
+  /** Sends the request, as soon as the connection is open. `now` in the owner's milliseconds. */
+  start(now: number): void {
+    this.#now = now;
+    this.#deadline = after(now, this.#request.timeouts.connect);
     if (this.#connection.isOpen) this.connected();
   }
 
@@ -255,7 +245,7 @@ export class Exchange implements ConnectionUser {
     if (!this.#bodyIsSent) this.#request.body?.cancel();
     if (this.#isPaused) connection.resume();
     connection.detach();
-    if (mayKeep) this.#keep(connection);
+    if (mayKeep) connection.giveBack();
     else connection.destroy();
   }
 

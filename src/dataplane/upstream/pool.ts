@@ -1,6 +1,5 @@
 // The connections to one target: kept ones are used again, latest first; knows no HTTP.
-import { type Endpoint, UpstreamConnection } from "./connection.ts";
-import type { Lease } from "./exchange.ts";
+import { type ConnectionHome, type Endpoint, UpstreamConnection } from "./connection.ts";
 
 export interface PoolOptions {
   /** Idle connections kept. */
@@ -12,15 +11,13 @@ export interface PoolOptions {
 }
 
 /** A pool belongs to a target's address and TLS settings, not to a version of the configuration. */
-export class ConnectionPool {
+export class ConnectionPool implements ConnectionHome {
   #options: PoolOptions;
   readonly #endpoint: Endpoint;
   readonly #now: () => number;
   readonly #idle: UpstreamConnection[] = [];
   readonly #all = new Set<UpstreamConnection>();
   #isClosed = false;
-  readonly #keep = (connection: UpstreamConnection): void => this.#takeBack(connection);
-  readonly #forget = (connection: UpstreamConnection): void => this.#remove(connection);
 
   constructor(endpoint: Endpoint, options: PoolOptions, now: () => number) {
     this.#endpoint = endpoint;
@@ -38,12 +35,12 @@ export class ConnectionPool {
   }
 
   /** A connection for one request: a kept one when there is one and `fresh` is false. */
-  lease(fresh = false): Lease {
+  lease(fresh = false): UpstreamConnection {
     const kept = fresh ? undefined : this.#idle.pop();
-    if (kept !== undefined) return { connection: kept, keep: this.#keep };
-    const connection = new UpstreamConnection(this.#endpoint, this.#forget);
+    if (kept !== undefined) return kept;
+    const connection = new UpstreamConnection(this.#endpoint, this);
     this.#all.add(connection);
-    return { connection, keep: this.#keep };
+    return connection;
   }
 
   /** Other limits, from a new version of the service. */
@@ -51,7 +48,7 @@ export class ConnectionPool {
     this.#options = options;
   }
 
-  #takeBack(connection: UpstreamConnection): void {
+  takeBack(connection: UpstreamConnection): void {
     const { size, maxRequests } = this.#options;
     const isWorn = maxRequests > 0 && connection.requests >= maxRequests;
     if (this.#isClosed || isWorn || !connection.isOpen || this.#idle.length >= size) {
@@ -62,7 +59,7 @@ export class ConnectionPool {
     this.#idle.push(connection);
   }
 
-  #remove(connection: UpstreamConnection): void {
+  closed(connection: UpstreamConnection): void {
     this.#all.delete(connection);
     const at = this.#idle.lastIndexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);

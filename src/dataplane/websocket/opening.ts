@@ -6,7 +6,7 @@ import type { Plan } from "../proxied-request.ts";
 import { addField, completeResponse } from "../response-builder.ts";
 import { exchangeTimeouts, totalTimeout, upstreamHost } from "../route-runtime.ts";
 import type { TargetRuntime } from "../service-runtime.ts";
-import { UpstreamConnection } from "../upstream/connection.ts";
+import { type ConnectionHome, UpstreamConnection } from "../upstream/connection.ts";
 import { Exchange, type ExchangeOwner } from "../upstream/exchange.ts";
 import { requestHead } from "../upstream/request-writer.ts";
 import type { ResponseHead } from "../upstream/response-parser.ts";
@@ -94,10 +94,9 @@ export class Opening extends Watched implements ExchangeOwner {
       maxHeadBytes,
     };
     // Neither one that was used before nor one that is kept: what the two sides take a refused upgrade for may differ.
-    const connection = new UpstreamConnection(target.endpoint, () => {});
-    const lease = { connection, keep: () => connection.destroy() };
-    this.#exchange = new Exchange(lease, request, this, this.#owner.inFlight.now());
-    this.#exchange.start();
+    const connection = new UpstreamConnection(target.endpoint, NO_HOME);
+    this.#exchange = new Exchange(connection, request, this);
+    this.#exchange.start(this.#owner.inFlight.now());
   }
 
   // What the exchange tells.
@@ -228,3 +227,6 @@ export class Opening extends Watched implements ExchangeOwner {
     );
   }
 }
+
+/** A connection for one handshake is never lent out again. */
+const NO_HOME: ConnectionHome = { takeBack: (connection) => connection.destroy(), closed() {} };
