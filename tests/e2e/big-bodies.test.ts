@@ -1,0 +1,55 @@
+// A gigabyte each way through the executable, past a side that stops reading for a while: whole, and in little memory.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  abandonDownload,
+  type BigOrigin,
+  digestOf,
+  downloadSlowly,
+  peakMemory,
+  startBigOrigin,
+  upload,
+} from "../integration/promise/big-bodies.ts";
+import { type Gateway, startGateway } from "../support/gateway.ts";
+import { eventually } from "../support/poll.ts";
+import { executable, requireExecutable } from "../support/variants.ts";
+
+const MEGABYTES = 1000;
+const PAUSE_MS = 3000;
+/** Of the whole product: control plane, store and one worker. */
+const MOST_MEMORY_MB = 160;
+
+let gateway: Gateway;
+let origin: BigOrigin;
+
+beforeAll(async () => {
+  requireExecutable();
+  origin = startBigOrigin({ pauseMs: PAUSE_MS });
+  gateway = await startGateway({ binary: executable, workers: 1 });
+  const targets = [{ host: "127.0.0.1", port: origin.port }];
+  await gateway.ok("POST", "/api/v1/services", { name: "big", targets });
+  await gateway.ok("POST", "/api/v1/routes", { name: "big", service_id: "big" });
+});
+afterAll(async () => {
+  await gateway.stop();
+  origin.stop();
+});
+
+test("a gigabyte is downloaded by a slow reader and the gateway stays small", async () => {
+  const got = await downloadSlowly(gateway.httpPort, { megabytes: MEGABYTES, pauseMs: PAUSE_MS });
+  expect(got).toEqual(digestOf(MEGABYTES));
+  expect(peakMemory(gateway.pid)).toBeLessThan(MOST_MEMORY_MB);
+});
+
+test("a gigabyte is uploaded to a slow target and the gateway stays small", async () => {
+  expect(await upload(gateway.httpPort, MEGABYTES)).toEqual(digestOf(MEGABYTES));
+  expect(peakMemory(gateway.pid)).toBeLessThan(MOST_MEMORY_MB);
+});
+
+test("clients that go away in the middle of a download end the requests to the target", async () => {
+  const leaving = Array.from({ length: 20 }, () =>
+    abandonDownload(gateway.httpPort, { megabytes: MEGABYTES, after: 2 }),
+  );
+  await Promise.all(leaving);
+  await eventually(() => origin.open === 0);
+  expect(peakMemory(gateway.pid)).toBeLessThan(MOST_MEMORY_MB);
+});
