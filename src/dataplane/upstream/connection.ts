@@ -21,8 +21,11 @@ export interface ConnectionUser {
   received(chunk: Buffer): void;
   /** All that was held back has been written. */
   drained(): void;
-  /** The peer closed, or the connection failed. Called once; nothing follows. */
-  ended(error: ProxyError | null): void;
+  /**
+   * The peer closed, or the connection failed. Called once; nothing follows. `isReset`: it broke instead of being closed, so
+   * what has arrived may not be all that was sent.
+   */
+  ended(error: ProxyError | null, isReset: boolean): void;
 }
 
 /** Who lends a connection out. */
@@ -172,9 +175,9 @@ export class UpstreamConnection {
     this.#user?.connected();
   }
 
-  failed(error: ProxyError | null): void {
+  failed(error: ProxyError | null, isReset = false): void {
     if (this.#state === "closed") return;
-    this.#close()?.ended(error);
+    this.#close()?.ended(error, isReset);
     this.#socket?.terminate();
   }
 
@@ -207,11 +210,11 @@ const plainHandlers: NonNullable<TCPSocketConnectOptions<UpstreamConnection>["so
   drain(socket) {
     socket.data.flush();
   },
-  close(socket) {
-    socket.data.failed(null);
+  close(socket, error) {
+    socket.data.failed(null, error instanceof Error);
   },
   error(socket) {
-    socket.data.failed(null);
+    socket.data.failed(null, true);
   },
   connectError(socket, error) {
     socket.data.failed(connectError(error));

@@ -42,6 +42,8 @@ type Phase = "connecting" | "sending" | "awaiting" | "reading" | "done";
 
 const EMPTY = Buffer.alloc(0);
 
+const USUAL_HEAD_BYTES = 2048;
+
 /** Drives one attempt. The owner's clock calls `tick`; time-outs need no timer of their own. */
 export class Exchange implements ConnectionUser {
   /** True once a byte of the request may have reached the target. */
@@ -170,20 +172,27 @@ export class Exchange implements ConnectionUser {
 
   #headBytes(chunk: Buffer): void {
     const bytes = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
-    const end = bytes.indexOf("\r\n\r\n");
-    const size = end < 0 ? bytes.length : end + 4;
-    if (size > this.#request.maxHeadBytes) {
+    const { maxHeadBytes, isHead } = this.#request;
+    // One piece of text for finding the end and for parsing: most heads are shorter than this.
+    let text = bytes.toString("latin1", 0, USUAL_HEAD_BYTES);
+    let end = text.indexOf("\r\n\r\n");
+    if (end < 0 && bytes.length > USUAL_HEAD_BYTES) {
+      text = bytes.toString("latin1", 0, maxHeadBytes + 1);
+      end = text.indexOf("\r\n\r\n");
+    }
+    const size = end < 0 ? text.length : end + 4;
+    if (size > maxHeadBytes) {
       this.#fail(failures.headTooLong);
       return;
     }
     if (end < 0) {
       // A target that ends lines with LF alone would be waited for until its time is over.
-      if (bytes.indexOf("\n\n") >= 0)
+      if (text.indexOf("\n\n") >= 0)
         throw new ResponseSyntaxError("the target's lines do not end in CRLF");
       this.#received = bytes;
       return;
     }
-    const head = parseResponseHead(bytes.toString("latin1", 0, size), this.#request.isHead);
+    const head = parseResponseHead(text.slice(0, size), isHead);
     this.#received = EMPTY;
     const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
     if (head.status >= 200) this.#takeHead(head, rest);
@@ -249,10 +258,11 @@ export class Exchange implements ConnectionUser {
     else connection.destroy();
   }
 
-  ended(error: ProxyError | null): void {
+  ended(error: ProxyError | null, isReset: boolean): void {
     if (this.#phase === "done") return;
     if (this.#phase === "reading") {
-      if (this.#head?.framing === "close" && error === null) this.#closeDelimited();
+      const isWhole = this.#head?.framing === "close" && error === null && !isReset;
+      if (isWhole) this.#closeDelimited();
       else this.#fail(error ?? failures.incomplete);
       return;
     }

@@ -1,5 +1,5 @@
 // Writes the head of every request that leaves the gateway: the one place where fields are dropped and added; knows no socket.
-import { connectionOptions } from "../../http/hop-by-hop.ts";
+import { connectionOptions, HOP_BY_HOP } from "../../http/hop-by-hop.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { RequestContext } from "../request-context.ts";
 
@@ -18,6 +18,33 @@ export const loopToken = (instanceId: string) => `sluice-${instanceId}`;
 const ALIASES =
   /^(?:x[-_](?:forwarded|real[-_]ip|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn[-_]loop|host$|content[-_]length|transfer[-_]encoding|connection|proxy[-_]|client[-_]cert)/;
 
+/** Fields that end here, or that are written anew below. */
+const NOT_FORWARDED: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP,
+  "host",
+  "content-length",
+  "expect",
+  "http2-settings",
+  // Offers compression of WebSocket messages, which are read and written anew here.
+  "sec-websocket-extensions",
+  "x-real-ip",
+  "x-forwarded-for",
+  "x-forwarded-proto",
+  "x-forwarded-host",
+  "x-forwarded-port",
+  "via",
+  "cdn-loop",
+]);
+
+/** Fields that only a trusted proxy may send. */
+const FROM_TRUSTED_PROXY: ReadonlySet<string> = new Set([
+  "forwarded",
+  "x-forwarded-prefix",
+  "x-forwarded-server",
+  "x-forwarded-ssl",
+  "x-forwarded-scheme",
+]);
+
 /**
  * The client's fields in the form that goes upstream (RFC 9110 section 7.6): hop-by-hop fields and those that Connection
  * names are gone before ours are added, so no client can strip what the gateway says. A ProxyError when a limit is passed
@@ -28,68 +55,47 @@ export function forwardFields(
   token: string,
 ): ForwardedFields | ProxyError {
   const { headers, listener } = context;
-  const dropped = connectionOptions(headers.connection ?? null);
-  const trusted = context.isFromTrustedProxy();
+  const named = connectionOptions(headers.connection ?? null);
+  const isTrusted = context.isFromTrustedProxy();
   let lines = "";
   let count = 0;
   // Request line and empty line.
   let bytes = context.method.length + context.target.length + 14;
-  let via = "1.1 sluice";
-  let loop = token;
-  let forwardedFor = context.peerAddress();
   for (const name in headers) {
     const value = headers[name] ?? "";
     count++;
     bytes += name.length + value.length + 4;
-    switch (name) {
-      case "host":
-      case "content-length":
-      case "connection":
-      case "keep-alive":
-      case "proxy-connection":
-      case "proxy-authorization":
-      case "proxy-authenticate":
-      case "te":
-      case "trailer":
-      case "transfer-encoding":
-      case "upgrade":
-      case "expect":
-      case "http2-settings":
-      // Offers compression of WebSocket messages, which are read and written anew here.
-      case "sec-websocket-extensions":
-      case "x-real-ip":
-      case "x-forwarded-proto":
-      case "x-forwarded-host":
-      case "x-forwarded-port":
-        continue;
-      case "forwarded":
-      case "x-forwarded-prefix":
-      case "x-forwarded-server":
-      case "x-forwarded-ssl":
-      case "x-forwarded-scheme":
-        if (!trusted) continue;
-        break;
-      case "x-forwarded-for":
-        if (trusted && !dropped.includes(name)) forwardedFor = `${value}, ${forwardedFor}`;
-        continue;
-      case "via":
-        if (!dropped.includes(name)) via = `${value}, ${via}`;
-        continue;
-      case "cdn-loop":
-        if (hasToken(value, token)) return failures.loop;
-        if (!dropped.includes(name)) loop = `${value}, ${loop}`;
-        continue;
-      default:
-        if (name.indexOf("_") >= 0 && ALIASES.test(name)) continue;
-    }
-    if (dropped.length > 0 && dropped.includes(name)) continue;
+    if (NOT_FORWARDED.has(name)) continue;
+    if (name.indexOf("_") >= 0 && ALIASES.test(name)) continue;
+    if (!isTrusted && FROM_TRUSTED_PROXY.has(name)) continue;
+    if (named.length > 0 && named.includes(name)) continue;
     lines += `${name}: ${value}\r\n`;
   }
   if (count > listener.maxHeaderFields) return failures.tooManyFields;
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
-  lines += `x-forwarded-for: ${forwardedFor}\r\nx-real-ip: ${context.clientAddress()}\r\nx-forwarded-host: ${context.clientHost()}\r\n`;
-  lines += trusted ? trustedFields(context) : listener.upstreamFields;
-  lines += `via: ${via}\r\ncdn-loop: ${loop}\r\n`;
+  const loop = headers["cdn-loop"];
+  if (loop !== undefined && hasToken(loop, token)) return failures.loop;
+  return withBody(context, lines + ownFields(context, token, isTrusted, named));
+}
+
+/** What the gateway says of the client and of itself. */
+function ownFields(
+  context: RequestContext,
+  token: string,
+  isTrusted: boolean,
+  named: readonly string[],
+): string {
+  const { headers } = context;
+  const before = (name: string) => {
+    const value = headers[name];
+    return value === undefined || named.includes(name) ? "" : `${value}, `;
+  };
+  const chain = isTrusted ? before("x-forwarded-for") : "";
+  const connection = isTrusted ? trustedFields(context) : context.listener.upstreamFields;
+  return `x-forwarded-for: ${chain}${context.peerAddress()}\r\nx-real-ip: ${context.clientAddress()}\r\nx-forwarded-host: ${context.clientHost()}\r\n${connection}via: ${before("via")}1.1 sluice\r\ncdn-loop: ${before("cdn-loop")}${token}\r\n`;
+}
+
+function withBody(context: RequestContext, lines: string): ForwardedFields | ProxyError {
   const bodyLength = bodyLengthOf(context);
   if (bodyLength === null || context.request.body !== null) return { lines, bodyLength };
   // Bun hides the body of these. To drop it could change what is asked for (a search in a GET), so say no.

@@ -85,7 +85,7 @@ function same(name: string, usual: string, lower: string): boolean {
 
 /** The fields that may pass on: without those that Connection names (RFC 9110 section 7.6.1). */
 function withoutNamed(list: FieldList, connectionField: string | null): FieldList {
-  if (connectionField === null) return list;
+  if (connectionField === null || connectionField === "keep-alive") return list;
   const connection = connectionField.toLowerCase();
   if (connection === "keep-alive" || connection === "close" || connection === "upgrade")
     return list;
@@ -133,12 +133,8 @@ export function parseResponseHead(text: string, isHead: boolean): ResponseHead {
     const colon = text.indexOf(":", at);
     if (colon <= at || colon > lineEnd)
       throw new ResponseSyntaxError("the target sent a malformed header field");
-    let from = colon + 1;
-    let to = lineEnd;
-    while (from < to && isBlank(text.charCodeAt(from))) from++;
-    while (to > from && isBlank(text.charCodeAt(to - 1))) to--;
     const name = text.slice(at, colon);
-    const value = text.slice(from, to);
+    const value = valueBetween(text, colon + 1, lineEnd);
     at = lineEnd + 2;
     if (framing.takes(name, value)) continue;
     // A name that an object has anyway, such as "constructor", takes the slower form, which is right for every name.
@@ -149,6 +145,15 @@ export function parseResponseHead(text: string, isHead: boolean): ResponseHead {
     }
   }
   return finish(pairs ?? object, framing, { status, isHead, isHttp10: text.charCodeAt(7) === 48 });
+}
+
+/** Without blanks around it (RFC 9112 section 5). */
+function valueBetween(text: string, start: number, end: number): string {
+  let from = start;
+  let to = end;
+  while (from < to && isBlank(text.charCodeAt(from))) from++;
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to--;
+  return text.slice(from, to);
 }
 
 const isBlank = (code: number) => code === 32 || code === 9;
