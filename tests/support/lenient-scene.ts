@@ -20,6 +20,7 @@ export interface LenientScene {
   readonly gateway: RunningDataPlane;
   /** Sends raw bytes, then a plain request, which a poisoned connection would spoil. */
   probe(bytes: string, options?: Partial<ExchangeOptions>): Promise<Seen>;
+  /** Throws when a request is still in flight: nothing may leak. */
   stop(): Promise<void>;
 }
 
@@ -63,8 +64,9 @@ export async function startLenientScene(
       };
     },
     async stop() {
-      await gateway.stop();
+      const left = await gateway.drain(3000);
       origin.stop();
+      if (left > 0) throw new Error(`${left} requests never ended`);
     },
   };
 }
