@@ -293,7 +293,8 @@ export class Exchange implements ConnectionUser {
   abort(): void {
     if (this.#phase === "done") return;
     this.#phase = "done";
-    this.#request.body?.cancel();
+    // A body of which nothing was read goes with the next attempt.
+    if (this.isSent) this.#request.body?.cancel();
     this.#connection.detach();
     this.#connection.destroy();
   }
