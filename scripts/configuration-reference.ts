@@ -29,19 +29,12 @@ const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
   ],
   target: ["priority"],
   route: [
-    "maintenance",
     "retries.methods",
     "retries.per_try_timeout",
     "retries.backoff_ms",
     "retries.budget_percent",
   ],
-  settings: [
-    "default_site",
-    "geoip",
-    "retention.audit_days",
-    "retention.audit_entries",
-    "retention.requests",
-  ],
+  settings: ["geoip", "retention.audit_days", "retention.audit_entries", "retention.requests"],
   listener: [
     "client_auth",
     "client_ca",

@@ -4,7 +4,7 @@
 export interface Collecting {
   /** When its last byte came, from `performance.now()`. */
   readonly lastByteAt: number;
-  /** Enough waiting: answer with what is there and stream the rest. */
+  /** Enough waiting: answer with what is there and stream the rest. Must not throw. */
   startStreaming(): void;
 }
 

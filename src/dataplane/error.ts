@@ -18,9 +18,21 @@ export interface ProxyError {
   readonly cause?: unknown;
 }
 
+/** A failure of the target; `retry` only where nothing of the request can have been carried out. */
 const upstream =
-  (status: number, token: ProxyStatusError, detail: string, retry: RetryDecision = "never") =>
-  (cause?: unknown): ProxyError => ({ source: "upstream", status, token, detail, retry, cause });
+  (status: number, token: ProxyStatusError, detail: string) =>
+  (cause?: unknown): ProxyError => ({
+    source: "upstream",
+    status,
+    token,
+    detail,
+    retry: "never",
+    cause,
+  });
+
+const unsent =
+  (failure: (cause?: unknown) => ProxyError, retry: RetryDecision = "always") =>
+  (cause?: unknown): ProxyError => ({ ...failure(cause), retry });
 
 const client = (status: number, detail: string): ProxyError => ({
   source: "client",
@@ -61,6 +73,13 @@ export const failures = {
     detail: "no target is available",
     retry: "never",
   },
+  maintenance: {
+    source: "gateway",
+    status: 503,
+    token: "destination_unavailable",
+    detail: "this site is under maintenance",
+    retry: "never",
+  },
   tooBusy: {
     source: "gateway",
     status: 503,
@@ -83,35 +102,24 @@ export const failures = {
     retry: "never",
     cause,
   }),
-  dns: upstream(502, "dns_error", "the target's name could not be resolved", "always"),
-  refused: upstream(502, "connection_refused", "the target refused the connection", "always"),
-  connectTimeout: upstream(
-    504,
-    "connection_timeout",
-    "the target did not accept the connection in time",
-    "always",
+  dns: unsent(upstream(502, "dns_error", "the target's name could not be resolved")),
+  refused: unsent(upstream(502, "connection_refused", "the target refused the connection")),
+  connectTimeout: unsent(
+    upstream(504, "connection_timeout", "the target did not accept the connection in time"),
   )(),
-  tlsCertificate: upstream(
-    502,
-    "tls_certificate_error",
-    "the target's certificate is not valid",
-    "always",
+  tlsCertificate: unsent(
+    upstream(502, "tls_certificate_error", "the target's certificate is not valid"),
   ),
-  tlsProtocol: upstream(
-    502,
-    "tls_protocol_error",
-    "the TLS handshake with the target failed",
-    "always",
+  tlsProtocol: unsent(
+    upstream(502, "tls_protocol_error", "the TLS handshake with the target failed"),
   ),
   closedEarly: upstream(
     502,
     "connection_terminated",
     "the target closed the connection without an answer",
   )(),
-  closedKept: upstream(
-    502,
-    "connection_terminated",
-    "the target closed the connection without an answer",
+  closedKept: unsent(
+    upstream(502, "connection_terminated", "the target closed the connection without an answer"),
     "fresh-connection",
   )(),
   incomplete: upstream(

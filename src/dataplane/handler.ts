@@ -6,8 +6,9 @@ import { failures, type ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import type { ListenerFacts } from "./listener/listener-facts.ts";
 import { type Plan, ProxiedRequest } from "./proxied-request.ts";
+import { defaultSiteAnswer, maintenanceAnswer, redirectToHttps } from "./local-answer.ts";
 import { readRequest, RequestContext } from "./request-context.ts";
-import { type RouteRuntime, upstreamTarget } from "./route-runtime.ts";
+import { upstreamTarget } from "./route-runtime.ts";
 import { forwardFields } from "./upstream/request-writer.ts";
 import type { WorkerScope } from "./worker-scope.ts";
 
@@ -27,9 +28,16 @@ export function handle(
   const context = readRequest(request, server, listener);
   if (!(context instanceof RequestContext)) return refuse(request, context, scope);
   const route = generation.router.match(context);
-  if (route === null) return fail(context, failures.noRoute, scene);
+  if (route === null) {
+    const site = defaultSiteAnswer(context, generation.settings.default_site);
+    return site === null ? fail(context, failures.noRoute, scene) : own(site, context, scene);
+  }
   if (route.redirectStatus > 0 && context.clientScheme() === "http")
-    return redirectToHttps(context, route, generation);
+    return own(redirectToHttps(context, route, generation), context, scene);
+  if (route.route.maintenance !== null) {
+    const closed = maintenanceAnswer(context, route);
+    if (closed !== null) return own(closed, context, scene);
+  }
   const service = generation.services.get(route.route.service_id ?? "");
   if (service === undefined || !service.isHttp) return fail(context, failures.noTarget, scene);
   const fields = forwardFields(context, generation.loopToken);
@@ -80,35 +88,19 @@ function refuse(request: Request, error: ProxyError, scope: WorkerScope): Respon
   return errorResponse(subject, error);
 }
 
-function fail(
-  context: RequestContext,
-  error: ProxyError,
-  scene: { generation: Generation; scope: WorkerScope },
-): Response {
-  scene.scope.report(context, error);
-  const response = errorResponse(context, error);
-  for (const [name, value] of scene.generation.debugFields ?? []) response.headers.set(name, value);
-  scene.scope.ended(context);
-  return response;
+interface Scene {
+  readonly generation: Generation;
+  readonly scope: WorkerScope;
 }
 
-/**
- * Same host and target under https. A client that named a port reached us directly, so it needs the port of the https
- * listener; one that did not came through port 80, and 443 stands beside it.
- */
-function redirectToHttps(
-  context: RequestContext,
-  route: RouteRuntime,
-  generation: Generation,
-): Response {
-  const named = /:\d+$/.test(context.clientHost());
-  const host = context.clientHost().replace(/:\d+$/, "");
-  const port =
-    named && generation.httpsPort !== null && generation.httpsPort !== 443
-      ? `:${generation.httpsPort}`
-      : "";
-  return new Response(null, {
-    status: route.redirectStatus,
-    headers: { Location: `https://${host}${port}${context.target}`, "Cache-Control": "no-store" },
-  });
+function fail(context: RequestContext, error: ProxyError, scene: Scene): Response {
+  scene.scope.report(context, error);
+  return own(errorResponse(context, error), context, scene);
+}
+
+/** An answer that no target gave. */
+function own(response: Response, context: RequestContext, { generation, scope }: Scene): Response {
+  for (const [name, value] of generation.debugFields ?? []) response.headers.set(name, value);
+  scope.ended(context);
+  return response;
 }

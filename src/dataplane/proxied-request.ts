@@ -100,7 +100,7 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
     this.#attempts++;
     const head = requestHead(context, fields, {
       target: this.#plan.target,
-      host: upstreamHost(route.route, service, target, context),
+      host: upstreamHost(this.#plan, target, context),
       connection: service.service.keepalive.size === 0 ? "close" : "keep",
     });
     const request = {
@@ -120,8 +120,8 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
     this.#head = head;
     const { collect_bytes: limit } = this.#plan.service.service;
     if (head.isEventStream || head.framing === "close" || head.length > limit)
-      this.startStreaming();
-    else if (head.framing === "length" && !this.#reserve(head.length)) this.startStreaming();
+      this.#startStreaming();
+    else if (head.framing === "length" && !this.#reserve(head.length)) this.#startStreaming();
     else this.#mode = "collecting";
   }
 
@@ -140,7 +140,7 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
     if (this.#mode !== "collecting") return;
     // A body whose end is unknown and did not come with its beginning may take any time.
     if (this.#head?.framing !== "length") {
-      this.startStreaming();
+      this.#startStreaming();
       return;
     }
     if (this.#parts.length === 0 && !this.#isWaitedFor) this.lastByteAt = performance.now();
@@ -151,8 +151,17 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
     }
   }
 
-  /** Answers with the head and what is there of the body; the rest follows as it comes. */
   startStreaming(): void {
+    try {
+      this.#startStreaming();
+    } catch (error) {
+      // Called by a clock, where nobody would catch it: the worker would end.
+      this.#exchange?.refuse(error);
+    }
+  }
+
+  /** Answers with the head and what is there of the body; the rest follows as it comes. */
+  #startStreaming(): void {
     const head = this.#head;
     if (head === null || this.#mode === "streaming" || this.#mode === "done") return;
     this.#stopCollecting();

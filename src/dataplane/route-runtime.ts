@@ -1,6 +1,7 @@
 // A route ready to be used by one worker: what it does to a path, a host and a time-out; knows no socket.
 import type { Route } from "../model/route.ts";
 import { canonicalPath, stripPrefix } from "../http/request-target.ts";
+import { compileCidrs } from "../net/cidr.ts";
 import type { RoutePlan } from "../snapshot/snapshot.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { ServiceRuntime, TargetRuntime } from "./service-runtime.ts";
@@ -14,6 +15,8 @@ export interface RouteRuntime {
   readonly rewrite: { readonly regex: RegExp; readonly to: string } | null;
   /** Null when the service's count. */
   readonly timeouts: Route["timeouts"] | null;
+  /** Whether a client is served in spite of maintenance. */
+  bypassesMaintenance(address: string): boolean;
   /** Status of the redirect to HTTPS, 0 for none. */
   readonly redirectStatus: number;
 }
@@ -32,6 +35,7 @@ export function routeRuntime(plan: RoutePlan): RouteRuntime {
         ? null
         : { regex: new RegExp(route.path_rewrite.regex), to: route.path_rewrite.to },
     timeouts: overrides ? route.timeouts : null,
+    bypassesMaintenance: compileCidrs(route.maintenance?.bypass_cidrs ?? []),
     redirectStatus:
       route.https_redirect === false
         ? 0
@@ -77,17 +81,12 @@ function encodePath(path: string): string {
 
 /** Host field for a target: the client's, the target's or a name of the service's choice. */
 export function upstreamHost(
-  route: Route,
-  service: ServiceRuntime,
+  path: { readonly route: RouteRuntime; readonly service: ServiceRuntime },
   target: TargetRuntime,
   context: RequestContext,
 ): string {
-  const mode =
-    route.preserve_host === null
-      ? service.service.host_header
-      : route.preserve_host
-        ? "preserve"
-        : "target";
+  const own = path.route.route.preserve_host;
+  const mode = own === null ? path.service.service.host_header : own ? "preserve" : "target";
   if (mode === "preserve") return context.rawHost;
   return mode === "target" ? target.authority : mode;
 }

@@ -171,7 +171,14 @@ class Runtime implements DataPlane {
       const listener = generation?.listenerFacts.get(listenerId);
       // Bound while being prepared: until it is activated nothing is served through it.
       if (generation === null || listener === undefined) return notServing(request);
-      return handle(request, server, { generation, listener, scope });
+      try {
+        return handle(request, server, { generation, listener, scope });
+      } catch (error) {
+        // A bug of ours must not show Bun's page, and the worker goes on.
+        const failure = failures.internal(error);
+        scope.reportUnread(Bun.randomUUIDv7(), failure);
+        return errorResponse(subjectOf(request), failure);
+      }
     };
   }
 
@@ -226,10 +233,13 @@ async function closeAll(listeners: Iterable<HttpListener>): Promise<void> {
 }
 
 function notServing(request: Request): Response {
-  const subject = {
+  return errorResponse(subjectOf(request), failures.starting);
+}
+
+function subjectOf(request: Request) {
+  return {
     id: Bun.randomUUIDv7(),
     method: request.method,
     header: (name: string) => request.headers.get(name),
   };
-  return errorResponse(subject, failures.starting);
 }

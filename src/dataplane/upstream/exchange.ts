@@ -154,12 +154,12 @@ export class Exchange implements ConnectionUser {
       }
       if (this.#phase === "reading") this.#owner.waiting();
     } catch (error) {
-      this.#refuse(error);
+      this.refuse(error);
     }
   }
 
   /** A malformed response ends the connection and the exchange. */
-  #refuse(error: unknown): void {
+  refuse(error: unknown): void {
     if (error instanceof ResponseSyntaxError) this.#fail(failures.protocol(error.message));
     // The Headers object did not take a name or a value.
     else if (error instanceof TypeError || error instanceof RangeError)
@@ -279,7 +279,7 @@ export class Exchange implements ConnectionUser {
     try {
       this.#finish();
     } catch (error) {
-      this.#refuse(error);
+      this.refuse(error);
     }
   }
 

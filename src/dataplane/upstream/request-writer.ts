@@ -75,17 +75,13 @@ export function forwardFields(
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
   const loop = headers["cdn-loop"];
   if (loop !== undefined && hasToken(loop, token)) return failures.loop;
-  return withBody(context, lines + ownFields(context, token, isTrusted, named));
+  return withBody(context, lines + ownFields(context, token, named));
 }
 
-/** What the gateway says of the client and of itself. */
-function ownFields(
-  context: RequestContext,
-  token: string,
-  isTrusted: boolean,
-  named: readonly string[],
-): string {
+/** What the gateway says of the client and of itself. Fields in `named` count as not sent. */
+function ownFields(context: RequestContext, token: string, named: readonly string[]): string {
   const { headers } = context;
+  const isTrusted = context.isFromTrustedProxy();
   const before = (name: string) => {
     const value = headers[name];
     return value === undefined || named.includes(name) ? "" : `${value}, `;

@@ -83,7 +83,7 @@ export class Opening extends Watched implements ExchangeOwner {
     this.#tried.add(target.id);
     const head = requestHead(context, fields, {
       target: this.#plan.target,
-      host: upstreamHost(route.route, service, target, context),
+      host: upstreamHost(this.#plan, target, context),
       connection: "upgrade",
     });
     const request = {
