@@ -1,0 +1,43 @@
+// The request blocks of llhttp's own tests as bytes to send; judges none of them.
+import corpus from "../fixtures/llhttp-requests.json";
+
+export interface CorpusRequest {
+  readonly id: string;
+  /** What llhttp says of it; null: it is well formed, if only for a lenient parser when `isLenient`. */
+  readonly error: string | null;
+  readonly isLenient: boolean;
+  /** Latin-1, with a Host when it had none. */
+  readonly bytes: string;
+}
+
+export const corpusRequests: readonly CorpusRequest[] = corpus.map(({ id, type, error, http }) => ({
+  id,
+  error,
+  isLenient: type.startsWith("request-lenient"),
+  bytes: withHost(toBytes(http)),
+}));
+
+/** As llhttp's test runner does it: a line end is CRLF, unless a backslash stands before it; then escapes are undone. */
+function toBytes(block: string): string {
+  // Some blocks were taken out together with those before them; the outcome is that of the last.
+  const start = block.lastIndexOf("```http\n");
+  const text = start < 0 ? block : block.slice(start + 8);
+  return Buffer.from(text, "utf8")
+    .toString("latin1")
+    .replace(/\\\n/g, "")
+    .replace(/\n/g, "\r\n")
+    .replace(/\\n/g, "\n")
+    .replace(/\\r/g, "\r")
+    .replace(/\\t/g, "\t")
+    .replace(/\\f/g, "\f")
+    .replace(/\\x([0-9a-fA-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+}
+
+/** Without a Host every one would be refused, which would say nothing of its form. */
+function withHost(bytes: string): string {
+  if (/\nhost:/i.test(bytes)) return bytes;
+  const lineEnd = bytes.indexOf("\r\n", bytes.startsWith("\r\n") ? 2 : 0);
+  return lineEnd < 0
+    ? bytes
+    : `${bytes.slice(0, lineEnd)}\r\nHost: corpus.test${bytes.slice(lineEnd)}`;
+}
