@@ -30,8 +30,8 @@ const NOT_AN_ESCAPE = /%(?![0-9a-fA-F]{2})|%00/;
 const ESCAPE = /%[0-9a-fA-F]{2}/g;
 const UNRESERVED = /[A-Za-z0-9\-._~]/;
 // A segment that is a dot segment to someone: ended by a slash or backslash, plain or escaped, or by a `;` parameter,
-// which Java servers cut off before they resolve dots.
-const DOT_SEGMENT = /(?:^|\/|%2F|%5C)\.\.?(?:\/|%2F|%5C|;|$)/;
+// which Java servers cut off before they resolve dots; proxies such as nginx decode an escaped `;` before they pass it on.
+const DOT_SEGMENT = /(?:^|\/|%2F|%5C)\.\.?(?:\/|%2F|%5C|;|%3B|$)/;
 
 /**
  * Splits `req.url`; null when the target is invalid and the request must get 400: it has a fragment (RFC 9112 3.2
@@ -78,14 +78,15 @@ export function canonicalPath(path: string): string | null {
 
 /**
  * The form in which paths are compared with routes: a canonical path as the most generous upstream reads it. Escaped
- * ASCII characters are decoded, `%2F` and `%5C` count as `/`, repeated slashes as one, and `;` parameters are left out.
+ * ASCII characters are decoded, `%2F` and `%5C` count as `/`, repeated slashes as one, and parameters behind `;` or `%3B`
+ * are left out.
  * So `//admin`, `/admin;x`, `/%40me` and `/admin%2Fx` cannot slip past the rules of `/admin` and `/@me` to a server
  * that sees them so. Only for comparing; upstream gets the canonical path.
  */
 export function comparablePath(path: string): string {
   if (isComparable(path)) return path;
   return path
-    .replace(/;[^/]*?(?=\/|%2F|%5C|$)/gi, "")
+    .replace(/(?:;|%3B)[^/]*?(?=\/|%2F|%5C|$)/gi, "")
     .replace(ESCAPE, decodeForComparison)
     .replace(/\/{2,}/g, "/");
 }
