@@ -20,29 +20,33 @@ export interface ResponseParts {
  */
 const DIRECT_FROM_BYTES = 15_000;
 
-/** A response whose whole body is there, in pieces. Throws TypeError when a field is not valid. */
+/** Pieces below this size live in memory that cannot be given back one by one. */
+const FREE_FROM_BYTES = 4096;
+
+/**
+ * A response whose whole body is there, in pieces. They are used up: nobody else may hold them. Throws TypeError when a
+ * field is not valid.
+ */
 export function completeResponse(parts: ResponseParts, pieces: readonly Piece[]): Response {
   const { status, fields } = parts;
   const [first] = pieces;
-  if (first === undefined) {
-    // Given nothing, Bun would answer HEAD with a length of 0, which the same GET does not have.
-    const isUnknown = parts.isHead === true && !parts.hasLength && status !== 204 && status !== 304;
-    return new Response(isUnknown ? nothing() : null, { status, headers: fields });
-  }
+  if (first === undefined) return new Response(null, { status, headers: fields });
   let size = 0;
   for (const piece of pieces) size += piece.byteLength;
   // Bun gives a body without Content-Type one of its own, unless it is a stream.
-  if (size < DIRECT_FROM_BYTES && parts.hasContentType)
-    return new Response((pieces.length === 1 ? first : Buffer.concat(pieces)) as BodyInit, {
-      status,
-      headers: fields,
-    });
+  if (size < DIRECT_FROM_BYTES && parts.hasContentType) {
+    const body = pieces.length === 1 ? first : Buffer.concat(pieces);
+    const response = new Response(body as BodyInit, { status, headers: fields });
+    free(pieces);
+    return response;
+  }
   if (!parts.hasLength) addField(fields, "Content-Length", String(size));
   const source: Bun.DirectUnderlyingSource<Uint8Array> = {
     type: "direct",
     // Written one by one: the stream puts them together itself, and joining them before would copy them twice.
     pull(controller) {
       for (const piece of pieces) controller.write(piece);
+      free(pieces);
       controller.end();
     },
   };
@@ -53,13 +57,16 @@ export function completeResponse(parts: ResponseParts, pieces: readonly Piece[])
   return new Response(stream, { status, headers: fields });
 }
 
-/** A body of unknown length that ends at once. */
-function nothing(): ReadableStream {
-  const source: Bun.DirectUnderlyingSource<Uint8Array> = {
-    type: "direct",
-    pull: (controller) => void controller.end(),
-  };
-  return new ReadableStream(source as unknown as UnderlyingSource<Uint8Array>);
+/**
+ * Gives the memory of pieces that were copied out back at once. Left to the garbage collector, every request would get
+ * fresh memory that is in no cache: 3 microseconds more at 20 KB, 18 at 100 KB (`make bench`), and three times the
+ * resident memory under load.
+ */
+function free(pieces: readonly Piece[]): void {
+  for (const { buffer } of pieces) {
+    // Pieces of a chunked body share one buffer.
+    if (buffer instanceof ArrayBuffer && buffer.byteLength >= FREE_FROM_BYTES) buffer.transfer(0);
+  }
 }
 
 /** Adds a field that the list does not hold yet. */
@@ -81,6 +88,8 @@ export interface StreamSource {
 /** A body that is passed on as it comes. */
 export class StreamedBody {
   readonly stream: ReadableStream<Uint8Array>;
+  /** True until the first bytes were passed on. */
+  isEmpty = true;
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
 
   constructor(source: StreamSource) {
@@ -101,6 +110,7 @@ export class StreamedBody {
 
   /** Passes bytes on; false when the source should pause. */
   push(chunk: Uint8Array): boolean {
+    this.isEmpty = false;
     this.#controller?.enqueue(chunk);
     return (this.#controller?.desiredSize ?? 1) > 0;
   }
