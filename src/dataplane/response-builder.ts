@@ -30,7 +30,11 @@ const FREE_FROM_BYTES = 4096;
 export function completeResponse(parts: ResponseParts, pieces: readonly Piece[]): Response {
   const { status, fields } = parts;
   const [first] = pieces;
-  if (first === undefined) return new Response(null, { status, headers: fields });
+  if (first === undefined) {
+    // Given nothing, Bun would answer HEAD with a length of 0, which the same GET does not have.
+    const isUnknown = parts.isHead === true && !parts.hasLength && status !== 204 && status !== 304;
+    return new Response(isUnknown ? nothing() : null, { status, headers: fields });
+  }
   let size = 0;
   for (const piece of pieces) size += piece.byteLength;
   // Bun gives a body without Content-Type one of its own, unless it is a stream.
@@ -67,6 +71,15 @@ function free(pieces: readonly Piece[]): void {
     // Pieces of a chunked body share one buffer.
     if (buffer instanceof ArrayBuffer && buffer.byteLength >= FREE_FROM_BYTES) buffer.transfer(0);
   }
+}
+
+/** A body of unknown length that ends at once. */
+function nothing(): ReadableStream {
+  const source: Bun.DirectUnderlyingSource<Uint8Array> = {
+    type: "direct",
+    pull: (controller) => void controller.end(),
+  };
+  return new ReadableStream(source as unknown as UnderlyingSource<Uint8Array>);
 }
 
 /** Adds a field that the list does not hold yet. */

@@ -67,24 +67,28 @@ export function forwardFields(
     bytes += name.length + value.length + 4;
     if (NOT_FORWARDED.has(name)) continue;
     if (name.indexOf("_") >= 0 && ALIASES.test(name)) continue;
-    if (!isTrusted && FROM_TRUSTED_PROXY.has(name)) continue;
-    if (named.length > 0 && named.includes(name)) continue;
+    const isOfProxy = FROM_TRUSTED_PROXY.has(name);
+    if (isOfProxy && !isTrusted) continue;
+    if (named.length > 0 && !isOfProxy && named.includes(name)) continue;
     lines += `${name}: ${value}\r\n`;
   }
   if (count > listener.maxHeaderFields) return failures.tooManyFields;
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
   const loop = headers["cdn-loop"];
   if (loop !== undefined && hasToken(loop, token)) return failures.loop;
-  return withBody(context, lines + ownFields(context, token, named));
+  return withBody(context, lines + ownFields(context, token));
 }
 
-/** What the gateway says of the client and of itself. Fields in `named` count as not sent. */
-function ownFields(context: RequestContext, token: string, named: readonly string[]): string {
+/**
+ * What the gateway says of the client and of itself. Here Connection counts for nothing: through a trusted proxy that
+ * passes it on, a client could make the target take the proxy for the client (Traefik CVE-2024-45410), or hide a loop.
+ */
+function ownFields(context: RequestContext, token: string): string {
   const { headers } = context;
   const isTrusted = context.isFromTrustedProxy();
   const before = (name: string) => {
     const value = headers[name];
-    return value === undefined || named.includes(name) ? "" : `${value}, `;
+    return value === undefined ? "" : `${value}, `;
   };
   const chain = isTrusted ? before("x-forwarded-for") : "";
   const connection = isTrusted ? trustedFields(context) : context.listener.upstreamFields;
