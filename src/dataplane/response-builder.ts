@@ -82,15 +82,6 @@ function nothing(): ReadableStream {
   return new ReadableStream(source as unknown as UnderlyingSource<Uint8Array>);
 }
 
-/** A body of unknown length that ends at once. */
-function nothing(): ReadableStream {
-  const source: Bun.DirectUnderlyingSource<Uint8Array> = {
-    type: "direct",
-    pull: (controller) => void controller.end(),
-  };
-  return new ReadableStream(source as unknown as UnderlyingSource<Uint8Array>);
-}
-
 /** Adds a field that the list does not hold yet. */
 export function addField(fields: FieldList, name: string, value: string): void {
   if (Array.isArray(fields)) fields.push([name, value]);
