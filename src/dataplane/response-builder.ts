@@ -67,9 +67,11 @@ export function completeResponse(parts: ResponseParts, pieces: readonly Piece[])
  * resident memory under load.
  */
 function free(pieces: readonly Piece[]): void {
-  for (const { buffer } of pieces) {
-    // Pieces of a chunked body share one buffer.
-    if (buffer instanceof ArrayBuffer && buffer.byteLength >= FREE_FROM_BYTES) buffer.transfer(0);
+  for (const piece of pieces) {
+    if (piece.byteLength < FREE_FROM_BYTES) continue;
+    const { buffer } = piece;
+    // Pieces of a chunked body share one buffer, and to transfer one twice would throw.
+    if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
   }
 }
 
