@@ -224,15 +224,8 @@ function integer(value: number): Buffer {
   return Buffer.from(bytes);
 }
 
-const INDEXED: Readonly<Record<number, number>> = {
-  0x88: 200,
-  0x89: 204,
-  0x8a: 206,
-  0x8b: 304,
-  0x8c: 400,
-  0x8d: 404,
-  0x8e: 500,
-};
+/** Statuses of the static table, from index 8 on (RFC 7541 appendix A). */
+const STATIC_STATUSES = [200, 204, 206, 304, 400, 404, 500];
 
 /** The status is the first field of an answer: an entry of the static table, or its name with three digits. */
 function statusOf(block: Buffer): number {
@@ -240,7 +233,7 @@ function statusOf(block: Buffer): number {
   // Changes of the table's size come first.
   while (((block[at] ?? 0) & 0xe0) === 0x20) at++;
   const first = block[at] ?? 0;
-  const known = INDEXED[first];
+  const known = STATIC_STATUSES[first - 0x88];
   if (known !== undefined) return known;
   const length = block[at + 1] ?? 0;
   const value = block.subarray(at + 2, at + 2 + (length & 127));

@@ -27,7 +27,8 @@ async function sent(
   const seen = await scene.probe(`GET / HTTP/1.1\r\nHost: h.test:81\r\n${head}\r\n`);
   expect(seen).toMatchObject({ outcome: "200", ambiguous: [], canary: "200 /canary" });
   const fields: Record<string, string[]> = {};
-  for (const [name, value] of seen.executed[0]!.fields) (fields[name] ??= []).push(value);
+  for (const [name, value] of seen.executed[0]!.fields)
+    fields[name] = [...(fields[name] ?? []), value];
   return fields;
 }
 

@@ -43,7 +43,7 @@ const hostile: [what: string, line: string, fields: string][] = [
   ["line separators in the path", "/\xe2\x80\xa8\xe2\x80\xa9", ""],
   ["quotes and braces in the path", `/"},{"message":"forged"`, ""],
   ["a backslash at the end", "/x\\", ""],
-  ["a format string", "/%25s%25n$(id)`id`${jndi:ldap://x}", ""],
+  ["a format string", "/%25s%25n$(id)`id`$%7bjndi:ldap://x%7d", ""],
   ["bidirectional overrides", "/\xe2\x80\xae", ""],
   ["C1 controls in the user agent", "/", "User-Agent: \x9b31m\xc2\x9b31m\r\n"],
   ["UTF-8 in the user agent", "/", "User-Agent: \xe2\x80\xa8forged\r\n"],

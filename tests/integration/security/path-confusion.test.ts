@@ -47,9 +47,9 @@ async function ask(target: string): Promise<Seen> {
 /** How servers read a path, each on its own and all together. */
 const steps: Record<string, (path: string) => string> = {
   decodesUnreserved: (path) =>
-    path.replace(/%([0-9a-f]{2})/gi, (escape, hex) => {
+    path.replace(/%([0-9a-f]{2})/gi, (triplet, hex) => {
       const character = String.fromCharCode(Number.parseInt(hex, 16));
-      return /[\w.~-]/.test(character) ? character : escape;
+      return /[\w.~-]/.test(character) ? character : triplet;
     }),
   decodesAll: (path) =>
     path.replace(/%([0-7][0-9a-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16))),

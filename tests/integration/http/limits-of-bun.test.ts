@@ -1,0 +1,102 @@
+// What Bun.serve makes impossible, as docs/limits-of-bun.md tells users: a test that fails here means that Bun has changed, and the page must too.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type ScriptedScene, GET, startScriptedScene } from "../../support/scripted-scene.ts";
+import { connectRaw } from "../../support/raw-http.ts";
+import { read } from "../../support/raw-exchange.ts";
+
+let scene: ScriptedScene;
+beforeAll(async () => {
+  scene = await startScriptedScene({ service: { collect_bytes: 100 } });
+});
+afterAll(() => scene.stop());
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const lastTarget = () => scene.origin.requests.at(-1)?.target;
+
+test("a streamed body loses its Content-Length", async () => {
+  scene.origin.answer = (_request, connection) => {
+    connection.write(`HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n${"x".repeat(500)}`);
+    return null;
+  };
+  const client = await connectRaw({ port: scene.port });
+  client.write(GET);
+  await client.until("xxx");
+  scene.origin.connections.at(-1)?.write("y".repeat(500));
+  await client.until((received) => read(received, false).answers.length === 1);
+  client.close();
+  const [answer] = read(client.received, false).answers;
+  expect(answer).toMatchObject({ status: 200, isComplete: true });
+  expect(answer?.body.length).toBe(1000);
+  expect(answer?.header("content-length")).toBeNull();
+  expect(answer?.header("transfer-encoding")).toBe("chunked");
+});
+
+test("trailers of an answer are dropped", async () => {
+  const { received } = await scene.ask(
+    "HTTP/1.1 200 OK\r\nTrailer: X-T\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T: v\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n\r\n",
+  );
+  expect(received.toLowerCase()).not.toContain("x-t");
+});
+
+test("103 Early Hints do not reach the client", async () => {
+  const { interim } = await scene.ask(`HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n${OK}`);
+  expect(interim).toEqual([]);
+});
+
+test("reason phrases are Bun's", async () => {
+  const { answers } = await scene.ask("HTTP/1.1 404 Gone Fishing\r\nContent-Length: 2\r\n\r\nok");
+  expect(answers[0]?.reason).toBe("Not Found");
+});
+
+test("a client that half-closes its connection after its request gets no answer, and the request may have been carried out", async () => {
+  const before = scene.origin.requests.length;
+  scene.origin.answer = null;
+  const client = await connectRaw({ port: scene.port });
+  client.write(GET);
+  await scene.origin.untilRequests(before + 1);
+  client.end();
+  expect(await client.untilClosed()).toBe("");
+});
+
+test("an empty line behind a request is taken for the next one: 400 instead of the answer", async () => {
+  const { outcome } = await scene.ask(OK, "GET /after HTTP/1.1\r\nHost: h\r\n\r\n\r\n");
+  expect(outcome).toBe("400");
+});
+
+test("a GET with Expect gets two 100s", async () => {
+  const request = "GET / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n\r\n";
+  expect(await scene.ask(OK, request)).toMatchObject({ interim: [100, 100], outcome: "200" });
+});
+
+test("an HTTP/1.0 client that asks for keep-alive is not told that it has it", async () => {
+  const request = "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
+  const { answers } = await scene.ask(OK, request);
+  expect(answers[0]?.header("connection")).toBeNull();
+});
+
+test("an HTTP/1.0 client gets a body of unknown length up to the end of the connection, never chunks", async () => {
+  const { answers, received, isClosed } = await scene.ask(
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nc8\r\n" +
+      `${"x".repeat(200)}\r\n0\r\n\r\n`,
+    "GET / HTTP/1.0\r\nHost: h\r\n\r\n",
+    { answers: 2 },
+  );
+  expect(answers[0]).toMatchObject({ status: 200, body: "x".repeat(200), isComplete: true });
+  expect(received).not.toMatch(/chunked/i);
+  expect(isClosed).toBe(true);
+});
+
+test.each([
+  ["/\xe9", "/%EF%BF%BD"],
+  ["/?q=\xe9", "/?q=%EF%BF%BD"],
+  ["/\xc3\xa9", "/%C3%A9"],
+  ['/"<>`{}', "/%22%3C%3E%60%7B%7D"],
+  ["/?q='\"<>", "/?q=%27%22%3C%3E"],
+])(
+  "%j goes upstream as %s: bytes that a URL cannot hold are read as UTF-8 and escaped",
+  async (target, upstream) => {
+    expect((await scene.ask(OK, `GET ${target} HTTP/1.1\r\nHost: h\r\n\r\n`)).outcome).toBe("200");
+    expect(lastTarget()).toBe(upstream);
+  },
+);
