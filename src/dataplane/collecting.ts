@@ -1,4 +1,5 @@
 // Bodies that are being collected before they are answered: how many bytes a worker may hold, and who waits too long; knows no socket.
+import { LinkedList, type ListNode } from "./linked-list.ts";
 
 /** A body that is waited for. */
 export interface Collecting {
@@ -15,7 +16,7 @@ const LOOK_EVERY_MS = 10;
 export class CollectBudget {
   #limit: number;
   #held = 0;
-  readonly #waiting = new Set<Collecting>();
+  readonly #waiting = new LinkedList<Collecting>();
   #timer: Timer | null = null;
 
   /** `limit`: bytes that one worker may hold. */
@@ -42,13 +43,13 @@ export class CollectBudget {
     this.#held -= bytes;
   }
 
-  watch(item: Collecting): void {
+  watch(item: ListNode<Collecting>): void {
     this.#waiting.add(item);
     this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
   }
 
-  unwatch(item: Collecting): void {
-    this.#waiting.delete(item);
+  unwatch(item: ListNode<Collecting>): void {
+    this.#waiting.remove(item);
   }
 
   #look(): void {
@@ -58,6 +59,7 @@ export class CollectBudget {
       return;
     }
     const before = performance.now() - MAX_WAIT_MS;
-    for (const item of this.#waiting) if (item.lastByteAt <= before) item.startStreaming();
+    for (const { item } of this.#waiting.nodes())
+      if (item.lastByteAt <= before) item.startStreaming();
   }
 }
