@@ -2,7 +2,9 @@
 import type { Collecting } from "./collecting.ts";
 import { errorResponse } from "./error-page.ts";
 import { failures, type ProxyError } from "./error.ts";
+import { silentOpening, takesOpening } from "./event-stream.ts";
 import { Watched } from "./in-flight.ts";
+import { ListNode } from "./linked-list.ts";
 import type { RequestContext } from "./request-context.ts";
 import { addField, completeResponse, type Piece, StreamedBody } from "./response-builder.ts";
 import {
@@ -54,7 +56,8 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
   #head: ResponseHead | null = null;
   #parts: Piece[] = [];
   #reserved = 0;
-  #isWaitedFor = false;
+  /** Place among the bodies that are waited for; null until this one is. */
+  #waitingPlace: ListNode<Collecting> | null = null;
   #stream: StreamedBody | null = null;
   #watchesClient = false;
   #outlivesIdle = false;
@@ -137,17 +140,17 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
   }
 
   waiting(): void {
+    if (this.#mode === "streaming") this.#openEventStream();
     if (this.#mode !== "collecting") return;
     // A body whose end is unknown and did not come with its beginning may take any time.
     if (this.#head?.framing !== "length") {
       this.#startStreaming();
       return;
     }
-    if (this.#parts.length === 0 && !this.#isWaitedFor) this.lastByteAt = performance.now();
-    else if (this.#parts.length > 0) this.lastByteAt = performance.now();
-    if (!this.#isWaitedFor) {
-      this.#isWaitedFor = true;
-      this.#scope.collectBudget.watch(this);
+    this.lastByteAt = performance.now();
+    if (this.#waitingPlace === null) {
+      this.#waitingPlace = new ListNode<Collecting>(this);
+      this.#scope.collectBudget.watch(this.#waitingPlace);
     }
   }
 
@@ -177,6 +180,12 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
     for (const part of this.#parts) stream.push(part);
     this.#parts = [];
     this.#resolve(response);
+  }
+
+  #openEventStream(): void {
+    const stream = this.#stream;
+    if (stream?.isEmpty === true && this.#head !== null && takesOpening(this.#head))
+      stream.push(silentOpening);
   }
 
   finished(): void {
@@ -293,9 +302,9 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
   }
 
   #stopCollecting(): void {
-    if (this.#isWaitedFor) this.#scope.collectBudget.unwatch(this);
+    if (this.#waitingPlace !== null) this.#scope.collectBudget.unwatch(this.#waitingPlace);
     if (this.#reserved > 0) this.#scope.collectBudget.release(this.#reserved);
-    this.#isWaitedFor = false;
+    this.#waitingPlace = null;
     this.#reserved = 0;
   }
 
