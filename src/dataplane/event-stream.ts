@@ -10,10 +10,7 @@ export const silentOpening: Uint8Array = Buffer.from(":\n\n");
 /** Whether `silentOpening` may be put before the body: never into coded, measured or protected content. */
 export function takesOpening({ status, isEventStream, framing, fields }: ResponseHead): boolean {
   if (!isEventStream || status !== 200 || framing === "length") return false;
-  const list = Array.isArray(fields) ? fields : Object.entries(fields);
-  return !list.some(([name, value]) => forbids(name.toLowerCase(), value.toLowerCase()));
+  // RFC 9110 section 7.7: a sender may ask that its content stays as it is.
+  const mayChange = fields.get("cache-control")?.toLowerCase().includes("no-transform") !== true;
+  return mayChange && !fields.has("content-encoding");
 }
-
-/** RFC 9110 section 7.7: a sender may ask that its content stays as it is. */
-const forbids = (name: string, value: string) =>
-  name === "content-encoding" || (name === "cache-control" && value.includes("no-transform"));

@@ -6,7 +6,7 @@ import { silentOpening, takesOpening } from "./event-stream.ts";
 import { Watched } from "./in-flight.ts";
 import { ListNode } from "./linked-list.ts";
 import type { RequestContext } from "./request-context.ts";
-import { addField, completeResponse, type Piece, StreamedBody } from "./response-builder.ts";
+import { completeResponse, type Piece, StreamedBody } from "./response-builder.ts";
 import {
   exchangeTimeouts,
   type RouteRuntime,
@@ -172,9 +172,10 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
       wanted: () => this.#exchange?.resume(this.#scope.inFlight.now()),
       cancelled: () => this.#clientGone(),
     });
-    this.#addDebugFields(head);
-    // May throw: the fields are checked here. Then the exchange reports a malformed answer.
-    const response = new Response(stream.stream, { status: head.status, headers: head.fields });
+    const response = new Response(stream.stream, {
+      status: head.status,
+      headers: this.#fieldsOf(head),
+    });
     this.#mode = "streaming";
     this.#stream = stream;
     for (const part of this.#parts) stream.push(part);
@@ -191,11 +192,10 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
   finished(): void {
     if (this.#mode === "collecting" && this.#head !== null) {
       const head = this.#head;
-      this.#addDebugFields(head);
       const response = completeResponse(
         {
           status: head.status,
-          fields: head.fields,
+          fields: this.#fieldsOf(head),
           hasContentType: head.hasContentType,
           hasLength: head.hasLength,
           isHead: this.#plan.context.method === "HEAD",
@@ -319,10 +319,13 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
     this.#scope.ended(context);
   }
 
-  #addDebugFields(head: ResponseHead): void {
+  /** The target's fields, and ours when somebody looks for what happened. */
+  #fieldsOf(head: ResponseHead): Headers {
     const { debugFields } = this.#plan;
-    if (debugFields === null) return;
-    for (const [name, value] of debugFields) addField(head.fields, name, value);
-    addField(head.fields, "X-Sluice-Target", this.#target?.id ?? "");
+    if (debugFields === null) return head.fields;
+    const fields = new Headers(head.fields);
+    for (const [name, value] of debugFields) fields.set(name, value);
+    fields.set("X-Sluice-Target", this.#target?.id ?? "");
+    return fields;
   }
 }

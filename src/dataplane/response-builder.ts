@@ -1,12 +1,10 @@
 // Makes the Response that Bun.serve writes with the fewest system calls; knows no upstream.
-import type { FieldList } from "./upstream/response-parser.ts";
-
 /** A part of a body, as it came from the socket. */
 export type Piece = Uint8Array;
 
 export interface ResponseParts {
   readonly status: number;
-  readonly fields: FieldList;
+  readonly fields: Headers;
   readonly hasContentType: boolean;
   /** Whether `fields` holds a Content-Length. */
   readonly hasLength: boolean;
@@ -24,8 +22,7 @@ const DIRECT_FROM_BYTES = 15_000;
 const FREE_FROM_BYTES = 4096;
 
 /**
- * A response whose whole body is there, in pieces. They are used up: nobody else may hold them. Throws TypeError when a
- * field is not valid.
+ * A response whose whole body is there, in pieces. They are used up: nobody else may hold them.
  */
 export function completeResponse(parts: ResponseParts, pieces: readonly Piece[]): Response {
   const { status, fields } = parts;
@@ -44,7 +41,7 @@ export function completeResponse(parts: ResponseParts, pieces: readonly Piece[])
     free(pieces);
     return response;
   }
-  if (!parts.hasLength) addField(fields, "Content-Length", String(size));
+  const headers = parts.hasLength ? fields : withField(fields, "Content-Length", String(size));
   const source: Bun.DirectUnderlyingSource<Uint8Array> = {
     type: "direct",
     // Written one by one: the stream puts them together itself, and joining them before would copy them twice.
@@ -58,7 +55,7 @@ export function completeResponse(parts: ResponseParts, pieces: readonly Piece[])
   const stream = new ReadableStream(source as unknown as UnderlyingSource<Uint8Array>, {
     highWaterMark: size + 1,
   });
-  return new Response(stream, { status, headers: fields });
+  return new Response(stream, { status, headers });
 }
 
 /**
@@ -84,10 +81,11 @@ function nothing(): ReadableStream {
   return new ReadableStream(source as unknown as UnderlyingSource<Uint8Array>);
 }
 
-/** Adds a field that the list does not hold yet. */
-export function addField(fields: FieldList, name: string, value: string): void {
-  if (Array.isArray(fields)) fields.push([name, value]);
-  else fields[name] = value;
+/** A copy with one field more. */
+function withField(fields: Headers, name: string, value: string): Headers {
+  const copy = new Headers(fields);
+  copy.set(name, value);
+  return copy;
 }
 
 /** Bytes that may wait in a streamed body before the target is paused. */

@@ -1,15 +1,15 @@
 // Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112); knows no socket.
 
 /** Header fields in a form that `new Response` takes: an object while no name repeats, else pairs. */
-export type FieldList = Record<string, string> | [string, string][];
+type FieldList = Record<string, string> | [string, string][];
 
 /** How the body ends (RFC 9112 section 6.3). */
 export type BodyFraming = "none" | "length" | "chunked" | "close";
 
 export interface ResponseHead {
   readonly status: number;
-  /** Without hop-by-hop fields. */
-  readonly fields: FieldList;
+  /** Without hop-by-hop fields. Several requests may share it: copy it to change it. */
+  readonly fields: Headers;
   readonly framing: BodyFraming;
   /** Bytes of the body when framing is `length`, else -1. */
   readonly length: number;
@@ -118,8 +118,7 @@ function parseStatus(text: string): number {
 
 /**
  * Parses `text`, a whole head including the empty line. `isHead`: the request was HEAD, so there is no body.
- * Throws ResponseSyntaxError. Bytes that are not allowed inside names and values are refused by the Headers object that
- * the fields are given to afterwards.
+ * Throws ResponseSyntaxError, and the TypeError of Headers for a name or value with bytes that are not allowed in it.
  */
 export function parseResponseHead(text: string, isHead: boolean): ResponseHead {
   const status = parseStatus(text);
@@ -176,7 +175,7 @@ function finish(list: FieldList, framing: Framing, line: StatusLine): ResponseHe
   }
   return {
     status: line.status,
-    fields,
+    fields: new Headers(fields),
     framing: kind,
     length: kind === "length" ? framing.length : -1,
     hasLength,

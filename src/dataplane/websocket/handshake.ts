@@ -30,16 +30,13 @@ export function switchedFields(
   const passed: [string, string][] = [];
   let accept: string | null = null;
   let protocol: string | null = null;
-  for (const [name, value] of Array.isArray(head.fields)
-    ? head.fields
-    : Object.entries(head.fields)) {
-    switch (name.toLowerCase()) {
+  // A field that came twice is joined with a comma, and so fits nothing that was asked for.
+  for (const [name, value] of head.fields) {
+    switch (name) {
       case "sec-websocket-accept":
-        if (accept !== null) return failures.upgrade("the target accepted the WebSocket twice");
         accept = value;
         break;
       case "sec-websocket-protocol":
-        if (protocol !== null) return failures.upgrade("the target chose two sub-protocols");
         protocol = value;
         break;
       case "sec-websocket-extensions":

@@ -3,7 +3,7 @@ import { errorResponse } from "../error-page.ts";
 import { failures, type ProxyError } from "../error.ts";
 import { type InFlight, Watched } from "../in-flight.ts";
 import type { Plan } from "../proxied-request.ts";
-import { addField, completeResponse } from "../response-builder.ts";
+import { completeResponse } from "../response-builder.ts";
 import { exchangeTimeouts, totalTimeout, upstreamHost } from "../route-runtime.ts";
 import type { TargetRuntime } from "../service-runtime.ts";
 import { type ConnectionHome, UpstreamConnection } from "../upstream/connection.ts";
@@ -154,10 +154,10 @@ export class Opening extends Watched implements ExchangeOwner {
   finished(): void {
     const head = this.#head;
     if (head === null || this.#isDone) return;
-    for (const [name, value] of this.#debugFields()) addField(head.fields, name, value);
-    const { status, fields, hasContentType, framing } = head;
-    const parts = { status, fields, hasContentType, hasLength: framing === "length" };
-    // May throw: the fields are checked here. Then the exchange reports a malformed answer.
+    const fields = new Headers(head.fields);
+    for (const [name, value] of this.#debugFields()) fields.set(name, value);
+    const { status, hasContentType, hasLength } = head;
+    const parts = { status, fields, hasContentType, hasLength };
     const response = completeResponse(parts, this.#parts);
     this.#answer(response);
   }
