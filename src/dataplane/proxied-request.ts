@@ -112,6 +112,7 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
       body: this.#body,
       timeouts: exchangeTimeouts(route, service),
       maxHeadBytes,
+      heads: target.heads,
     };
     this.#exchange = new Exchange(target.pool.lease(fresh), request, this);
     this.#exchange.start(this.#scope.inFlight.now());

@@ -6,6 +6,7 @@ import type { Balancer } from "./balancer/balancer.ts";
 import { RoundRobin } from "./balancer/round-robin.ts";
 import type { Endpoint } from "./upstream/connection.ts";
 import type { ExchangeTimeouts } from "./upstream/exchange.ts";
+import { HeadCache } from "./upstream/head-cache.ts";
 import { ConnectionPool } from "./upstream/pool.ts";
 
 export interface TargetRuntime {
@@ -15,6 +16,7 @@ export interface TargetRuntime {
   /** Host of requests that name the target: `host` or `host:port`. */
   readonly authority: string;
   readonly pool: ConnectionPool;
+  readonly heads: HeadCache;
 }
 
 export interface ServiceRuntime {
@@ -102,6 +104,7 @@ function targetRuntime(target: Target, service: Service, pools: PoolRegistry): T
     endpoint,
     authority: port === (isTls ? 443 : 80) ? shown : `${shown}:${port}`,
     pool: pools.poolOf(target.id, endpoint, service),
+    heads: new HeadCache(),
   };
 }
 

@@ -3,7 +3,8 @@ import { failures, type ProxyError } from "../error.ts";
 import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionUser, UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
-import { parseResponseHead, type ResponseHead, ResponseSyntaxError } from "./response-parser.ts";
+import type { HeadCache } from "./head-cache.ts";
+import { type ResponseHead, ResponseSyntaxError } from "./response-parser.ts";
 
 /** Milliseconds for each phase, 0 for no limit. */
 export interface ExchangeTimeouts {
@@ -36,6 +37,8 @@ export interface ExchangeRequest {
   readonly body: RequestBody | null;
   readonly timeouts: ExchangeTimeouts;
   readonly maxHeadBytes: number;
+  /** Of the target that the request goes to. */
+  readonly heads: HeadCache;
 }
 
 type Phase = "connecting" | "sending" | "awaiting" | "reading" | "done";
@@ -172,7 +175,7 @@ export class Exchange implements ConnectionUser {
 
   #headBytes(chunk: Buffer): void {
     const bytes = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
-    const { maxHeadBytes, isHead } = this.#request;
+    const { maxHeadBytes, isHead, heads } = this.#request;
     // One piece of text for finding the end and for parsing: most heads are shorter than this.
     let text = bytes.toString("latin1", 0, USUAL_HEAD_BYTES);
     let end = text.indexOf("\r\n\r\n");
@@ -192,7 +195,7 @@ export class Exchange implements ConnectionUser {
       this.#received = bytes;
       return;
     }
-    const head = parseResponseHead(text.slice(0, size), isHead);
+    const head = heads.read(text.slice(0, size), isHead);
     this.#received = EMPTY;
     const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
     if (head.status >= 200) this.#takeHead(head, rest);

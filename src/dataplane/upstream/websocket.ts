@@ -5,9 +5,24 @@ import type { WebSocketProxy } from "../handler.ts";
 import type { InFlight } from "../in-flight.ts";
 import type { Plan } from "../proxied-request.ts";
 import type { RequestContext } from "../request-context.ts";
+import { exchangeTimeouts } from "../route-runtime.ts";
 import { closeCodes, FrameEncoder, MAX_MESSAGE_BYTES } from "../websocket/frame.ts";
 import { Opening, type Switched } from "../websocket/opening.ts";
+import type { SessionTimes } from "../websocket/peer-watch.ts";
 import { type SessionPath, WebSocketSession } from "../websocket/session.ts";
+
+/** After as many seconds of silence a peer is asked whether it is still there; after as many more it is gone. */
+const IDLE_SECONDS = 120;
+/** While a WebSocket ends, both sides must get on at least this often, or it is cut. */
+const CLOSING_SECONDS = 10;
+/** How often all sessions are looked at, unless they have less time than a few looks take. */
+const MAX_LOOK_MS = 1000;
+
+/** In the place of the product's times. */
+export interface WebSocketTimes {
+  readonly idleSeconds?: number;
+  readonly closingSeconds?: number;
+}
 
 export interface WebSocketProxyOptions {
   /** Handshakes count as requests in flight until they are answered. */
@@ -18,6 +33,7 @@ export interface WebSocketProxyOptions {
   report(context: RequestContext, error: ProxyError): void;
   /** A handshake was refused, or the WebSocket that it opened has ended; once for each. */
   ended(context: RequestContext): void;
+  readonly times?: WebSocketTimes | undefined;
 }
 
 /** The WebSockets of one worker. They belong to no version of the configuration: a change leaves them alone. */
@@ -43,12 +59,19 @@ class SessionSet implements WebSockets {
   readonly #options: WebSocketProxyOptions;
   readonly #sessions = new Set<WebSocketSession>();
   readonly #encoder = new FrameEncoder();
+  /** Nobody can know it, so nobody's own ping is taken for the gateway's. */
+  readonly #probe = Buffer.from(crypto.getRandomValues(new Uint8Array(8)).buffer);
+  readonly #times: SessionTimes;
   readonly handler = clientHandler() as unknown as WebSocketHandler<never>;
   #isGoingAway = false;
+  /** One for all sessions; it runs while there are any. */
+  #clock: Timer | null = null;
   #onEmpty: (() => void) | null = null;
 
   constructor(options: WebSocketProxyOptions) {
     this.#options = options;
+    const { idleSeconds = IDLE_SECONDS, closingSeconds = CLOSING_SECONDS } = options.times ?? {};
+    this.#times = { idle: idleSeconds * 1000, closing: closingSeconds * 1000 };
   }
 
   get size(): number {
@@ -77,6 +100,9 @@ class SessionSet implements WebSockets {
       path: { routeId: route.id, serviceId: service.id, targetId: target.id },
       connection,
       encoder: this.#encoder,
+      writeTimeout: exchangeTimeouts(route, service).write,
+      probe: this.#probe,
+      now: performance.now(),
       onEnd: () => {
         this.#remove(session);
         this.#options.ended(context);
@@ -85,6 +111,7 @@ class SessionSet implements WebSockets {
     // Bun opens the client's side before this returns.
     if (!context.server.upgrade(context.request, { headers: fields, data: session })) return false;
     this.#sessions.add(session);
+    this.#startClock();
     this.#options.onCount(this.#sessions.size);
     if (rest.length > 0) session.received(rest);
     if (this.#isGoingAway) session.close(closeCodes.goingAway, GOODBYE);
@@ -94,7 +121,22 @@ class SessionSet implements WebSockets {
   #remove(session: WebSocketSession): void {
     this.#sessions.delete(session);
     this.#options.onCount(this.#sessions.size);
-    if (this.#sessions.size === 0) this.#onEmpty?.();
+    if (this.#sessions.size > 0) return;
+    if (this.#clock !== null) clearInterval(this.#clock);
+    this.#clock = null;
+    this.#onEmpty?.();
+  }
+
+  #startClock(): void {
+    if (this.#clock !== null) return;
+    const { idle, closing } = this.#times;
+    this.#clock = setInterval(
+      () => {
+        const now = performance.now();
+        for (const session of this.#sessions) session.tick(now, this.#times);
+      },
+      Math.min(MAX_LOOK_MS, idle / 4, closing / 4),
+    );
   }
 
   closeWhere(isGone: (path: SessionPath) => boolean): void {
@@ -132,7 +174,7 @@ function clientHandler(): WebSocketHandler<WebSocketSession> {
     maxPayloadLength: MAX_MESSAGE_BYTES,
     backpressureLimit: MAX_WAITING_BYTES,
     closeOnBackpressureLimit: true,
-    // Neither cuts nor pings on its own: how long a WebSocket may be silent is for its two ends to say.
+    // Bun's begins anew with each message to the client, so one that vanished would stay for as long as the target talks.
     idleTimeout: 0,
     sendPings: false,
     perMessageDeflate: false,

@@ -92,6 +92,7 @@ export class Opening extends Watched implements ExchangeOwner {
       body: null,
       timeouts: exchangeTimeouts(route, service),
       maxHeadBytes,
+      heads: target.heads,
     };
     // Neither one that was used before nor one that is kept: what the two sides take a refused upgrade for may differ.
     const connection = new UpstreamConnection(target.endpoint, NO_HOME);
