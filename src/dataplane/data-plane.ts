@@ -2,6 +2,7 @@
 import type { Issue } from "../model/error.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
+import type { WebSocketTimes } from "./upstream/websocket.ts";
 
 /** Writes one structured line to the gateway's log. */
 export type LogLine = (
@@ -16,6 +17,8 @@ export interface DataPlaneOptions {
   readonly instanceId: string;
   readonly board: WorkerBoard;
   readonly log: LogLine;
+  /** What differs from the product's times. */
+  readonly webSocketTimes?: WebSocketTimes | undefined;
 }
 
 export interface DataPlane {

@@ -50,6 +50,7 @@ class Runtime implements DataPlane {
       onCount: (open) => options.board.set(options.worker, "open_websockets", open),
       report: (context, error) => this.#report(context, error),
       ended: (context) => this.#scope.ended(context),
+      times: options.webSocketTimes,
     });
     this.#scope = {
       inFlight,

@@ -1,4 +1,5 @@
 // Starts a data plane inside the test's own process, on a free port, without control plane, database or worker thread.
+import type { DataPlaneOptions } from "../../src/dataplane/data-plane.ts";
 import { createDataPlane } from "../../src/dataplane/runtime.ts";
 import { decode } from "../../src/model/decode.ts";
 import { type ListenerInput, listenerInput } from "../../src/model/listener.ts";
@@ -124,6 +125,7 @@ export async function startDataPlane(
     readonly listener?: Sketch<ListenerInput>;
     /** Makes it an https listener. */
     readonly tls?: { readonly cert: string; readonly key: string };
+    readonly webSocketTimes?: DataPlaneOptions["webSocketTimes"];
   },
 ): Promise<RunningDataPlane> {
   const board = WorkerBoard.create(1);
@@ -132,6 +134,7 @@ export async function startDataPlane(
     worker: 0,
     instanceId: "test",
     board,
+    webSocketTimes: sketch.webSocketTimes,
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });
   const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);

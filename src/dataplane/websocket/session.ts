@@ -12,6 +12,7 @@ import {
   TEXT,
 } from "./frame.ts";
 import { FrameDecoder, type FrameSink } from "./frame-decoder.ts";
+import { PeerWatch, type SessionTimes } from "./peer-watch.ts";
 
 /** What a session goes through; ids of the configuration that it was opened with. */
 export interface SessionPath {
@@ -28,8 +29,6 @@ interface Ending {
   readonly reason: string;
 }
 
-/** While a session ends, both sides must get on at least this often, or it is cut. */
-const CLOSING_CHECK_MS = 10_000;
 /** Pings of the client whose answer may still come. */
 const MAX_OPEN_PINGS = 16;
 
@@ -56,8 +55,12 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
   #isTargetPaused = false;
   #owesReading = false;
   #openPings: string[] = [];
-  #closingTimer: Timer | null = null;
-  #pendingAtLastCheck = 0;
+  readonly #probe: Buffer<ArrayBuffer>;
+  /** 0 for no limit. */
+  readonly #writeTimeout: number;
+  readonly #clientWatch: PeerWatch;
+  readonly #targetWatch: PeerWatch;
+  #closingWatch: PeerWatch | null = null;
   #isOver = false;
 
   /** Takes over a connection on which the target has switched protocols. */
@@ -65,12 +68,21 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
     path: SessionPath;
     connection: UpstreamConnection;
     encoder: FrameEncoder;
+    /** Milliseconds in which something of what waits for a peer must go out; 0 for no limit. */
+    writeTimeout: number;
+    /** What the gateway's own pings carry; nobody else's do. */
+    probe: Buffer<ArrayBuffer>;
+    now: number;
     /** Runs once, when both sides have ended. */
     onEnd: (session: WebSocketSession) => void;
   }) {
     this.path = options.path;
     this.#connection = options.connection;
     this.#encoder = options.encoder;
+    this.#writeTimeout = options.writeTimeout;
+    this.#probe = options.probe;
+    this.#clientWatch = new PeerWatch(options.now);
+    this.#targetWatch = new PeerWatch(options.now);
     this.#onEnd = options.onEnd;
     options.connection.attach(this);
   }
@@ -82,14 +94,14 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
   }
 
   clientSent(message: string | Buffer): void {
+    this.#clientWatch.spoke();
     this.#toTarget(typeof message === "string" ? TEXT : BINARY, message);
   }
 
   /** Bun has answered it already; the target sees it too, since it may count on pings. */
   clientPinged(data: Buffer): void {
-    if (this.#openPings.length === MAX_OPEN_PINGS) this.#openPings.shift();
-    this.#openPings.push(data.toString("latin1"));
-    this.#toTarget(PING, data);
+    this.#clientWatch.spoke();
+    this.#pingTarget(data);
     const client = this.#client;
     // Bun's pongs wait in memory too: who does not read them may not ask for more.
     if (client !== null && client.getBufferedAmount() > 0) {
@@ -99,7 +111,8 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
   }
 
   clientPonged(data: Buffer): void {
-    this.#toTarget(PONG, data);
+    this.#clientWatch.spoke();
+    if (!data.equals(this.#probe)) this.#toTarget(PONG, data);
   }
 
   /** There is room again. */
@@ -132,6 +145,7 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
   received(chunk: Buffer): void {
     const client = this.#client;
     if (client === null) return;
+    this.#targetWatch.spoke();
     // One system call for all the messages of one read.
     client.cork(() => this.#decode(chunk));
     if (this.#targetEnding !== null) {
@@ -203,6 +217,46 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
 
   // From outside.
 
+  /** Called again and again while the session lasts. */
+  tick(now: number, times: SessionTimes): void {
+    if (this.#clientState !== "open" || this.#targetState !== "open") {
+      // A peer that neither takes what is left nor ends would hold the session for ever.
+      this.#closingWatch ??= new PeerWatch(now);
+      // Counted from 1: also when nothing is left, the peers must end.
+      const stuck = this.#closingWatch.stuckFor(now, 1 + this.#pendingBytes());
+      if (stuck >= times.closing) this.cut();
+      return;
+    }
+    this.#lookAtClient(now, times.idle);
+    if (this.#targetState === "open") this.#lookAtTarget(now, times.idle);
+  }
+
+  #lookAtClient(now: number, idle: number): void {
+    const client = this.#client;
+    if (client === null) return;
+    const waiting = client.getBufferedAmount();
+    const isStuck = this.#isTooLong(this.#clientWatch.stuckFor(now, waiting));
+    // Behind what waits a ping says nothing, and who is paused is not heard.
+    const silence = this.#clientWatch.silence(now, idle, waiting > 0 || client.isPaused);
+    // Bun then reports the end as that of a client that vanished.
+    if (isStuck || silence === "gone") client.terminate();
+    else if (silence === "ask") client.ping(this.#probe);
+  }
+
+  #lookAtTarget(now: number, idle: number): void {
+    const waiting = this.#connection.heldBytes;
+    const isStuck = this.#isTooLong(this.#targetWatch.stuckFor(now, waiting));
+    const silence = this.#targetWatch.silence(now, idle, waiting > 0 || this.#isTargetPaused);
+    if (isStuck || silence === "gone") {
+      this.#connection.destroy();
+      this.ended();
+    } else if (silence === "ask") this.#pingTarget(this.#probe);
+  }
+
+  #isTooLong(stuckFor: number): boolean {
+    return this.#writeTimeout > 0 && stuckFor >= this.#writeTimeout;
+  }
+
   /** Says goodbye to both sides. */
   close(code: number, reason: string): void {
     this.#endTarget({ code, reason });
@@ -218,6 +272,13 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
       this.#client?.terminate();
     }
     this.#endIfDone();
+  }
+
+  /** The client must not get the answer: it has had it from Bun, or has not asked. */
+  #pingTarget(data: Buffer): void {
+    if (this.#openPings.length === MAX_OPEN_PINGS) this.#openPings.shift();
+    this.#openPings.push(data.toString("latin1"));
+    this.#toTarget(PING, data);
   }
 
   #toTarget(opcode: number, payload: string | Buffer): void {
@@ -248,7 +309,6 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
     // Its end has to be read.
     if (this.#isTargetPaused) this.#connection.resume();
     this.#isTargetPaused = false;
-    this.#watchClosing();
   }
 
   /** Nothing follows: Close has been sent and received, or there is none to send. */
@@ -268,7 +328,6 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
       return;
     }
     if (client.isPaused) client.resume();
-    this.#watchClosing();
   }
 
   #closeClient(client: ClientSocket): void {
@@ -282,20 +341,7 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
   #endIfDone(): void {
     if (this.#isOver || this.#clientState !== "closed" || this.#targetState !== "closed") return;
     this.#isOver = true;
-    if (this.#closingTimer !== null) clearInterval(this.#closingTimer);
-    this.#closingTimer = null;
     this.#onEnd(this);
-  }
-
-  /** A peer that neither takes what is left nor ends would hold the session for ever. */
-  #watchClosing(): void {
-    if (this.#closingTimer !== null) return;
-    this.#pendingAtLastCheck = this.#pendingBytes();
-    this.#closingTimer = setInterval(() => {
-      const pending = this.#pendingBytes();
-      if (pending === this.#pendingAtLastCheck) this.cut();
-      this.#pendingAtLastCheck = pending;
-    }, CLOSING_CHECK_MS);
   }
 
   #pendingBytes(): number {

@@ -298,23 +298,6 @@ describe("in time or not", () => {
     await origin.ended();
   });
 
-  test("the route's time-out stands in for the service's, and Bun's idle time-out does not count", async () => {
-    scene = await startScene({
-      route: { timeouts: { response_timeout: 60_000 } },
-      service: { response_timeout: 100 },
-      listener: { idle_timeout: 1 },
-    });
-    const { client, origin, head } = await scene.knock();
-    // An idle connection beside it is cut by Bun; by then the handshake has waited longer than it.
-    const idle = await Peer.client(scene.gateway.port);
-    idle.write("GET / HTTP/1.1\r\nHost: app.test\r\n\r\n");
-    const other = await scene.target.connection();
-    other.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    await idle.ended(15_000);
-    origin.write(switching(head));
-    expect(await client.head()).toStartWith("HTTP/1.1 101 ");
-  }, 30_000);
-
   test("a client that goes away during the handshake ends it at the target", async () => {
     scene = await startScene();
     const { client, origin } = await scene.knock();

@@ -1,4 +1,4 @@
-// What ends a WebSocket besides its two sides: not a change of the configuration, not silence, but the end of the gateway.
+// What ends a WebSocket besides its two sides: not a change of the configuration, but the end of the gateway.
 import { afterEach, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { closePayload, handshake, opcodes, Peer, switching } from "./peer.ts";
@@ -73,18 +73,6 @@ test.each([
   await expectAlive(bystander.client, bystander.origin);
 });
 
-test("silence does not end them, also past the idle time-out of the listener", async () => {
-  scene = await startScene({ listener: { idle_timeout: 1 } });
-  const { client, origin } = await scene.open();
-  // The proof that time has passed: Bun closes a connection that is idle for as long.
-  const idle = await Peer.client(scene.gateway.port);
-  idle.write("GET / HTTP/1.1\r\nHost: app.test\r\n\r\n");
-  const plain = await scene.target.connection();
-  plain.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-  await idle.ended(15_000);
-  await expectAlive(client, origin);
-}, 30_000);
-
 test("the end of the gateway says goodbye with 1001 to both sides, after what was sent before", async () => {
   scene = await startScene();
   const { client, origin } = await scene.open();
@@ -122,16 +110,6 @@ test("one that is opened while the gateway ends is told so at once", async () =>
   origin.socket.end();
   expect(await drained).toBe(0);
 });
-
-test("a target that never answers a Close is cut after a while", async () => {
-  scene = await startScene();
-  const { openCount } = scene;
-  const { client, origin } = await scene.open();
-  client.send(opcodes.close, closePayload(1000));
-  expect((await origin.closeFrame())[0]).toBe(1000);
-  await origin.ended(15_000);
-  await eventually(() => openCount() === 0);
-}, 30_000);
 
 test("many that are opened and dropped in the middle leave nothing behind", async () => {
   scene = await startScene();

@@ -133,6 +133,15 @@ export class Peer {
     return eventually(() => this.#takeFrame(), { deadlineMs, intervalMs: 1 });
   }
 
+  /** The next frame; null when the connection has ended and there is none. */
+  async frameOrEnd(deadlineMs = 5000): Promise<Frame | null> {
+    const frame = await eventually(
+      () => this.#takeFrame() ?? (this.hasEnded || this.isClosed ? "end" : null),
+      { deadlineMs, intervalMs: 1 },
+    );
+    return frame === "end" ? null : frame;
+  }
+
   #takeFrame(): Frame | null {
     if (this.#buffered < 2) return null;
     const bytes = this.pending;
