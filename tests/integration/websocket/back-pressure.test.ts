@@ -5,7 +5,7 @@ import { closePayload, frameBytes, opcodes, type Peer } from "./peer.ts";
 import { type Scene, startScene } from "./scene.ts";
 
 const MESSAGE_BYTES = 65_536;
-const TOTAL_BYTES = 128 * 1024 * 1024;
+const TOTAL_BYTES = 72 * 1024 * 1024;
 /** What four socket buffers of the system hold at the most, with room to spare. */
 const MAX_TAKEN_BYTES = 48 * 1024 * 1024;
 
