@@ -10,6 +10,9 @@ export interface PoolOptions {
   readonly maxRequests: number;
 }
 
+/** A connection that nobody needed for so long is not part of a busy moment. */
+const SURPLUS_MS = 1000;
+
 /** A pool belongs to a target's address and TLS settings, not to a version of the configuration. */
 export class ConnectionPool implements ConnectionHome {
   #options: PoolOptions;
@@ -51,7 +54,7 @@ export class ConnectionPool implements ConnectionHome {
   takeBack(connection: UpstreamConnection): void {
     const { size, maxRequests } = this.#options;
     const isWorn = maxRequests > 0 && connection.requests >= maxRequests;
-    if (this.#isClosed || isWorn || !connection.isOpen || this.#idle.length >= size) {
+    if (this.#isClosed || isWorn || size === 0 || !connection.isOpen) {
       connection.destroy();
       return;
     }
@@ -65,12 +68,19 @@ export class ConnectionPool implements ConnectionHome {
     if (at >= 0) this.#idle.splice(at, 1);
   }
 
-  /** Closes what has been idle for too long; call about once a second. */
+  /**
+   * Closes what has been idle for too long, and what is too many; call about once a second. Not at once: under load more
+   * than `size` requests end together and as many begin a moment later, and each would pay for a connection of its own.
+   */
   sweep(now: number): void {
-    const before = now - this.#options.idleTimeout;
+    const { idleTimeout, size } = this.#options;
     // The longest idle ones are at the front.
-    while ((this.#idle[0]?.idleSince ?? Number.POSITIVE_INFINITY) <= before)
-      this.#idle[0]?.destroy();
+    for (let oldest = this.#idle[0]; oldest !== undefined; oldest = this.#idle[0]) {
+      const idleMs = now - oldest.idleSince;
+      const isSurplus = this.#idle.length > size && idleMs >= SURPLUS_MS;
+      if (idleMs < idleTimeout && !isSurplus) return;
+      oldest.destroy();
+    }
   }
 
   /** Closes idle connections now and busy ones when their request ends. */
