@@ -1,0 +1,109 @@
+// Ten thousand routes in the executable: the right one answers, as they are made, after changes among them and after a restart.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Gateway, startGateway } from "../support/gateway.ts";
+import { QuickConnection } from "../support/quick-http.ts";
+import { Random, seedOfRun } from "../support/random.ts";
+import { executable, requireExecutable } from "../support/variants.ts";
+
+const ROUTES = 10_000;
+const PROBES = 200;
+/** Creations on their way at once. */
+const CLIENTS = 16;
+const SERVICES = 5;
+
+const seed = seedOfRun();
+const random = new Random(seed);
+const indices = Array.from({ length: ROUTES }, (_, index) => index);
+
+/** The lower half differ in their host, the upper half in the path below one host. */
+const isByHost = (index: number) => index < ROUTES / 2;
+const hostOf = (index: number) => (isByHost(index) ? `site-${index}.test` : "api.test");
+const pathOf = (index: number) => (isByHost(index) ? "/page" : `/part-${index}/page`);
+const routeOf = (index: number, service = index % SERVICES) => ({
+  name: `route-${index}`,
+  service_id: `service-${service}`,
+  hosts: [hostOf(index)],
+  paths: isByHost(index) ? [] : [`/part-${index}`],
+});
+
+let gateway: Gateway;
+const origins = Array.from({ length: SERVICES }, (_, index) =>
+  Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) => {
+      const { pathname } = new URL(request.url);
+      return new Response(`${index} ${request.headers.get("host")}${pathname}`);
+    },
+  }),
+);
+
+beforeAll(async () => {
+  requireExecutable();
+  gateway = await startGateway({ binary: executable });
+  for (const [index, { port }] of origins.entries())
+    await gateway.ok("POST", "/api/v1/services", {
+      name: `service-${index}`,
+      targets: [{ host: "127.0.0.1", port }],
+    });
+});
+afterAll(async () => {
+  await gateway.stop();
+  await Promise.all(origins.map((origin) => origin.stop(true)));
+});
+
+/** What the routes answer, on a fresh connection each. */
+async function answersOf(some: readonly number[]): Promise<string[]> {
+  const answers: string[] = [];
+  for (const index of some) {
+    const connection = await QuickConnection.open(gateway.httpPort);
+    const { status, body } = await connection.get(pathOf(index), hostOf(index));
+    answers.push(status === 200 ? body : String(status));
+    connection.close();
+  }
+  return answers;
+}
+
+const rightAnswer = (index: number, service = index % SERVICES) =>
+  `${service} ${hostOf(index)}${pathOf(index)}`;
+
+const sample = () => Array.from({ length: PROBES }, () => random.pick(indices));
+
+test("all are made and the right one answers", async () => {
+  const left = [...indices];
+  const create = async () => {
+    for (let index = left.pop(); index !== undefined; index = left.pop())
+      await gateway.ok("POST", "/api/v1/routes", routeOf(index));
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, create));
+  const some = sample();
+  expect(await answersOf(some), `seed ${seed}`).toEqual(some.map((index) => rightAnswer(index)));
+});
+
+test("changes among them are in force at once, and the others stay as they are", async () => {
+  const [moved, removed] = [new Set(sample().slice(0, 20)), new Set(sample().slice(0, 20))];
+  for (const index of removed) moved.delete(index);
+  for (const index of moved) {
+    const other = (index + 1) % SERVICES;
+    await gateway.ok("PUT", `/api/v1/routes/route-${index}`, routeOf(index, other));
+    expect(await answersOf([index])).toEqual([rightAnswer(index, other)]);
+  }
+  for (const index of removed) {
+    await gateway.ok("DELETE", `/api/v1/routes/route-${index}`);
+    expect(await answersOf([index])).toEqual(["404"]);
+  }
+  const others = sample().filter((index) => !moved.has(index) && !removed.has(index));
+  expect(await answersOf(others)).toEqual(others.map((index) => rightAnswer(index)));
+  for (const index of [...moved, ...removed])
+    await gateway.ok(removed.has(index) ? "POST" : "PUT", pathFor(index, removed), routeOf(index));
+});
+
+const pathFor = (index: number, removed: ReadonlySet<number>) =>
+  removed.has(index) ? "/api/v1/routes" : `/api/v1/routes/route-${index}`;
+
+test("after a restart they are all there", async () => {
+  await gateway.restart();
+  expect(await gateway.ok("GET", "/api/v1/routes")).toHaveLength(ROUTES);
+  const some = sample();
+  expect(await answersOf(some), `seed ${seed}`).toEqual(some.map((index) => rightAnswer(index)));
+});

@@ -1,0 +1,19 @@
+// The tests of what the product promises, from the sources as `make test` runs them, once more against the executable.
+import { afterAll, beforeAll } from "bun:test";
+import { executable, requireExecutable } from "../support/variants.ts";
+
+const VARIABLE = "SLUICE_TEST_BINARY";
+const before = process.env[VARIABLE];
+
+beforeAll(() => {
+  requireExecutable();
+  process.env[VARIABLE] = executable;
+});
+afterAll(() => {
+  if (before === undefined) delete process.env[VARIABLE];
+  else process.env[VARIABLE] = before;
+});
+
+await import("../integration/promise/headline.test.ts");
+await import("../integration/promise/crash.test.ts");
+await import("../integration/promise/graceful-stop.test.ts");
