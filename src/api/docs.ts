@@ -33,9 +33,10 @@ export const docsHeaders: Readonly<Record<string, Readonly<Record<string, string
   [SCRIPT_PATH]: { "cache-control": "private, max-age=3600" },
 };
 
+/** Without quotation marks or angle brackets: the plugin puts it into the page's attributes as it is. */
 const introduction = [
   "Configures the gateway at run time. A change is answered with 200 only when every worker serves it.",
-  'Errors are `{"error": "message"}`, and the message names the field. PUT replaces an object, absent fields return' +
+  "An error is an object with the one field `error`: a message that names what is wrong. PUT replaces an object, absent fields return" +
     " to their defaults; PATCH changes the fields that are sent. An `:id` may be the id or the unique name." +
     " `?dry_run=1` checks a change without making it; `If-Match` with an `ETag` makes it only if nobody else was faster.",
 ].join("\n\n");

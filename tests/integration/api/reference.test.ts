@@ -66,9 +66,10 @@ describe("/docs and /openapi.yaml", () => {
     expect(loaded.status).toBe(200);
     expect(loaded.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
     expect(loaded.body.length).toBeGreaterThan(1_000_000);
-    const [, description] = body.match(/data-url="([^"]+)"/) ?? [];
-    const from = new URL(description, `${api.url}/docs`);
-    expect((await api.callRoot(`GET ${from.pathname}`)).status).toBe(200);
+    const [, settings] = body.match(/data-configuration='([^']+)'/) ?? [];
+    const { url } = JSON.parse(settings ?? "") as { url: string };
+    expect((await api.callRoot(`GET ${url}`)).status).toBe(200);
+    expect(body).not.toMatch(/content="[^"]*"[^\s/>]/);
   });
 
   test("the start page leads there", async () => {
