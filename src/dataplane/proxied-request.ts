@@ -3,7 +3,7 @@ import type { Collecting } from "./collecting.ts";
 import { errorResponse } from "./error-page.ts";
 import { failures, type ProxyError } from "./error.ts";
 import { silentOpening, takesOpening } from "./event-stream.ts";
-import { Watched } from "./in-flight.ts";
+import type { Watched } from "./in-flight.ts";
 import { ListNode } from "./linked-list.ts";
 import type { RequestContext } from "./request-context.ts";
 import { completeResponse, type Piece, StreamedBody } from "./response-builder.ts";
@@ -40,8 +40,9 @@ type Mode = "waiting" | "collecting" | "streaming" | "done";
 const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]);
 
 /** Lives from the first attempt to the last byte; `resolve` gets the Response. Create it and call `begin`. */
-export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting {
+export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   lastByteAt = 0;
+  readonly #place = new ListNode<Watched>(this);
   readonly #scope: WorkerScope;
   readonly #plan: Plan;
   readonly #resolve: (response: Response) => void;
@@ -63,7 +64,6 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
   #outlivesIdle = false;
 
   constructor(scope: WorkerScope, plan: Plan, resolve: (response: Response) => void) {
-    super();
     this.#scope = scope;
     this.#plan = plan;
     this.#resolve = resolve;
@@ -87,7 +87,7 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
   }
 
   begin(): void {
-    this.#scope.inFlight.add(this);
+    this.#scope.inFlight.add(this.#place);
     this.#attempt(false);
   }
 
@@ -314,7 +314,7 @@ export class ProxiedRequest extends Watched implements ExchangeOwner, Collecting
     this.#mode = "done";
     this.#stopCollecting();
     this.#parts = [];
-    this.#scope.inFlight.remove(this);
+    this.#scope.inFlight.remove(this.#place);
     const { context } = this.#plan;
     if (this.#outlivesIdle) context.server.timeout(context.request, context.listener.idleTimeout);
     this.#scope.ended(context);

@@ -1,7 +1,8 @@
 // One WebSocket handshake on its way through a target and back: attempts, the switch or the target's refusal; knows no frame.
 import { errorResponse } from "../error-page.ts";
 import { failures, type ProxyError } from "../error.ts";
-import { type InFlight, Watched } from "../in-flight.ts";
+import type { InFlight, Watched } from "../in-flight.ts";
+import { ListNode } from "../linked-list.ts";
 import type { Plan } from "../proxied-request.ts";
 import { completeResponse } from "../response-builder.ts";
 import { exchangeTimeouts, totalTimeout, upstreamHost } from "../route-runtime.ts";
@@ -33,7 +34,8 @@ export interface OpeningOwner {
 }
 
 /** Lives until the client is upgraded or answered. Create it and call `begin`; `resolve` gets the Response, if any. */
-export class Opening extends Watched implements ExchangeOwner {
+export class Opening implements ExchangeOwner, Watched {
+  readonly #place = new ListNode<Watched>(this);
   readonly #owner: OpeningOwner;
   readonly #plan: Plan;
   readonly #resolve: (response: Response | undefined) => void;
@@ -48,7 +50,6 @@ export class Opening extends Watched implements ExchangeOwner {
   #isDone = false;
 
   constructor(owner: OpeningOwner, plan: Plan, resolve: (response: Response | undefined) => void) {
-    super();
     this.#owner = owner;
     this.#plan = plan;
     this.#resolve = resolve;
@@ -58,7 +59,7 @@ export class Opening extends Watched implements ExchangeOwner {
 
   begin(): void {
     const { context, fields } = this.#plan;
-    this.#owner.inFlight.add(this);
+    this.#owner.inFlight.add(this.#place);
     const problem = handshakeProblem(context, fields.bodyLength);
     if (problem !== null) {
       this.#answerError(problem);
@@ -217,7 +218,7 @@ export class Opening extends Watched implements ExchangeOwner {
     this.#exchange = null;
     this.#parts = [];
     this.#plan.context.request.signal.removeEventListener("abort", this.#abort);
-    this.#owner.inFlight.remove(this);
+    this.#owner.inFlight.remove(this.#place);
   }
 
   #debugFields(): readonly (readonly [string, string])[] {
