@@ -77,9 +77,10 @@ describe("the lock", () => {
     using dir = temporaryDirectory();
     const script = `
       import { openStore } from ${JSON.stringify(join(import.meta.dir, "fixture.ts"))};
-      openStore(${JSON.stringify(dir.path)});
+      // Held by the timer: a store that nobody holds is collected, and its lock with it.
+      const held = openStore(${JSON.stringify(dir.path)});
       console.log("open");
-      setInterval(() => {}, 1000);`;
+      setInterval(() => held.store.isEmpty(), 1000);`;
     const holder = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
     await holder.stdout.getReader().read();
     expect(() => openStore(dir.path)).toThrow(`(process ${holder.pid})`);
