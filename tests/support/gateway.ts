@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { eventually } from "./poll.ts";
+import { quietPort } from "./quiet-port.ts";
 
 export interface GatewayOptions {
   /** Default 2. */
@@ -59,6 +60,7 @@ export class Gateway {
   httpPort = 0;
   httpsPort = 0;
   readonly #options: GatewayOptions;
+  readonly #ports: Record<"admin" | "http" | "https", string>;
   #process: Bun.Subprocess<"ignore", "pipe", "pipe"> | null = null;
   #output: Promise<unknown> = Promise.resolve();
   /** Everything that was written since the first start. */
@@ -70,6 +72,10 @@ export class Gateway {
   constructor(options: GatewayOptions, dataDir: string) {
     this.#options = options;
     this.dataDir = dataDir;
+    // While it is stopped or killed, no connection of another test may be given one of its ports.
+    const isKept = options.dataDir !== undefined;
+    const listener = () => `127.0.0.1:${isKept ? 0 : quietPort()}`;
+    this.#ports = { admin: "127.0.0.1:0", http: listener(), https: listener() };
   }
 
   get pid(): number {
@@ -107,7 +113,11 @@ export class Gateway {
   }
 
   async start(args = this.#options.args ?? []): Promise<void> {
-    const defaults = { "data-dir": this.dataDir, ...ports, workers: this.#options.workers ?? 2 };
+    const defaults = {
+      "data-dir": this.dataDir,
+      ...this.#ports,
+      workers: this.#options.workers ?? 2,
+    };
     const words = Object.entries(defaults)
       .filter(
         ([flag]) => !args.some((word) => word === `--${flag}` || word.startsWith(`--${flag}=`)),
@@ -203,8 +213,6 @@ export class Gateway {
     this.httpsPort = listeners.find(({ name }) => name === "https")?.port ?? 0;
   }
 }
-
-const ports = { admin: "127.0.0.1:0", http: "127.0.0.1:0", https: "127.0.0.1:0" };
 
 async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => void) {
   const decoder = new TextDecoder();
