@@ -11,7 +11,7 @@ export interface GuardOptions {
   readonly boundHost: string;
   readonly publicUrl: () => string | null;
   /** Who calls; throws a 401 for wrong credentials, null when there are none and some are needed. */
-  readonly authenticate?: (request: Request) => Principal | null;
+  readonly authenticate?: (request: Request, peer: string) => Principal | null;
 }
 
 export interface Admission extends AccessMatch {
@@ -26,7 +26,7 @@ export function createGuard(
   options: GuardOptions,
 ): (request: Request, pathname: string, peer: string) => Admission {
   const match = createAccessMatcher(options.table);
-  const authenticate = options.authenticate ?? (() => anybody);
+  const authenticate = options.authenticate ?? ((_: Request, peer: string) => anybody(peer));
   return (request, pathname, peer) => {
     if (pathname !== HEALTH_PATH) {
       if (!options.isAllowedAddress(peer))
@@ -37,7 +37,7 @@ export function createGuard(
     const found = match(pathname);
     if (found === null) throw new ApiError(404, "there is no such path");
     const needed = roleFor(found.row, request.method);
-    const principal = needed === "open" ? anybody : authenticate(request);
+    const principal = needed === "open" ? anybody(peer) : authenticate(request, peer);
     if (principal === null)
       throw new ApiError(401, "authentication is required", {
         headers: { "www-authenticate": "Bearer" },

@@ -19,7 +19,7 @@ export function requireKnownQuery(call: Call, known: readonly string[]): void {
 export function writeOptionsOf(call: Call, extra: readonly string[] = []): WriteOptions {
   requireKnownQuery(call, ["dry_run", ...extra]);
   return {
-    actor: call.principal.actor,
+    by: call.principal,
     dryRun: flagOf(call, "dry_run"),
     conditions: conditionsOf(call),
   };

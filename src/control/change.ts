@@ -12,7 +12,9 @@ import {
 } from "../snapshot/compile.ts";
 import type { Problem } from "../snapshot/problem.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
+import { type AuditEntry, auditOf } from "./audit-entry.ts";
 import { Draft } from "./draft.ts";
+import type { Actor } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
 import { createStamp } from "./stamp.ts";
 
@@ -38,6 +40,7 @@ export interface ChangeStore {
     readonly revision: number;
     readonly change: ConfigChange;
     readonly entry: { readonly at: string; readonly actor: string; readonly summary: string };
+    readonly audit: readonly AuditEntry[];
   }): void;
 }
 
@@ -48,11 +51,16 @@ export interface ChangeEvent {
   readonly actor: string;
   readonly summary: string;
   readonly change: ConfigChange;
+  readonly by: Actor;
+  readonly before: GatewayConfig;
+  readonly after: GatewayConfig;
 }
+
+type Listener = (event: ChangeEvent) => void;
 
 export interface ChangeRequest<T> {
   /** Who asked, for the history. */
-  readonly actor: string;
+  readonly by: Actor;
   /** Check everything, change nothing. */
   readonly dryRun: boolean;
   /** Writes the change into the draft, inside the lock; throws an ApiError to refuse. */
@@ -76,8 +84,6 @@ export interface ChangesOptions {
   readonly current: Compiled;
   /** What compiling needs beside the configuration, at the time of each change. */
   readonly context: () => Omit<CompileContext, "revision">;
-  /** Called once for each change, after all workers serve it. */
-  readonly onChange?: (event: ChangeEvent) => void;
 }
 
 /** Runs changes one after the other, in the order in which they were asked for. */
@@ -86,6 +92,8 @@ export class Changes {
   readonly #stamp: () => string;
   #current: Compiled;
   #last: Promise<unknown> = Promise.resolve();
+  readonly #storedListeners: Listener[] = [];
+  readonly #servedListeners: Listener[] = [];
 
   constructor(options: ChangesOptions) {
     this.#options = options;
@@ -107,6 +115,16 @@ export class Changes {
     return [...warningsOf(this.#current).values()];
   }
 
+  /** `listener` is called in the turn in which a change is decided, before the workers serve it and before it is answered. */
+  onStored(listener: Listener): void {
+    this.#storedListeners.push(listener);
+  }
+
+  /** `listener` is called once for each change, after all workers serve it. */
+  onServed(listener: Listener): void {
+    this.#servedListeners.push(listener);
+  }
+
   /** Resolves when every worker serves the change; rejects with an ApiError when it was refused or could not be served. */
   run<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     const result = this.#last.then(() => this.#apply(request));
@@ -125,9 +143,14 @@ export class Changes {
       .map(([, warning]) => warning);
     if (request.dryRun) return { value, revision: this.revision, warnings };
     await this.#prepare(next.snapshot, draft);
-    const event = await this.#commit(next.snapshot.revision, draft, request.actor);
-    await this.#activate(next);
-    this.#publish(event);
+    const event = await this.#commit(next.snapshot.revision, draft, request.by);
+    // Stored is decided: whatever the workers do from here on, the next change builds on this one.
+    this.#current = next;
+    this.#tell(this.#storedListeners, event);
+    await this.#activate(next.snapshot.revision);
+    const { revision, actor, summary } = event;
+    this.#options.log.info("the configuration was changed", { revision, actor, summary });
+    this.#tell(this.#servedListeners, event);
     return { value, revision: next.snapshot.revision, warnings };
   }
 
@@ -160,11 +183,15 @@ export class Changes {
     }
   }
 
-  async #commit(revision: number, draft: Draft, actor: string): Promise<ChangeEvent> {
+  async #commit(revision: number, draft: Draft, by: Actor): Promise<ChangeEvent> {
     const change = draft.change();
-    const entry = { at: this.#stamp(), actor, summary: draft.summary };
+    const entry = { at: this.#stamp(), actor: by.actor, summary: draft.summary };
+    const audit = auditOf({ before: draft.base, after: draft.config, change }, by, {
+      at: entry.at,
+      revision,
+    });
     try {
-      this.#options.store.commit({ revision, change, entry });
+      this.#options.store.commit({ revision, change, entry, audit });
     } catch (error) {
       await this.#discard(revision);
       if (error instanceof ApiError) throw error;
@@ -174,13 +201,10 @@ export class Changes {
         { cause: error },
       );
     }
-    return { revision, change, ...entry };
+    return { revision, change, by, before: draft.base, after: draft.config, ...entry };
   }
 
-  async #activate(next: Compiled): Promise<void> {
-    // Stored is decided: whatever the workers do from here on, the next change builds on this one.
-    this.#current = next;
-    const { revision } = next.snapshot;
+  async #activate(revision: number): Promise<void> {
     try {
       await this.#options.rollout.activate(revision);
     } catch (error) {
@@ -201,13 +225,13 @@ export class Changes {
     }
   }
 
-  #publish(event: ChangeEvent): void {
-    const { revision, actor, summary } = event;
-    this.#options.log.info("the configuration was changed", { revision, actor, summary });
-    try {
-      this.#options.onChange?.(event);
-    } catch (error) {
-      this.#options.log.error("a listener for changes failed", { error });
+  #tell(listeners: readonly Listener[], event: ChangeEvent): void {
+    for (const listener of listeners) {
+      try {
+        listener(event);
+      } catch (error) {
+        this.#options.log.error("a listener for changes failed", { error });
+      }
     }
   }
 }

@@ -3,13 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
-import {
-  type ChangeEvent,
-  Changes,
-  type ChangeStore,
-  type Rollout,
-  type RolloutStatus,
-} from "./change.ts";
+import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./change.ts";
 import { createListeners } from "./listeners.ts";
 import { describeProblem } from "./reference.ts";
 import { createRoutes } from "./routes.ts";
@@ -30,8 +24,6 @@ export interface ControlPlaneOptions {
   readonly current: Compiled;
   /** Asked for each change anew: the address of the management API may be known later than the first version. */
   readonly context: () => ChangeContext;
-  /** Called once for each change, after all workers serve it. */
-  readonly onChange?: (event: ChangeEvent) => void;
 }
 
 export interface ControlPlane {

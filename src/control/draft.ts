@@ -1,11 +1,14 @@
 // The next configuration while it is being put together: a copy on write that remembers what it changed; knows no rule.
-import type {
-  CollectionName,
-  ConfigChange,
-  GatewayConfig,
-  ResourceOf,
+import {
+  type CollectionName,
+  type ConfigChange,
+  type GatewayConfig,
+  mapCollections,
+  type ResourceChange,
+  type ResourceOf,
+  type SingletonName,
+  type SingletonOf,
 } from "../model/gateway-config.ts";
-import type { Settings } from "../model/settings.ts";
 
 interface Changes<T> {
   readonly upserts: Map<string, T>;
@@ -20,12 +23,10 @@ export class Draft {
   /** What the change does, in one line for the history: `create service "web"`. */
   summary = "change";
   readonly #config: Mutable;
-  readonly #changes: { readonly [K in CollectionName]: Changes<ResourceOf[K]> } = {
-    services: { upserts: new Map(), removals: new Set() },
-    targets: { upserts: new Map(), removals: new Set() },
-    routes: { upserts: new Map(), removals: new Set() },
-    listeners: { upserts: new Map(), removals: new Set() },
-  };
+  readonly #changes = mapCollections(() => ({
+    upserts: new Map(),
+    removals: new Set(),
+  })) as { readonly [K in CollectionName]: Changes<ResourceOf[K]> };
   readonly #places = new Map<string, string>();
   readonly #stamp: () => string;
 
@@ -60,8 +61,9 @@ export class Draft {
     if (this.base[collection].has(id)) removals.add(id);
   }
 
-  putSettings(settings: Settings): void {
-    this.#config.settings = settings;
+  /** Replaces one of the objects that always exist. */
+  putSingleton<K extends SingletonName>(name: K, value: SingletonOf[K]): void {
+    (this.#config as Record<SingletonName, unknown>)[name] = value;
   }
 
   /** Says where in the client's own document an object stands, so that errors about it can be put in those words. */
@@ -82,16 +84,14 @@ export class Draft {
 
   /** The rows to write. */
   change(): ConfigChange {
-    const of = <T>({ upserts, removals }: Changes<T>) => ({
-      upserts: [...upserts.values()],
-      removals: [...removals],
+    const collections = mapCollections((name): ResourceChange<unknown> => {
+      const { upserts, removals } = this.#changes[name];
+      return { upserts: [...upserts.values()], removals: [...removals] };
     });
     return {
-      services: of(this.#changes.services),
-      targets: of(this.#changes.targets),
-      routes: of(this.#changes.routes),
-      listeners: of(this.#changes.listeners),
+      ...(collections as Pick<ConfigChange, CollectionName>),
       settings: this.#config.settings === this.base.settings ? null : this.#config.settings,
+      sso: this.#config.sso === this.base.sso ? null : this.#config.sso,
     };
   }
 

@@ -1,15 +1,28 @@
 // Who calls the management API and what the roles include; knows nothing of how somebody proves who they are.
+import { type Role, roles } from "../model/user.ts";
 
-/** From the least to the most. */
-export const roles = ["viewer", "editor", "admin"] as const;
-export type Role = (typeof roles)[number];
+export type { Role } from "../model/user.ts";
 
-export interface Principal {
-  readonly role: Role;
-  /** How the caller was recognised; `disabled` while there are no users. */
-  readonly method: "disabled" | "session" | "token";
-  /** For the history. */
+/** Who does something, for the history. */
+export interface Actor {
+  /** E-mail address of a user, name of a token, or a word such as `anonymous`. */
   readonly actor: string;
+  /** How the caller was recognised; `disabled` while there are no users, `local` on the machine itself. */
+  readonly method: "disabled" | "session" | "token" | "local";
+  /** Address of the socket; empty on the machine itself. */
+  readonly address: string;
+  /** The session that it was done in; null for everything else. */
+  readonly sessionId: string | null;
+}
+
+export interface Principal extends Actor {
+  readonly role: Role;
+  /** Null for tokens, and for everybody while there are no users. */
+  readonly userId: string | null;
+  /** Id of a named token, `admin` for the admin token. */
+  readonly tokenId: string | null;
+  /** RFC 3339: when the session or token ends; null: never. */
+  readonly expiresAt: string | null;
 }
 
 /** Whether `role` includes everything that `needed` may do. */
@@ -18,4 +31,18 @@ export function includesRole(role: Role, needed: Role): boolean {
 }
 
 /** Everybody, while there are no users. */
-export const anybody: Principal = { role: "admin", method: "disabled", actor: "anonymous" };
+export function anybody(address: string): Principal {
+  return {
+    role: "admin",
+    method: "disabled",
+    actor: "anonymous",
+    address,
+    userId: null,
+    sessionId: null,
+    tokenId: null,
+    expiresAt: null,
+  };
+}
+
+/** The program itself, or a person who has the data directory. */
+export const local: Actor = { actor: "sluice", method: "local", address: "", sessionId: null };

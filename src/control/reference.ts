@@ -1,6 +1,7 @@
 // Which objects refer to or belong to which, and how an object is called in a sentence; one table for all collections.
 import type { Issue } from "../model/error.ts";
 import type { CollectionName, GatewayConfig } from "../model/gateway-config.ts";
+import type { Route } from "../model/route.ts";
 import type { Problem } from "../snapshot/problem.ts";
 import type { Draft } from "./draft.ts";
 
@@ -13,6 +14,7 @@ export interface Reference {
 /** `route "shop"`, `target "10.0.0.1:80"`; an object without a name is called by its id. */
 export function labelOf(config: GatewayConfig, { collection, id }: Reference): string {
   const word = collection.slice(0, -1);
+  if (collection === "users") return `user "${config.users.get(id)?.email ?? id}"`;
   if (collection !== "targets") return `${word} "${config[collection].get(id)?.name ?? id}"`;
   const target = config.targets.get(id);
   if (target === undefined) return `target "${id}"`;
@@ -29,24 +31,25 @@ export function ownedBy(config: GatewayConfig, { collection, id }: Reference): R
 
 /** What uses the object and keeps it from being deleted. */
 export function referrersOf(config: GatewayConfig, { collection, id }: Reference): Reference[] {
-  const isReferrer = {
-    services: (route: { readonly service_id: string | null }) => route.service_id === id,
-    listeners: (route: { readonly listener_ids: readonly string[] }) =>
-      route.listener_ids.includes(id),
-    targets: () => false,
-    routes: () => false,
-  }[collection];
-  if (collection === "targets" || collection === "routes") return [];
-  return [...config.routes.values()]
-    .filter(isReferrer)
-    .map((route) => ({ collection: "routes", id: route.id }));
+  const routesThat = (refers: (route: Route) => boolean): Reference[] =>
+    [...config.routes.values()]
+      .filter(refers)
+      .map((route) => ({ collection: "routes", id: route.id }));
+  switch (collection) {
+    case "services":
+      return routesThat((route) => route.service_id === id);
+    case "listeners":
+      return routesThat((route) => route.listener_ids.includes(id));
+    default:
+      return [];
+  }
 }
 
 /** `path: message` in the client's own words; an object that the client did not send is named. */
 export function describeProblem(problem: Problem | Issue, draft: Draft): string {
   const tail = problem.path === "" ? problem.message : `${problem.path}: ${problem.message}`;
   if (!("collection" in problem)) return tail;
-  if (problem.collection === "settings") return tail;
+  if (problem.collection === "settings" || problem.collection === "sso") return tail;
   const place = draft.placeOf(problem.id);
   if (place === null) return `${labelOf(draft.config, problem as Reference)}: ${tail}`;
   if (place === "") return tail;

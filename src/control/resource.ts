@@ -5,6 +5,7 @@ import type { CollectionName, GatewayConfig, ResourceOf } from "../model/gateway
 import { mergePatch } from "../model/merge-patch.ts";
 import { isDocument, withoutIdentity, withoutReadOnly } from "./body.ts";
 import type { Changes } from "./change.ts";
+import type { Actor } from "./principal.ts";
 import type { Draft } from "./draft.ts";
 import { findByKey } from "./key.ts";
 import { matchesFilters, type ParentFilters, type QueryEntry } from "./list-filter.ts";
@@ -40,7 +41,7 @@ export interface ResourceKind<K extends CollectionName, V> {
 }
 
 export interface WriteOptions {
-  readonly actor: string;
+  readonly by: Actor;
   readonly dryRun: boolean;
   readonly conditions: Conditions;
 }

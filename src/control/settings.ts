@@ -42,7 +42,7 @@ export class SettingsUseCases {
         draft.summary = "update settings";
         if (Bun.deepEquals(same, old)) return old;
         const settings = { ...same, updated_at: draft.stamp() };
-        draft.putSettings(settings);
+        draft.putSingleton("settings", settings);
         return settings;
       },
     });

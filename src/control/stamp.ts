@@ -1,6 +1,6 @@
 // Times of creation and change that never repeat; knows nothing of what they are put on.
 import type { Clock } from "../clock.ts";
-import type { GatewayConfig } from "../model/gateway-config.ts";
+import { collectionNames, type GatewayConfig } from "../model/gateway-config.ts";
 
 /** Gives the current time, RFC 3339 in UTC, at least one millisecond after every time given out or stored before. */
 export function createStamp(clock: Clock, config: GatewayConfig): () => string {
@@ -14,8 +14,8 @@ export function createStamp(clock: Clock, config: GatewayConfig): () => string {
 /** The clock may have been set back since the last run. */
 function latest(config: GatewayConfig): number {
   let last = 0;
-  for (const objects of [config.services, config.targets, config.routes, config.listeners])
-    for (const { created_at, updated_at } of objects.values())
+  for (const name of collectionNames)
+    for (const { created_at, updated_at } of config[name].values())
       last = Math.max(last, Date.parse(created_at) || 0, Date.parse(updated_at) || 0);
   return last;
 }

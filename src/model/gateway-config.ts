@@ -1,32 +1,56 @@
 // The whole desired state as plain data, keyed by id; knows nothing of how it is stored or served.
 import type { Listener } from "./listener.ts";
 import type { Route } from "./route.ts";
+import type { Secret } from "./secret.ts";
 import type { Service } from "./service.ts";
 import type { Settings } from "./settings.ts";
+import type { Sso } from "./sso.ts";
 import type { Target } from "./target.ts";
+import type { Token } from "./token.ts";
+import type { User } from "./user.ts";
 
-/**
- * Everything that was asked for, in the order it was created. Objects are never changed in place: a change makes a new
- * object, so equal references mean "unchanged".
- */
-export interface GatewayConfig {
-  readonly services: ReadonlyMap<string, Service>;
-  readonly targets: ReadonlyMap<string, Target>;
-  readonly routes: ReadonlyMap<string, Route>;
-  readonly listeners: ReadonlyMap<string, Listener>;
-  readonly settings: Settings;
-}
-
-/** The collections of a GatewayConfig. */
-export type CollectionName = "services" | "targets" | "routes" | "listeners";
-
-/** What one element of a collection is. */
+/** What one element of each collection is. */
 export interface ResourceOf {
   readonly services: Service;
   readonly targets: Target;
   readonly routes: Route;
   readonly listeners: Listener;
+  readonly users: User;
+  readonly tokens: Token;
+  readonly secrets: Secret;
 }
+
+/** The collections of a GatewayConfig. */
+export type CollectionName = keyof ResourceOf;
+
+/** All of them, what is referred to before what refers to it. */
+export const collectionNames = [
+  "services",
+  "targets",
+  "routes",
+  "listeners",
+  "users",
+  "tokens",
+  "secrets",
+] as const satisfies readonly CollectionName[];
+
+/** Objects of which there is exactly one each. */
+export interface SingletonOf {
+  readonly settings: Settings;
+  readonly sso: Sso;
+}
+
+export type SingletonName = keyof SingletonOf;
+
+export const singletonNames = ["settings", "sso"] as const satisfies readonly SingletonName[];
+
+/**
+ * Everything that was asked for, in the order it was created. Objects are never changed in place: a change makes a new
+ * object, so equal references mean "unchanged".
+ */
+export type GatewayConfig = {
+  readonly [K in CollectionName]: ReadonlyMap<string, ResourceOf[K]>;
+} & SingletonOf;
 
 /** What differs between two versions of one collection of the GatewayConfig. */
 export interface ResourceChange<T> {
@@ -34,12 +58,15 @@ export interface ResourceChange<T> {
   readonly removals: readonly string[];
 }
 
-/** What turns one GatewayConfig into the next: the rows that a change writes. */
-export interface ConfigChange {
-  readonly services: ResourceChange<Service>;
-  readonly targets: ResourceChange<Target>;
-  readonly routes: ResourceChange<Route>;
-  readonly listeners: ResourceChange<Listener>;
-  /** Null when unchanged. */
-  readonly settings: Settings | null;
+/** What turns one GatewayConfig into the next: the rows that a change writes; null for a singleton that is unchanged. */
+export type ConfigChange = {
+  readonly [K in CollectionName]: ResourceChange<ResourceOf[K]>;
+} & { readonly [K in SingletonName]: SingletonOf[K] | null };
+
+/** A value for each collection. */
+export function mapCollections<T>(make: (name: CollectionName) => T): Record<CollectionName, T> {
+  return Object.fromEntries(collectionNames.map((name) => [name, make(name)])) as Record<
+    CollectionName,
+    T
+  >;
 }

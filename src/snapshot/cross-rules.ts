@@ -4,6 +4,10 @@ import type { Listener } from "../model/listener.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
 import type { Target } from "../model/target.ts";
+import type { Secret } from "../model/secret.ts";
+import type { Token } from "../model/token.ts";
+import type { User } from "../model/user.ts";
+import { checkAccess } from "./access-rules.ts";
 import { type ListenAddress, overlaps, reaches } from "./address-overlap.ts";
 import { diffMaps } from "./diff.ts";
 import {
@@ -23,7 +27,11 @@ export interface ConfigDifference {
   readonly targets: CollectionChange<Target>;
   readonly routes: CollectionChange<Route>;
   readonly listeners: CollectionChange<Listener>;
+  readonly users: CollectionChange<User>;
+  readonly tokens: CollectionChange<Token>;
+  readonly secrets: CollectionChange<Secret>;
   readonly settings: boolean;
+  readonly sso: boolean;
 }
 
 export function differenceOf(before: GatewayConfig | null, after: GatewayConfig): ConfigDifference {
@@ -32,7 +40,11 @@ export function differenceOf(before: GatewayConfig | null, after: GatewayConfig)
     targets: diffMaps(before?.targets, after.targets),
     routes: diffMaps(before?.routes, after.routes),
     listeners: diffMaps(before?.listeners, after.listeners),
+    users: diffMaps(before?.users, after.users),
+    tokens: diffMaps(before?.tokens, after.tokens),
+    secrets: diffMaps(before?.secrets, after.secrets),
     settings: before?.settings !== after.settings,
+    sso: before?.sso !== after.sso,
   };
 }
 
@@ -55,6 +67,7 @@ export function checkConfig(candidate: Candidate, context: RuleContext): readonl
   checkTargets(candidate, context, list);
   checkRoutes(candidate, context, list);
   checkListeners(candidate, context, list);
+  checkAccess(candidate, context, list);
   if (candidate.difference.settings)
     checkSettings(candidate.config.settings, context.checks, list.of("settings"));
   return list.problems;

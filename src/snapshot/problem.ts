@@ -1,11 +1,11 @@
 // What is wrong with one object of a configuration and where the object is; knows no rule.
 import type { Issue } from "../model/error.ts";
-import type { CollectionName } from "../model/gateway-config.ts";
+import type { CollectionName, SingletonName } from "../model/gateway-config.ts";
 
 /** An issue whose path starts inside the object that it is about. */
 export interface Problem extends Issue {
-  readonly collection: CollectionName | "settings";
-  /** Empty for the settings. */
+  readonly collection: CollectionName | SingletonName;
+  /** Empty for what exists only once. */
   readonly id: string;
 }
 

@@ -5,9 +5,16 @@ import { ApiError } from "../model/error.ts";
 import type { Identity } from "../model/fields.ts";
 import type { ResourceChange } from "../model/gateway-config.ts";
 import { StoreError } from "./error.ts";
-import type { listeners, routes, services, targets } from "./schema.ts";
+import type { listeners, routes, secrets, services, targets, tokens, users } from "./schema.ts";
 
-type Table = typeof services | typeof targets | typeof routes | typeof listeners;
+type Table =
+  | typeof services
+  | typeof targets
+  | typeof routes
+  | typeof listeners
+  | typeof users
+  | typeof tokens
+  | typeof secrets;
 type Columns = Readonly<Record<string, string | number | null>>;
 
 export interface Collection<T> {

@@ -1,8 +1,13 @@
 // What a gateway is configured with before anybody said anything; knows no database.
 import { decode } from "../model/decode.ts";
-import type { GatewayConfig } from "../model/gateway-config.ts";
+import {
+  type CollectionName,
+  type GatewayConfig,
+  mapCollections,
+} from "../model/gateway-config.ts";
 import { type Listener, listenerInput } from "../model/listener.ts";
 import { settingsInput } from "../model/settings.ts";
+import { ssoRecord } from "../model/sso.ts";
 
 export interface FirstListeners {
   readonly http: { readonly hostname: string; readonly port: number };
@@ -13,11 +18,17 @@ export interface FirstListeners {
 export function firstConfiguration({ http, https }: FirstListeners, at: string): GatewayConfig {
   const listeners = [toListener("http", http, at), toListener("https", https, at)];
   return {
-    services: new Map(),
-    targets: new Map(),
-    routes: new Map(),
+    ...emptyConfiguration(at),
     listeners: new Map(listeners.map((listener) => [listener.id, listener])),
+  };
+}
+
+/** Nothing at all, with the default settings. */
+export function emptyConfiguration(at: string): GatewayConfig {
+  return {
+    ...(mapCollections(() => new Map()) as Pick<GatewayConfig, CollectionName>),
     settings: { ...decode(settingsInput, {}), updated_at: at },
+    sso: { ...decode(ssoRecord, {}), updated_at: at },
   };
 }
 

@@ -1,10 +1,11 @@
 // Brings a database to the schema this program knows, from statements inside the executable; knows no table.
 import type { Database } from "bun:sqlite";
 import first from "../../drizzle/0000_first.sql" with { type: "text" };
+import access from "../../drizzle/0001_access.sql" with { type: "text" };
 import { StoreError } from "./error.ts";
 
 /** In order, never changed once released; the number of them is the schema version. Written by drizzle-kit. */
-export const migrations: readonly string[] = [first];
+export const migrations: readonly string[] = [first, access];
 
 /**
  * Applies what is missing, all or nothing, and returns how many steps that were. A database of a newer program is

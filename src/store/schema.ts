@@ -32,6 +32,95 @@ export const routes = sqliteTable("routes", { ...object(), name: text("name").un
 
 export const listeners = sqliteTable("listeners", { ...object(), name: text("name").unique() });
 
+export const users = sqliteTable("users", {
+  ...object(),
+  /** In lower case, because case does not tell two users apart. */
+  email: text("email").notNull().unique(),
+});
+
+export const tokens = sqliteTable("tokens", {
+  ...object(),
+  name: text("name").notNull().unique(),
+  token_hash: text("token_hash").notNull().unique(),
+});
+
+export const secrets = sqliteTable("secrets", {
+  ...object(),
+  name: text("name").notNull().unique(),
+});
+
+/** Single sign-on: one row, id 1. */
+export const sso = sqliteTable("sso", {
+  id: integer("id").primaryKey(),
+  updated_at: text("updated_at").notNull(),
+  document: text("document", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
+});
+
+/** Who is signed in. The cookie itself is not stored, only its SHA-256. */
+export const sessions = sqliteTable(
+  "sessions",
+  {
+    id: text("id").primaryKey(),
+    token_hash: text("token_hash").notNull().unique(),
+    user_id: text("user_id").notNull(),
+    /** `password` or `sso`. */
+    method: text("method").notNull(),
+    created_at: text("created_at").notNull(),
+    expires_at: text("expires_at").notNull(),
+    address: text("address").notNull(),
+    user_agent: text("user_agent").notNull(),
+  },
+  (table) => [index("sessions_user").on(table.user_id)],
+);
+
+/** The second factor of users. */
+export const totp = sqliteTable("totp", {
+  user_id: text("user_id").primaryKey(),
+  sealed_key: text("sealed_key").notNull(),
+  /** Whether the user has shown a code once; until then it is not asked for. */
+  confirmed: integer("confirmed", { mode: "boolean" }).notNull(),
+  /** The last time step whose code was used: it and earlier ones are refused. */
+  last_step: integer("last_step").notNull(),
+  /** SHA-256 of the recovery codes that are left. */
+  recovery_hashes: text("recovery_hashes", { mode: "json" }).$type<readonly string[]>().notNull(),
+});
+
+/** When tokens were last used, written now and then; `admin` is the admin token, the others go by id. */
+export const tokenUse = sqliteTable("token_use", {
+  token_id: text("token_id").primaryKey(),
+  last_used_at: text("last_used_at").notNull(),
+});
+
+/** The automation token: at most one row, id 1. */
+export const adminToken = sqliteTable("admin_token", {
+  id: integer("id").primaryKey(),
+  token_hash: text("token_hash").notNull(),
+  created_at: text("created_at").notNull(),
+});
+
+/** Who did what; rows are added and, when they are too old, deleted, never changed. */
+export const audit = sqliteTable(
+  "audit",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    at: text("at").notNull(),
+    actor: text("actor").notNull(),
+    /** `disabled`, `session`, `token`, `local` or `none`. */
+    method: text("method").notNull(),
+    address: text("address").notNull(),
+    /** `create`, `update`, `delete`, `login` and so on. */
+    action: text("action").notNull(),
+    kind: text("kind").notNull(),
+    object_id: text("object_id"),
+    object_name: text("object_name"),
+    /** `ok`, `refused` or `failed`. */
+    result: text("result").notNull(),
+    revision: integer("revision"),
+    detail: text("detail", { mode: "json" }).$type<unknown>(),
+  },
+  (table) => [index("audit_at").on(table.at), index("audit_actor").on(table.actor)],
+);
+
 /** One row, id 1. */
 export const settings = sqliteTable("settings", {
   id: integer("id").primaryKey(),

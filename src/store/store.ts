@@ -2,9 +2,17 @@
 import { Database } from "bun:sqlite";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
-import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
+import {
+  type CollectionName,
+  type ConfigChange,
+  type GatewayConfig,
+  mapCollections,
+  type ResourceChange,
+} from "../model/gateway-config.ts";
+import { type AuditRow, AuditTable } from "./audit.ts";
 import {
   createPrivateFile,
   type DirectoryLock,
@@ -31,6 +39,15 @@ export interface Commit {
   readonly revision: number;
   readonly change: ConfigChange;
   readonly entry: RevisionEntry;
+  /** What the audit log keeps of it; default: nothing. */
+  readonly audit?: readonly AuditRow[];
+}
+
+/** What a table that is not part of the configuration is made from. */
+export interface TableContext {
+  readonly db: BunSQLiteDatabase;
+  /** Runs `write` all or nothing. */
+  transact(write: () => void): void;
 }
 
 const DATABASE = "sluice.db";
@@ -38,14 +55,18 @@ const DATABASE = "sluice.db";
 /** The only writer of a data directory. Every method is synchronous: no transaction is ever open across an await. */
 export class Store {
   readonly #database: Database;
+  readonly #db: BunSQLiteDatabase;
   readonly #tables: Tables;
+  readonly #audit: AuditTable;
   readonly #lock: DirectoryLock;
   #retainedRevisions = 1000;
 
   private constructor(database: Database, lock: DirectoryLock) {
     this.#database = database;
     this.#lock = lock;
-    this.#tables = new Tables(database);
+    this.#db = drizzle(database);
+    this.#tables = new Tables(this.#db);
+    this.#audit = new AuditTable(this.#db);
   }
 
   /** Takes the data directory for this process; throws a StoreError with the reason when it cannot be used. */
@@ -60,6 +81,11 @@ export class Store {
       lock.release();
       throw toStoreError(error, dataDir);
     }
+  }
+
+  /** What `create` makes of the database: tables beside the configuration, such as sessions. */
+  with<T>(create: (context: TableContext) => T): T {
+    return create({ db: this.#db, transact: (write) => this.#transact(write) });
   }
 
   /** Whether nothing was ever committed: the caller makes the first configuration and commits it with `begin`. */
@@ -93,12 +119,13 @@ export class Store {
   }
 
   /** Writes one change, its revision and its entry, all or nothing; throws a 500 in words when it could not. */
-  commit({ revision, change, entry }: Commit): void {
+  commit({ revision, change, entry, audit = [] }: Commit): void {
     const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
     try {
       this.#transact(() => {
         this.#tables.write(change);
         this.#tables.writeRevision(revision, { entry, change }, retained);
+        this.#audit.append(audit);
       });
     } catch (error) {
       throw new ApiError(
@@ -145,7 +172,7 @@ export function inspectStore(dataDir: string): Omit<StoredState, "instanceId"> {
     const database = Database.deserialize(copyOf(join(dataDir, DATABASE)));
     try {
       migrate(database);
-      const tables = new Tables(database);
+      const tables = new Tables(drizzle(database));
       const revision = tables.lastRevision();
       if (revision === null) throw new StoreError("the database holds no configuration");
       return { config: tables.read({ trusted: false }), revision };
@@ -197,16 +224,14 @@ function openDatabase(path: string, log: Log): Database {
 
 /** The change that writes a configuration from nothing. */
 function wholeOf(config: GatewayConfig): ConfigChange {
-  const all = <T>(objects: ReadonlyMap<string, T>) => ({
-    upserts: [...objects.values()],
+  const collections = mapCollections((name): ResourceChange<unknown> => ({
+    upserts: [...config[name].values()],
     removals: [],
-  });
+  }));
   return {
-    services: all(config.services),
-    targets: all(config.targets),
-    routes: all(config.routes),
-    listeners: all(config.listeners),
+    ...(collections as Pick<ConfigChange, CollectionName>),
     settings: config.settings,
+    sso: config.sso,
   };
 }
 

@@ -1,18 +1,40 @@
 // The configuration in its tables: read as a whole, written by change; knows no file, no lock and no transaction.
-import type { Database } from "bun:sqlite";
 import { desc, eq, lte, sql } from "drizzle-orm";
-import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import { decode } from "../model/decode.ts";
 import { ApiError } from "../model/error.ts";
-import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
+import {
+  type CollectionName,
+  collectionNames,
+  type ConfigChange,
+  type GatewayConfig,
+  mapCollections,
+  type ResourceChange,
+} from "../model/gateway-config.ts";
 import { type Listener, listenerInput } from "../model/listener.ts";
 import { pathMatchOf, type Route, routeInput } from "../model/route.ts";
+import { type Secret, secretRecord } from "../model/secret.ts";
 import { type Service, serviceInput } from "../model/service.ts";
 import { type Settings, settingsInput } from "../model/settings.ts";
+import { type Sso, ssoRecord } from "../model/sso.ts";
 import { type Target, targetInput } from "../model/target.ts";
-import { createCollection } from "./collection.ts";
+import { type Token, tokenRecord } from "../model/token.ts";
+import { type User, userRecord } from "../model/user.ts";
+import { type Collection, createCollection } from "./collection.ts";
 import { StoreError } from "./error.ts";
-import { listeners, meta, revisions, routes, services, settings, targets } from "./schema.ts";
+import {
+  listeners,
+  meta,
+  revisions,
+  routes,
+  secrets,
+  services,
+  settings,
+  sso,
+  targets,
+  tokens,
+  users,
+} from "./schema.ts";
 
 /** Who made a revision and what it did, in one line. */
 export interface RevisionEntry {
@@ -31,15 +53,24 @@ export type MetaKey = "instance_id" | "document_format";
  */
 export const documentFormat = (): string =>
   Bun.hash(
-    JSON.stringify([serviceInput, targetInput, routeInput, listenerInput, settingsInput]),
+    JSON.stringify([
+      serviceInput,
+      targetInput,
+      routeInput,
+      listenerInput,
+      userRecord,
+      tokenRecord,
+      secretRecord,
+      settingsInput,
+      ssoRecord,
+    ]),
   ).toString(36);
 
 export class Tables {
   readonly #collections: ReturnType<typeof createCollections>;
   readonly #statements: ReturnType<typeof prepareStatements>;
 
-  constructor(database: Database) {
-    const db = drizzle(database);
+  constructor(db: BunSQLiteDatabase) {
     this.#collections = createCollections(db);
     this.#statements = prepareStatements(db);
   }
@@ -53,29 +84,30 @@ export class Tables {
   read({ trusted }: { readonly trusted: boolean }): GatewayConfig {
     const row = this.#statements.settings.get();
     if (row === undefined) throw new StoreError("the database holds no settings");
-    const { services, targets, routes, listeners } = this.#collections;
+    const collections = mapCollections((name) => this.#collections[name].read(trusted));
     return {
-      services: services.read(trusted),
-      targets: targets.read(trusted),
-      routes: routes.read(trusted),
-      listeners: listeners.read(trusted),
+      ...(collections as unknown as Pick<GatewayConfig, CollectionName>),
       settings: toSettings(row),
+      sso: toSso(this.#statements.sso.get(), row.updated_at),
     };
   }
 
   /** Needs deferred foreign keys: rows are deleted and inserted anew. */
   write(change: ConfigChange): void {
-    const { services, targets, routes, listeners } = this.#collections;
-    const insertions = [
-      services.clear(change.services),
-      targets.clear(change.targets),
-      routes.clear(change.routes),
-      listeners.clear(change.listeners),
-    ];
+    const insertions = collectionNames.map((name) => {
+      const collection = this.#collections[name] as Collection<unknown>;
+      return collection.clear(change[name] as ResourceChange<unknown>);
+    });
     for (const insert of insertions) insert();
-    if (change.settings === null) return;
-    const { updated_at, ...document } = change.settings;
-    this.#statements.writeSettings.run({ updated_at, document });
+    const { writeSettings, writeSso } = this.#statements;
+    for (const [value, write] of [
+      [change.settings, writeSettings],
+      [change.sso, writeSso],
+    ] as const) {
+      if (value === null) continue;
+      const { updated_at, ...document } = value;
+      write.run({ updated_at, document });
+    }
   }
 
   /** Adds a revision and forgets all but the last `retained` ones. */
@@ -131,7 +163,44 @@ function createCollections(db: BunSQLiteDatabase) {
       columnNames: ["name"],
       decode: (document) => decode(listenerInput, document),
     }),
-  };
+    users: createCollection<User>(db, {
+      table: users,
+      word: "user",
+      columns: ({ email }) => ({ email: email.toLowerCase() }),
+      columnNames: ["email"],
+      decode: (document) => decode(userRecord, document),
+    }),
+    tokens: createCollection<Token>(db, {
+      table: tokens,
+      word: "token",
+      columns: (token) => ({ name: token.name, token_hash: token.token_hash }),
+      columnNames: ["name", "token_hash"],
+      decode: (document) => decode(tokenRecord, document),
+    }),
+    secrets: createCollection<Secret>(db, {
+      table: secrets,
+      word: "secret",
+      columns: named,
+      columnNames: ["name"],
+      decode: (document) => decode(secretRecord, document),
+    }),
+  } satisfies { readonly [K in CollectionName]: unknown };
+}
+
+/** Writes the one row of a table with one. */
+function writeOnly(db: BunSQLiteDatabase, table: typeof settings | typeof sso) {
+  return db
+    .insert(table)
+    .values({
+      id: 1,
+      updated_at: sql.placeholder("updated_at"),
+      document: sql.placeholder("document"),
+    })
+    .onConflictDoUpdate({
+      target: table.id,
+      set: { updated_at: sql`excluded.updated_at`, document: sql`excluded.document` },
+    })
+    .prepare();
 }
 
 function prepareStatements(db: BunSQLiteDatabase) {
@@ -144,24 +213,15 @@ function prepareStatements(db: BunSQLiteDatabase) {
       .onConflictDoUpdate({ target: meta.key, set: { value: sql`excluded.value` } })
       .prepare(),
     settings: db.select().from(settings).where(eq(settings.id, 1)).prepare(),
+    sso: db.select().from(sso).where(eq(sso.id, 1)).prepare(),
     lastRevision: db
       .select({ revision: revisions.revision })
       .from(revisions)
       .orderBy(desc(revisions.revision))
       .limit(1)
       .prepare(),
-    writeSettings: db
-      .insert(settings)
-      .values({
-        id: 1,
-        updated_at: sql.placeholder("updated_at"),
-        document: sql.placeholder("document"),
-      })
-      .onConflictDoUpdate({
-        target: settings.id,
-        set: { updated_at: sql`excluded.updated_at`, document: sql`excluded.document` },
-      })
-      .prepare(),
+    writeSettings: writeOnly(db, settings),
+    writeSso: writeOnly(db, sso),
     writeRevision: db
       .insert(revisions)
       .values({
@@ -185,5 +245,18 @@ function toSettings(row: { readonly updated_at: string; readonly document: unkno
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     throw new StoreError(`stored settings: ${error.message}`, { cause: error });
+  }
+}
+
+/** A database that was written before there was single sign-on has no row of it. */
+function toSso(
+  row: { readonly updated_at: string; readonly document: unknown } | undefined,
+  at: string,
+): Sso {
+  try {
+    return { ...decode(ssoRecord, row?.document ?? {}), updated_at: row?.updated_at ?? at };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new StoreError(`stored sso: ${error.message}`, { cause: error });
   }
 }

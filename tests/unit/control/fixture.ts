@@ -12,6 +12,7 @@ import { type Route, routeInput, pathMatchOf } from "../../../src/model/route.ts
 import { type Service, serviceInput } from "../../../src/model/service.ts";
 import { settingsInput } from "../../../src/model/settings.ts";
 import { type Target, targetInput } from "../../../src/model/target.ts";
+import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
 import { type Compiled, compile } from "../../../src/snapshot/compile.ts";
 import type { Snapshot } from "../../../src/snapshot/snapshot.ts";
 
@@ -47,6 +48,7 @@ export function configOf(parts: {
   settings?: object;
 }): GatewayConfig {
   return {
+    ...emptyConfiguration(at),
     services: byId(parts.services ?? []),
     targets: byId(parts.targets ?? []),
     routes: byId(parts.routes ?? []),
@@ -121,16 +123,16 @@ export function controlPlane(config: GatewayConfig = configOf({}), now = () => D
     log: createLog({ level: "info", format: "json", sink: (line) => logged.push(line) }),
     current: compileStored({ config, revision: 1 }, context),
     context: () => context,
-    onChange: (event) => {
-      steps.steps.push(`event ${event.revision}`);
-      events.push(event);
-    },
+  });
+  control.changes.onServed((event) => {
+    steps.steps.push(`event ${event.revision}`);
+    events.push(event);
   });
   return { control, steps, events, logged };
 }
 
 export const options: WriteOptions = {
-  actor: "tester",
+  by: { actor: "tester", method: "token", address: "127.0.0.1", sessionId: null },
   dryRun: false,
   conditions: { match: null, onlyIfAbsent: false },
 };

@@ -4,7 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../../../src/log.ts";
 import { decode } from "../../../src/model/decode.ts";
-import type { ConfigChange, ResourceChange } from "../../../src/model/gateway-config.ts";
+import {
+  type ConfigChange,
+  mapCollections,
+  type ResourceChange,
+} from "../../../src/model/gateway-config.ts";
 import { type Route, pathMatchOf, routeInput } from "../../../src/model/route.ts";
 import { type Service, serviceInput } from "../../../src/model/service.ts";
 import { type SettingsInput, settingsInput } from "../../../src/model/settings.ts";
@@ -64,11 +68,9 @@ export const removal = (...removals: string[]): ResourceChange<never> => ({
 
 export function changeOf(change: Partial<ConfigChange> = {}): ConfigChange {
   return {
-    services: unchanged,
-    targets: unchanged,
-    routes: unchanged,
-    listeners: unchanged,
+    ...mapCollections(() => unchanged),
     settings: null,
+    sso: null,
     ...change,
   };
 }

@@ -1,0 +1,101 @@
+// What the audit log keeps of one thing that was done, secrets masked; knows no table.
+import {
+  type CollectionName,
+  collectionNames,
+  type ConfigChange,
+  type GatewayConfig,
+  singletonNames,
+} from "../model/gateway-config.ts";
+import type { Actor } from "./principal.ts";
+import { labelOf } from "./reference.ts";
+
+export interface AuditEntry {
+  /** RFC 3339, UTC. */
+  readonly at: string;
+  readonly actor: string;
+  /** As of the actor; `none` when nobody was recognised. */
+  readonly method: Actor["method"] | "none";
+  readonly address: string;
+  /** `create`, `update`, `delete`, `login`, `logout` and so on. */
+  readonly action: string;
+  /** `user`, `route`, `session` and so on. */
+  readonly kind: string;
+  readonly object_id: string | null;
+  readonly object_name: string | null;
+  readonly result: "ok" | "refused" | "failed";
+  /** The revision that the change made; null for what changes no configuration. */
+  readonly revision: number | null;
+  readonly detail: unknown;
+}
+
+/** Takes down what changes no configuration: logins, refusals and the like. */
+export interface AuditSink {
+  record(entry: Omit<AuditEntry, "at">): void;
+}
+
+/** A change and what it led from and to. */
+interface Changed {
+  readonly before: GatewayConfig;
+  readonly after: GatewayConfig;
+  readonly change: ConfigChange;
+}
+
+/** One entry for each object that a change wrote or deleted. */
+export function auditOf(
+  changed: Changed,
+  by: Actor,
+  { at, revision }: { readonly at: string; readonly revision: number },
+): AuditEntry[] {
+  const { actor, method, address } = by;
+  const base = { at, actor, method, address, result: "ok", revision } as const;
+  const entries: AuditEntry[] = [];
+  for (const name of collectionNames) {
+    const { upserts, removals } = changed.change[name];
+    for (const id of [...upserts.map((object) => object.id), ...removals])
+      entries.push({ ...base, ...describe(changed, name, id) });
+  }
+  for (const name of singletonNames)
+    if (changed.change[name] !== null)
+      entries.push({
+        ...base,
+        action: "update",
+        kind: name,
+        object_id: null,
+        object_name: null,
+        detail: { before: masked(changed.before[name]), after: masked(changed.after[name]) },
+      });
+  return entries;
+}
+
+function describe({ before, after }: Changed, collection: CollectionName, id: string) {
+  const [old, now] = [before[collection].get(id), after[collection].get(id)];
+  const label = labelOf(now === undefined ? before : after, { collection, id });
+  return {
+    action: now === undefined ? "delete" : old === undefined ? "create" : "update",
+    kind: collection.slice(0, -1),
+    object_id: id,
+    object_name: /"(.*)"$/s.exec(label)?.[1] ?? null,
+    detail: { before: masked(old ?? null), after: masked(now ?? null) },
+  };
+}
+
+/** Fields whose values nobody may read again, wherever they stand. */
+const SECRET_FIELDS = new Set([
+  "password_hash",
+  "token_hash",
+  "sealed_value",
+  "sealed",
+  "client_secret",
+]);
+
+/** A copy in which secrets are replaced; that one is set, and that it changed, remains visible elsewhere. */
+export function masked(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(masked);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      SECRET_FIELDS.has(key) && inner !== null ? "***" : masked(inner),
+    ]),
+  );
+}

@@ -1,0 +1,51 @@
+// Encrypts values that must be read again: AES-256-GCM under one key; knows neither where the key nor the values are kept.
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+export const KEY_BYTES = 32;
+
+/** How a sealed value looks, so that it can be found again in any text: `sealed:1:<key id>:<base64url>`. */
+export const SEALED_PATTERN = /sealed:1:([0-9a-f]{8}):([A-Za-z0-9_-]+)/g;
+
+/** A value that this key does not open. The message holds no part of it. */
+export class SealError extends Error {}
+
+/** Seals and opens values under one key. */
+export class SecretBox {
+  /** Tells keys apart without telling what they are: the first 8 hexadecimal digits of the SHA-256. */
+  readonly keyId: string;
+  readonly #key: Buffer;
+
+  /** `key` must have 32 bytes. */
+  constructor(key: Uint8Array) {
+    if (key.byteLength !== KEY_BYTES) throw new SealError(`a key must have ${KEY_BYTES} bytes`);
+    this.#key = Buffer.from(key);
+    this.keyId = createHash("sha256").update(key).digest("hex").slice(0, 8);
+  }
+
+  /** Equal values give different results. */
+  seal(plain: string): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv("aes-256-gcm", this.#key, nonce);
+    const parts = [nonce, cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()];
+    return `sealed:1:${this.keyId}:${Buffer.concat(parts).toString("base64url")}`;
+  }
+
+  /** Throws a SealError for what was sealed under another key or changed since. */
+  open(sealed: string): string {
+    const [, keyId, text] = new RegExp(`^${SEALED_PATTERN.source}$`).exec(sealed) ?? [];
+    if (keyId === undefined || text === undefined) throw new SealError("the value is not sealed");
+    if (keyId !== this.keyId)
+      throw new SealError(`the value is sealed under the key ${keyId}, not ${this.keyId}`);
+    const bytes = Buffer.from(text, "base64url");
+    try {
+      const decipher = createDecipheriv("aes-256-gcm", this.#key, bytes.subarray(0, NONCE_BYTES));
+      decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+      const body = bytes.subarray(NONCE_BYTES, -TAG_BYTES);
+      return Buffer.concat([decipher.update(body), decipher.final()]).toString("utf8");
+    } catch (error) {
+      throw new SealError("the sealed value was changed", { cause: error });
+    }
+  }
+}

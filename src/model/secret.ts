@@ -1,0 +1,32 @@
+// A named secret value that other objects refer to as {"$secret": "name"}; knows nothing of encryption.
+import { type Static, Type as t } from "@sinclair/typebox";
+import { type Identity, labels, name } from "./fields.ts";
+
+/** What clients send. */
+export const secretInput = t.Object(
+  {
+    name: name("Unique name"),
+    value: t.Optional(
+      t.String({
+        minLength: 1,
+        maxLength: 65_536,
+        description: "Write-only; required on creation, absent later: it stays as it is",
+      }),
+    ),
+    ...labels,
+  },
+  { additionalProperties: false, title: "Secret" },
+);
+
+/** What is stored. */
+export const secretRecord = t.Object(
+  {
+    name: name("Unique name"),
+    sealed_value: t.String({ description: "The value, encrypted" }),
+    ...labels,
+  },
+  { additionalProperties: false },
+);
+
+export type SecretInput = Static<typeof secretInput>;
+export type Secret = Readonly<Static<typeof secretRecord>> & Identity;

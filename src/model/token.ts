@@ -1,0 +1,31 @@
+// A named token for automation; knows nothing of who presents it.
+import { type Static, Type as t } from "@sinclair/typebox";
+import { flag, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
+import { roles } from "./user.ts";
+
+const shared = {
+  name: name("Unique name"),
+  role: oneOf(roles, { default: "viewer", description: "What the token may do" }),
+  expires_at: nullable(
+    t.String({ format: "date-time" }),
+    "RFC 3339; from then on it is refused; null: never",
+  ),
+  allowed_cidrs: listOf(
+    t.String({ minLength: 1, maxLength: 64 }),
+    "Networks that it is accepted from; empty: any",
+  ),
+  enabled: flag(true, "Whether it is accepted"),
+  ...labels,
+};
+
+/** What clients send. */
+export const tokenInput = t.Object(shared, { additionalProperties: false, title: "Token" });
+
+/** What is stored: never the token itself. */
+export const tokenRecord = t.Object(
+  { ...shared, token_hash: t.String({ description: "SHA-256 of the token, hexadecimal" }) },
+  { additionalProperties: false },
+);
+
+export type TokenInput = Static<typeof tokenInput>;
+export type Token = Readonly<Static<typeof tokenRecord>> & Identity;

@@ -1,0 +1,59 @@
+// A user of the management API: who may change the gateway; knows nothing of sessions or of how passwords are hashed.
+import { type Static, Type as t } from "@sinclair/typebox";
+import { flag, type Identity, labels, nullable, oneOf } from "./fields.ts";
+
+/** From the least to the most. */
+export const roles = ["viewer", "editor", "admin"] as const;
+export type Role = (typeof roles)[number];
+
+const shared = {
+  email: t.String({
+    maxLength: 254,
+    pattern: "^[^\\s@\\u0000-\\u001f\\u007f<>\"',;]{1,64}@[^\\s@\\u0000-\\u001f\\u007f<>\"',;]+$",
+    errorMessage: "must be an e-mail address",
+    description: "E-mail address to sign in with; unique, whatever the case of its letters",
+  }),
+  name: t.String({
+    minLength: 1,
+    maxLength: 128,
+    pattern: "^[^\\u0000-\\u001f\\u007f]*$",
+    errorMessage: "must not hold control characters",
+    description: "Display name",
+  }),
+  role: oneOf(roles, {
+    description: "viewer reads, editor changes traffic, admin changes access and settings as well",
+  }),
+  enabled: flag(true, "Whether the user may sign in; turning it off ends every session"),
+  ...labels,
+};
+
+/** What clients send. */
+export const userInput = t.Object(
+  {
+    ...shared,
+    password: t.Optional(
+      t.String({
+        maxLength: 1024,
+        description:
+          "Write-only, at least 10 characters. Absent: the password stays as it is, and a new user can sign in with SSO only",
+      }),
+    ),
+  },
+  { additionalProperties: false, title: "User" },
+);
+
+/** What is stored. */
+export const userRecord = t.Object(
+  {
+    ...shared,
+    password_hash: nullable(t.String(), "argon2id in PHC form; null: no password"),
+    sso: nullable(
+      t.Object({ issuer: t.String(), subject: t.String() }, { additionalProperties: false }),
+      "The identity at the identity provider that the user has signed in with",
+    ),
+  },
+  { additionalProperties: false },
+);
+
+export type UserInput = Static<typeof userInput>;
+export type User = Readonly<Static<typeof userRecord>> & Identity;
