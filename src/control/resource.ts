@@ -21,6 +21,8 @@ export interface Decoded<K extends CollectionName> {
   readonly fields: FieldsOf<K>;
   /** Brings what was sent inside the document, such as targets of a service, into the draft once the object is there. */
   readonly finish?: (object: ResourceOf[K], draft: Draft) => void;
+  /** Members that this one reply shows beside the representation, such as a token that was generated just now. */
+  readonly shownOnce?: Readonly<Record<string, unknown>>;
 }
 
 /** What is special about one collection. */
@@ -32,8 +34,10 @@ export interface ResourceKind<K extends CollectionName, V> {
   readonly readOnly: readonly string[];
   /** Query parameters of lists beside tag, name and q. */
   readonly parents: ParentFilters<ResourceOf[K]>;
-  /** Checks a document and turns names in it into ids; throws the first error. */
-  readonly decode: (document: unknown, draft: Draft) => Decoded<K>;
+  /** Checks a document and turns names in it into ids; throws the first error. `old` is null for a new object. */
+  readonly decode: (document: unknown, draft: Draft, old: ResourceOf[K] | null) => Decoded<K>;
+  /** What of a stored object clients can send, which patches start from; default: all of it. */
+  readonly sendable?: (object: ResourceOf[K]) => object;
   /** Gives the function from stored object to representation; called once for a whole list. */
   readonly viewer: (config: GatewayConfig) => (object: ResourceOf[K]) => V;
   /** What a version tag covers, in the same manner. */
@@ -60,6 +64,11 @@ export interface Removed {
   readonly revision: number;
   /** Labels of everything that went with the object. */
   readonly removed: readonly string[];
+}
+
+interface Mutated {
+  readonly id: string;
+  readonly shownOnce: Decoded<CollectionName>["shownOnce"];
 }
 
 export class Resource<K extends CollectionName, V> {
@@ -114,7 +123,8 @@ export class Resource<K extends CollectionName, V> {
       requireConditions(options.conditions, this.#kind.content(draft.config)(old));
       if (!isDocument(patch)) throw invalid("", "body must be a JSON object");
       const changes = withoutReadOnly(patch, old.id, this.#kind.readOnly);
-      const { id: _, created_at: _created, updated_at: _updated, ...document } = old;
+      const sendable = this.#kind.sendable?.(old) ?? old;
+      const document = withoutReadOnly(sendable, old.id, []);
       return this.#update(draft, old, mergePatch(document, changes));
     });
   }
@@ -137,33 +147,33 @@ export class Resource<K extends CollectionName, V> {
     return { removed: value, revision };
   }
 
-  async #write(
-    options: WriteOptions,
-    mutate: (draft: Draft) => ResourceOf[K],
-  ): Promise<Written<V>> {
+  async #write(options: WriteOptions, mutate: (draft: Draft) => Mutated): Promise<Written<V>> {
     const { value, revision, warnings } = await this.#changes.run({
       ...options,
       mutate: (draft) => {
-        const { id } = mutate(draft);
+        const { id, shownOnce } = mutate(draft);
         const object = this.#all(draft.config).get(id);
         if (object === undefined) throw new Error(`${this.#kind.word} ${id} was not written`);
-        return this.#read(draft.config, object);
+        const { view, tag } = this.#read(draft.config, object);
+        // What was generated for a trial is thrown away with it.
+        const isShown = shownOnce !== undefined && !options.dryRun;
+        return { view: isShown ? { ...view, ...shownOnce } : view, tag };
       },
     });
     return { ...value, revision, warnings };
   }
 
-  #insert(draft: Draft, id: string, document: unknown): ResourceOf[K] {
-    const { fields, finish } = this.#kind.decode(document, draft);
+  #insert(draft: Draft, id: string, document: unknown): Mutated {
+    const { fields, finish, shownOnce } = this.#kind.decode(document, draft, null);
     const at = draft.stamp();
     const object = { id, ...fields, created_at: at, updated_at: at } as unknown as ResourceOf[K];
     this.#put(draft, object, "create");
     finish?.(object, draft);
-    return object;
+    return { id, shownOnce };
   }
 
-  #update(draft: Draft, old: ResourceOf[K], document: unknown): ResourceOf[K] {
-    const { fields, finish } = this.#kind.decode(document, draft);
+  #update(draft: Draft, old: ResourceOf[K], document: unknown): Mutated {
+    const { fields, finish, shownOnce } = this.#kind.decode(document, draft, old);
     const { id, created_at, updated_at } = old;
     const same = { id, ...fields, created_at, updated_at } as unknown as ResourceOf[K];
     // Writing what is there already must not disturb the workers, whoever repeats it how often.
@@ -172,7 +182,7 @@ export class Resource<K extends CollectionName, V> {
     draft.place(id, "");
     draft.summary = `update ${labelOf(draft.config, { collection: this.#kind.collection, id })}`;
     finish?.(object, draft);
-    return object;
+    return { id, shownOnce };
   }
 
   #put(draft: Draft, object: ResourceOf[K], verb: string): void {
