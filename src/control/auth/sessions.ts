@@ -1,0 +1,179 @@
+// Who is signed in: sessions found by their cookie in memory, kept by a store; knows neither users' rights nor HTTP.
+import { createHash, randomBytes } from "node:crypto";
+import type { Clock } from "../../clock.ts";
+import type { Log } from "../../log.ts";
+
+/** Seconds from sign-in to the end of a session, whether it is used or not: 7 days. */
+export const SESSION_SECONDS = 604_800;
+
+/** The oldest one ends when a user signs in once more, so that one user cannot fill the memory. */
+const MAX_SESSIONS_OF_USER = 100;
+const MAX_USER_AGENT_LENGTH = 256;
+
+export interface Session {
+  readonly id: string;
+  readonly user_id: string;
+  readonly method: "password" | "sso";
+  /** RFC 3339, UTC, as are all times. */
+  readonly created_at: string;
+  readonly expires_at: string;
+  /** Of the socket that signed in. */
+  readonly address: string;
+  readonly user_agent: string;
+}
+
+/** As it is stored: of the cookie only the SHA-256, hexadecimal. */
+export interface StoredSession extends Session {
+  readonly token_hash: string;
+}
+
+/** Keeps sessions over a restart. */
+export interface SessionStore {
+  load(): readonly StoredSession[];
+  insert(session: StoredSession): void;
+  remove(ids: readonly string[]): void;
+}
+
+/** Where somebody signed in from and how. */
+export interface SignIn {
+  readonly method: Session["method"];
+  readonly address: string;
+  readonly userAgent: string;
+}
+
+export interface SessionsOptions {
+  readonly store: SessionStore;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** All sessions that have not ended. */
+export class Sessions {
+  readonly #options: SessionsOptions;
+  readonly #byHash = new Map<string, StoredSession>();
+  readonly #byId = new Map<string, StoredSession>();
+  readonly #listeners: ((session: Session) => void)[] = [];
+  /** Ended, but still in the store. */
+  readonly #leftovers = new Set<string>();
+
+  /** Loads what the store holds; what ran out meanwhile is forgotten. */
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    for (const session of options.store.load()) this.#add(session);
+    this.prune();
+  }
+
+  /** `cookie` is the value to hand out: 43 characters, kept nowhere. */
+  create(userId: string, signIn: SignIn): { readonly cookie: string; readonly session: Session } {
+    const { clock, store } = this.#options;
+    const cookie = randomBytes(32).toString("base64url");
+    const now = clock.now();
+    const session: StoredSession = {
+      id: Bun.randomUUIDv7(),
+      user_id: userId,
+      method: signIn.method,
+      created_at: new Date(now).toISOString(),
+      expires_at: new Date(now + SESSION_SECONDS * 1000).toISOString(),
+      address: signIn.address,
+      user_agent: printable(signIn.userAgent),
+      token_hash: hashOf(cookie),
+    };
+    this.prune();
+    const [oldest, ...others] = this.#ofUser(userId);
+    if (oldest !== undefined && others.length + 1 >= MAX_SESSIONS_OF_USER) this.end(oldest.id);
+    store.insert(session);
+    this.#add(session);
+    return { cookie, session: withoutHash(session) };
+  }
+
+  /** The session of a cookie; null when there is none or it has run out. */
+  find(cookie: string): Session | null {
+    // Looked up by its hash, so that the time it takes tells nothing about the cookies there are.
+    const session = this.#byHash.get(hashOf(cookie));
+    return session === undefined || this.#isOver(session) ? null : withoutHash(session);
+  }
+
+  /** The session with this id; null when it has ended. */
+  get(id: string): Session | null {
+    const session = this.#byId.get(id);
+    return session === undefined || this.#isOver(session) ? null : withoutHash(session);
+  }
+
+  /** Those of one user, or all; oldest first. */
+  list(userId?: string): Session[] {
+    return [...this.#byId.values()]
+      .filter((session) => userId === undefined || session.user_id === userId)
+      .filter((session) => !this.#isOver(session))
+      .map(withoutHash);
+  }
+
+  /** False when there was none. From here on the cookie is worth nothing, whether the store can be written or not. */
+  end(id: string): boolean {
+    const session = this.#byId.get(id);
+    if (session === undefined) return false;
+    this.#endAll([session]);
+    return !this.#isOver(session);
+  }
+
+  /** Ends all sessions of a user but the one that is excepted; returns how many. */
+  endOfUser(userId: string, exceptSessionId?: string): number {
+    const ended = this.#ofUser(userId).filter(({ id }) => id !== exceptSessionId);
+    this.#endAll(ended);
+    return ended.length;
+  }
+
+  /** `listener` is called for each session in the turn in which it ends. */
+  onEnd(listener: (session: Session) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Forgets sessions that have run out; to be called now and then. */
+  prune(): void {
+    const over = [...this.#byId.values()].filter((session) => this.#isOver(session));
+    if (over.length + this.#leftovers.size > 0) this.#endAll(over);
+  }
+
+  #add(session: StoredSession): void {
+    this.#byHash.set(session.token_hash, session);
+    this.#byId.set(session.id, session);
+  }
+
+  #ofUser(userId: string): StoredSession[] {
+    return [...this.#byId.values()].filter(({ user_id }) => user_id === userId);
+  }
+
+  #isOver({ expires_at }: StoredSession): boolean {
+    return Date.parse(expires_at) <= this.#options.clock.now();
+  }
+
+  #endAll(sessions: readonly StoredSession[]): void {
+    for (const session of sessions) {
+      this.#byHash.delete(session.token_hash);
+      this.#byId.delete(session.id);
+      this.#leftovers.add(session.id);
+    }
+    for (const session of sessions)
+      for (const listener of this.#listeners) listener(withoutHash(session));
+    if (this.#leftovers.size === 0) return;
+    try {
+      this.#options.store.remove([...this.#leftovers]);
+      this.#leftovers.clear();
+    } catch (error) {
+      // They stay in the set and are tried again: a restart before that would bring them back.
+      this.#options.log.error("ended sessions could not be deleted from the database", { error });
+    }
+  }
+}
+
+function withoutHash({ token_hash: _, ...session }: StoredSession): Session {
+  return session;
+}
+
+function hashOf(cookie: string): string {
+  return createHash("sha256").update(cookie).digest("hex");
+}
+
+/** What the client says of itself is shown to people. */
+function printable(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, " ").slice(0, MAX_USER_AGENT_LENGTH);
+}

@@ -1,0 +1,45 @@
+// Sessions in their table: read whole at the start, written one by one; knows nothing of cookies or of when one ends.
+import { asc, inArray } from "drizzle-orm";
+import { sessions } from "./schema.ts";
+import type { TableContext } from "./store.ts";
+
+/** A row as it is stored. */
+export type SessionRow = typeof sessions.$inferSelect & { readonly method: "password" | "sso" };
+
+export class SessionTable {
+  readonly #context: TableContext;
+
+  constructor(context: TableContext) {
+    this.#context = context;
+  }
+
+  /** All rows, oldest first. */
+  load(): SessionRow[] {
+    const { db } = this.#context;
+    const rows = db.select().from(sessions).orderBy(asc(sessions.created_at), asc(sessions.id));
+    return rows.all() as SessionRow[];
+  }
+
+  insert(row: SessionRow): void {
+    this.#context.transact(() => this.#context.db.insert(sessions).values(row).run());
+  }
+
+  remove(ids: readonly string[]): void {
+    this.#context.transact(() => {
+      this.#context.db
+        .delete(sessions)
+        .where(inArray(sessions.id, [...ids]))
+        .run();
+    });
+  }
+
+  /** For when nobody serves the data directory: ends every session of a user. */
+  removeOfUser(userId: string): void {
+    this.#context.transact(() => {
+      this.#context.db
+        .delete(sessions)
+        .where(inArray(sessions.user_id, [userId]))
+        .run();
+    });
+  }
+}
