@@ -38,6 +38,11 @@ export interface ResourceKind<K extends CollectionName, V> {
   readonly decode: (document: unknown, draft: Draft, old: ResourceOf[K] | null) => Decoded<K>;
   /** What of a stored object clients can send, which patches start from; default: all of it. */
   readonly sendable?: (object: ResourceOf[K]) => object;
+  /** Finds the object that a path means; default: by id or unique name. */
+  readonly find?: (
+    objects: ReadonlyMap<string, ResourceOf[K]>,
+    key: string,
+  ) => ResourceOf[K] | null;
   /** Gives the function from stored object to representation; called once for a whole list. */
   readonly viewer: (config: GatewayConfig) => (object: ResourceOf[K]) => V;
   /** What a version tag covers, in the same manner. */
@@ -107,7 +112,7 @@ export class Resource<K extends CollectionName, V> {
   /** Replaces the object; an id that is not taken creates one. */
   replace(key: string, body: unknown, options: WriteOptions): Promise<Written<V>> {
     return this.#write(options, (draft) => {
-      const old = findByKey(this.#all(draft.config), key);
+      const old = this.#find(draft.config, key);
       requireConditions(options.conditions, old && this.#kind.content(draft.config)(old));
       if (old === null && !UUID_PATTERN.test(key)) throw this.#missing(key);
       const id = old?.id ?? key.toLowerCase();
@@ -203,8 +208,12 @@ export class Resource<K extends CollectionName, V> {
     return config[this.#kind.collection] as ReadonlyMap<string, ResourceOf[K]>;
   }
 
+  #find(config: GatewayConfig, key: string): ResourceOf[K] | null {
+    return (this.#kind.find ?? findByKey)(this.#all(config), key);
+  }
+
   #existing(config: GatewayConfig, key: string): ResourceOf[K] {
-    const object = findByKey(this.#all(config), key);
+    const object = this.#find(config, key);
     if (object === null) throw this.#missing(key);
     return object;
   }
