@@ -17,6 +17,7 @@ import {
   createControlPlane,
 } from "./control/control-plane.ts";
 import { fieldChecks } from "./control/field-checks.ts";
+import { openSecretBox } from "./control/sealing.ts";
 import { loadDefaultCertificate } from "./crypto/default-certificate.ts";
 import { createLog, type Log } from "./log.ts";
 import { ApiError, type Issue } from "./model/error.ts";
@@ -74,6 +75,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   refuseOpenManagement(options);
   const { dataDir, admin, workers } = options;
   const store = Store.open({ dataDir, log });
+  const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
   const stored = loadOrMake(store, options, log);
   const tls = await loadDefaultCertificate({ dataDir, now: clock.now(), log });
   const management = { address: admin.hostname, port: admin.port };
@@ -94,7 +96,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     snapshot: current.snapshot,
   });
   const rollout = createRollout(pool);
-  const control = createControlPlane({ store, rollout, clock, log, current, context });
+  const control = createControlPlane({ store, box, rollout, clock, log, current, context });
   const started = pool.start();
   const serveApi = await loadApi(control, admin, log);
   refuse(await started);

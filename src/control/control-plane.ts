@@ -1,6 +1,7 @@
 // The control plane as one object: the use-cases around the one path of change; knows no HTTP and no concrete class.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
+import type { SecretBox } from "../crypto/secret-box.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
 import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./change.ts";
@@ -17,6 +18,8 @@ export type ChangeContext = Omit<CompileContext, "revision">;
 
 export interface ControlPlaneOptions {
   readonly store: ChangeStore;
+  /** Seals what has to be read again. */
+  readonly box: SecretBox;
   readonly rollout: Rollout;
   readonly clock: Clock;
   readonly log: Log;

@@ -15,6 +15,9 @@ import type { Log } from "../log.ts";
 import { StoreError, sqliteCode } from "./error.ts";
 
 const OWN_FILE = /^sluice[.-]/;
+/** Ours too, but what is wrong with their modes must not go unseen: they are judged where they are used. */
+const KEY_FILE = /^(?:secret\.key(?:\.new)?|control\.sock)$/;
+const isOwn = (name: string) => OWN_FILE.test(name) || KEY_FILE.test(name);
 
 /** Makes the directory if needed, and closes it to other users where that can surprise nobody. */
 export function prepareDirectory(dataDir: string, log: Log): void {
@@ -39,7 +42,7 @@ function tightenDirectory(
 ): void {
   // Somebody may have named /tmp or a home directory: closing those would break other programs.
   const shared = (mode & 0o1000) !== 0 || uid !== process.getuid?.();
-  if (shared || !readdirSync(path).every((name) => OWN_FILE.test(name))) {
+  if (shared || !readdirSync(path).every(isOwn)) {
     log.warn("other users can read the names in the data directory, which holds foreign files", {
       path,
       mode: (mode & 0o777).toString(8),

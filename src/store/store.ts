@@ -21,6 +21,7 @@ import {
 } from "./directory.ts";
 import { StoreError, sqliteCode } from "./error.ts";
 import { migrate } from "./migrations.ts";
+import { replaceSealed, sealedKeyIds } from "./sealed-texts.ts";
 import { documentFormat, type RevisionEntry, Tables } from "./tables.ts";
 
 export interface StoreOptions {
@@ -86,6 +87,22 @@ export class Store {
   /** What `create` makes of the database: tables beside the configuration, such as sessions. */
   with<T>(create: (context: TableContext) => T): T {
     return create({ db: this.#db, transact: (write) => this.#transact(write) });
+  }
+
+  /** Ids of the keys that stored secrets are encrypted under. */
+  sealedKeyIds(): ReadonlySet<string> {
+    return sealedKeyIds(this.#database);
+  }
+
+  /** Gives every stored text that holds an encrypted value to `replace`, all or nothing. */
+  replaceSealed(replace: (text: string) => string): void {
+    this.#transact(() => replaceSealed(this.#database, replace));
+  }
+
+  /** Writes the file anew, so that no page keeps what was deleted or replaced. */
+  compact(): void {
+    this.#database.run("VACUUM");
+    this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
   /** Whether nothing was ever committed: the caller makes the first configuration and commits it with `begin`. */

@@ -3,6 +3,7 @@ import { compileStored, createControlPlane } from "../../../src/control/control-
 import type { ChangeEvent, ChangeStore, Rollout } from "../../../src/control/change.ts";
 import { fieldChecks } from "../../../src/control/field-checks.ts";
 import type { WriteOptions } from "../../../src/control/resource.ts";
+import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { createLog } from "../../../src/log.ts";
 import { decode } from "../../../src/model/decode.ts";
 import type { Issue } from "../../../src/model/error.ts";
@@ -118,6 +119,7 @@ export function controlPlane(config: GatewayConfig = configOf({}), now = () => D
   const logged: string[] = [];
   const control = createControlPlane({
     store: steps,
+    box: new SecretBox(new Uint8Array(32)),
     rollout: steps,
     clock: { now },
     log: createLog({ level: "info", format: "json", sink: (line) => logged.push(line) }),
