@@ -176,8 +176,12 @@ export class Exchange implements ConnectionUser {
   #headBytes(chunk: Buffer): void {
     const bytes = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
     const { maxHeadBytes, isHead, heads } = this.#request;
-    // One piece of text for finding the end and for parsing: most heads are shorter than this.
-    let text = bytes.toString("latin1", 0, USUAL_HEAD_BYTES);
+    // One piece of text for finding the end and for parsing: most heads are as long as the last one, or shorter than this.
+    let text = bytes.toString(
+      "latin1",
+      0,
+      endsHead(bytes, heads.usualBytes) ? heads.usualBytes : USUAL_HEAD_BYTES,
+    );
     let end = text.indexOf("\r\n\r\n");
     if (end < 0 && bytes.length > USUAL_HEAD_BYTES) {
       text = bytes.toString("latin1", 0, maxHeadBytes + 1);
@@ -195,7 +199,8 @@ export class Exchange implements ConnectionUser {
       this.#received = bytes;
       return;
     }
-    const head = heads.read(text.slice(0, size), isHead);
+    heads.usualBytes = size;
+    const head = heads.read(size === text.length ? text : text.slice(0, size), isHead);
     this.#received = EMPTY;
     const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
     if (head.status >= 200) this.#takeHead(head, rest);
@@ -317,5 +322,13 @@ export class Exchange implements ConnectionUser {
     this.#connection.resume();
   }
 }
+
+/** Whether an empty line ends at `at`. */
+const endsHead = (bytes: Buffer, at: number) =>
+  at > 3 &&
+  bytes[at - 1] === 10 &&
+  bytes[at - 2] === 13 &&
+  bytes[at - 3] === 10 &&
+  bytes[at - 4] === 13;
 
 const after = (now: number, ms: number) => (ms === 0 ? Number.POSITIVE_INFINITY : now + ms);

@@ -16,6 +16,8 @@ const STAND_ASIDE = 8192;
  * microseconds of a request's 30. Where every head differs (a request id, a cookie) it stands aside.
  */
 export class HeadCache {
+  /** Length of the target's last head: the next one is probably as long. 0: none was read yet. */
+  usualBytes = 0;
   readonly #heads = new Map<string, ResponseHead>();
   #seen = 0;
   #known = 0;
