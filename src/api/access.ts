@@ -10,6 +10,9 @@ export interface AccessRow {
 const readOnly = { GET: "viewer" } as const;
 const collection = { GET: "viewer", POST: "editor" } as const;
 const element = { GET: "viewer", PUT: "editor", PATCH: "editor", DELETE: "editor" } as const;
+/** Access to the gateway itself and what is secret: neither read nor written by less than an admin. */
+const adminCollection = { GET: "admin", POST: "admin" } as const;
+const adminElement = { GET: "admin", PUT: "admin", PATCH: "admin", DELETE: "admin" } as const;
 const open = { GET: "open" } as const;
 
 export const accessTable: readonly AccessRow[] = [
@@ -22,6 +25,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/routes/:id", methods: element },
   { path: "/api/v1/listeners", methods: readOnly },
   { path: "/api/v1/listeners/:id", methods: readOnly },
+  { path: "/api/v1/secrets", methods: adminCollection },
+  { path: "/api/v1/secrets/:id", methods: adminElement },
   { path: "/api/v1/settings", methods: { GET: "viewer", PUT: "admin", PATCH: "admin" } },
   { path: "/api/v1/admin/status", methods: open },
   { path: "/healthz", methods: open },

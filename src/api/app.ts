@@ -8,6 +8,7 @@ import { readJson } from "./json-body.ts";
 import { toResponse } from "./reply.ts";
 import { listenerEndpoints } from "./routes/listeners.ts";
 import { routeEndpoints } from "./routes/routes.ts";
+import { secretEndpoints } from "./routes/secrets.ts";
 import { serviceEndpoints } from "./routes/services.ts";
 import { settingsEndpoints } from "./routes/settings.ts";
 import { type StatusSource, statusEndpoints } from "./routes/status.ts";
@@ -63,6 +64,7 @@ function endpointsOf(control: ControlPlane, source: StatusSource): Endpoint[] {
     ...targetEndpoints(control),
     ...routeEndpoints(control),
     ...listenerEndpoints(control),
+    ...secretEndpoints(control),
     ...settingsEndpoints(control),
     ...statusEndpoints(source),
   ];

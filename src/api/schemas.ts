@@ -3,6 +3,7 @@ import { type TSchema, Type as t } from "@sinclair/typebox";
 import { identity } from "../model/fields.ts";
 import { listenerInput } from "../model/listener.ts";
 import { routeInput } from "../model/route.ts";
+import { secretInput } from "../model/secret.ts";
 import { serviceInput, serviceWithTargetsInput } from "../model/service.ts";
 import { settingsInput } from "../model/settings.ts";
 import { inlineTargetInput, targetInput } from "../model/target.ts";
@@ -49,6 +50,8 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   Route: t.Composite([identityObject, routeInput], { title: "Route" }),
   RouteInput: routeInput,
   Listener: t.Composite([identityObject, listenerInput], { title: "Listener" }),
+  Secret: t.Composite([identityObject, t.Omit(secretInput, ["value"])], { title: "Secret" }),
+  SecretInput: secretInput,
   Settings: t.Composite(
     [settingsInput, t.Object({ updated_at: t.String({ format: "date-time" }) })],
     { title: "Settings" },

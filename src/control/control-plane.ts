@@ -8,6 +8,7 @@ import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./c
 import { createListeners } from "./listeners.ts";
 import { describeProblem } from "./reference.ts";
 import { createRoutes } from "./routes.ts";
+import { createSecrets } from "./secrets.ts";
 import { createServices } from "./services.ts";
 import { SettingsUseCases } from "./settings.ts";
 import { createTargets, type Targets } from "./targets.ts";
@@ -35,6 +36,7 @@ export interface ControlPlane {
   readonly targets: Targets;
   readonly routes: ReturnType<typeof createRoutes>;
   readonly listeners: ReturnType<typeof createListeners>;
+  readonly secrets: ReturnType<typeof createSecrets>;
   readonly settings: SettingsUseCases;
   rolloutStatus(): RolloutStatus;
 }
@@ -47,6 +49,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     targets: createTargets(changes),
     routes: createRoutes(changes),
     listeners: createListeners(changes),
+    secrets: createSecrets(changes, options.box),
     settings: new SettingsUseCases(changes),
     rolloutStatus: () => options.rollout.status(),
   };

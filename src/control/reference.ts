@@ -1,7 +1,8 @@
 // Which objects refer to or belong to which, and how an object is called in a sentence; one table for all collections.
 import type { Issue } from "../model/error.ts";
-import type { CollectionName, GatewayConfig } from "../model/gateway-config.ts";
+import type { CollectionName, GatewayConfig, SingletonName } from "../model/gateway-config.ts";
 import type { Route } from "../model/route.ts";
+import { referencesOf } from "../model/secret-reference.ts";
 import type { Problem } from "../snapshot/problem.ts";
 import type { Draft } from "./draft.ts";
 
@@ -11,8 +12,23 @@ export interface Reference {
   readonly id: string;
 }
 
+/** What refers to an object: another one, or one that always exists, whose id is empty. */
+export interface Referrer {
+  readonly collection: CollectionName | SingletonName;
+  readonly id: string;
+}
+
+const singletonLabels: Readonly<Record<SingletonName, string>> = {
+  settings: "the settings",
+  sso: "single sign-on",
+};
+
+export const isSingleton = (name: CollectionName | SingletonName): name is SingletonName =>
+  Object.hasOwn(singletonLabels, name);
+
 /** `route "shop"`, `target "10.0.0.1:80"`; an object without a name is called by its id. */
-export function labelOf(config: GatewayConfig, { collection, id }: Reference): string {
+export function labelOf(config: GatewayConfig, { collection, id }: Referrer): string {
+  if (isSingleton(collection)) return singletonLabels[collection];
   const word = collection.slice(0, -1);
   if (collection === "users") return `user "${config.users.get(id)?.email ?? id}"`;
   if (collection !== "targets") return `${word} "${config[collection].get(id)?.name ?? id}"`;
@@ -30,8 +46,8 @@ export function ownedBy(config: GatewayConfig, { collection, id }: Reference): R
 }
 
 /** What uses the object and keeps it from being deleted. */
-export function referrersOf(config: GatewayConfig, { collection, id }: Reference): Reference[] {
-  const routesThat = (refers: (route: Route) => boolean): Reference[] =>
+export function referrersOf(config: GatewayConfig, { collection, id }: Reference): Referrer[] {
+  const routesThat = (refers: (route: Route) => boolean): Referrer[] =>
     [...config.routes.values()]
       .filter(refers)
       .map((route) => ({ collection: "routes", id: route.id }));
@@ -40,16 +56,27 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
       return routesThat((route) => route.service_id === id);
     case "listeners":
       return routesThat((route) => route.listener_ids.includes(id));
+    case "secrets":
+      return holdersOf(config, config.secrets.get(id)?.name);
     default:
       return [];
   }
+}
+
+/** Each object that refers to the secret, once. */
+function holdersOf(config: GatewayConfig, name: string | undefined): Referrer[] {
+  const held = referencesOf(config).filter((reference) => reference.name === name);
+  const holders = held.map(({ collection, id }) => ({ collection, id }));
+  return [
+    ...new Map(holders.map((holder) => [`${holder.collection} ${holder.id}`, holder])).values(),
+  ];
 }
 
 /** `path: message` in the client's own words; an object that the client did not send is named. */
 export function describeProblem(problem: Problem | Issue, draft: Draft): string {
   const tail = problem.path === "" ? problem.message : `${problem.path}: ${problem.message}`;
   if (!("collection" in problem)) return tail;
-  if (problem.collection === "settings" || problem.collection === "sso") return tail;
+  if (isSingleton(problem.collection)) return tail;
   const place = draft.placeOf(problem.id);
   if (place === null) return `${labelOf(draft.config, problem as Reference)}: ${tail}`;
   if (place === "") return tail;

@@ -1,8 +1,8 @@
 // Rules about management access: an admin always remains, addresses and names are unique, references lead somewhere.
 import { UUID_PATTERN } from "../model/fields.ts";
-import type { GatewayConfig } from "../model/gateway-config.ts";
+import { referencesOf, secretHolders } from "../model/secret-reference.ts";
 import type { User } from "../model/user.ts";
-import type { Candidate, RuleContext } from "./cross-rules.ts";
+import type { Candidate, ConfigDifference, RuleContext } from "./cross-rules.ts";
 import { checkName } from "./field-rules.ts";
 import type { ProblemList } from "./problem.ts";
 
@@ -66,15 +66,14 @@ function checkSecretReferences({ config, difference }: Candidate, list: ProblemL
       if (other.id !== secret.id && other.name === secret.name)
         report("name", `secret "${secret.name}" exists already`, 409);
   }
-  if (!difference.sso && upserts.length + difference.secrets.removals.length === 0) return;
-  const missing = missingSecret(config);
-  if (missing !== null) list.of("sso")("client_secret", `there is no secret "${missing}"`);
+  if (!["secrets" as const, ...secretHolders].some((name) => isChanged(difference, name))) return;
+  const names = new Set([...config.secrets.values()].map((secret) => secret.name));
+  for (const { collection, id, path, name } of referencesOf(config))
+    if (!names.has(name)) list.of(collection, id)(path, `there is no secret "${name}"`);
 }
 
-/** Name of a secret that single sign-on refers to and that does not exist. */
-function missingSecret({ sso, secrets }: GatewayConfig): string | null {
-  const reference = sso.client_secret;
-  if (reference === null || !("$secret" in reference)) return null;
-  const name = reference.$secret;
-  return [...secrets.values()].some((secret) => secret.name === name) ? null : name;
+function isChanged(difference: ConfigDifference, name: keyof ConfigDifference): boolean {
+  const changed = difference[name];
+  if (typeof changed === "boolean") return changed;
+  return changed.upserts.length + changed.removals.length > 0;
 }
