@@ -96,7 +96,16 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     snapshot: current.snapshot,
   });
   const rollout = createRollout(pool);
-  const control = createControlPlane({ store, box, rollout, clock, log, current, context });
+  const control = createControlPlane({
+    store,
+    auditStore: store.audit,
+    box,
+    rollout,
+    clock,
+    log,
+    current,
+    context,
+  });
   const started = pool.start();
   const serveApi = await loadApi(control, admin, log);
   refuse(await started);
@@ -116,6 +125,7 @@ async function stopGateway({ server, pool, store, control }: Parts, log: Log): P
   if (aborted > 0) log.warn("requests did not end in time and were cut", { requests: aborted });
   // An event stream never ends by itself: nobody waits for it.
   await Promise.race([managementStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
+  control.audit.flush(true);
   store.close();
 }
 

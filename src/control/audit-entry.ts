@@ -1,4 +1,4 @@
-// What the audit log keeps of one thing that was done, secrets masked; knows no table.
+// What the audit log keeps of one thing that was done; knows no table.
 import {
   type CollectionName,
   collectionNames,
@@ -7,6 +7,7 @@ import {
   singletonNames,
 } from "../model/gateway-config.ts";
 import type { Actor } from "./principal.ts";
+import { bounded, detailOf, masked } from "./audit-detail.ts";
 import { labelOf } from "./reference.ts";
 
 export interface AuditEntry {
@@ -25,6 +26,7 @@ export interface AuditEntry {
   readonly result: "ok" | "refused" | "failed";
   /** The revision that the change made; null for what changes no configuration. */
   readonly revision: number | null;
+  /** Of a change: the object before and after it, secrets masked, and for an update what differs. */
   readonly detail: unknown;
 }
 
@@ -62,7 +64,7 @@ export function auditOf(
         kind: name,
         object_id: null,
         object_name: null,
-        detail: { before: masked(changed.before[name]), after: masked(changed.after[name]) },
+        detail: detailOf(changed.before[name], changed.after[name]),
       });
   return entries;
 }
@@ -75,27 +77,18 @@ function describe({ before, after }: Changed, collection: CollectionName, id: st
     kind: collection.slice(0, -1),
     object_id: id,
     object_name: /"(.*)"$/s.exec(label)?.[1] ?? null,
-    detail: { before: masked(old ?? null), after: masked(now ?? null) },
+    detail: detailOf(old ?? null, now ?? null),
   };
 }
 
-/** Fields whose values nobody may read again, wherever they stand. */
-const SECRET_FIELDS = new Set([
-  "password_hash",
-  "token_hash",
-  "sealed_value",
-  "sealed",
-  "client_secret",
-]);
+const MAX_WORD_CHARACTERS = 320;
+const cut = <T extends string | null>(text: T) => text?.slice(0, MAX_WORD_CHARACTERS) as T;
 
-/** A copy in which secrets are replaced; that one is set, and that it changed, remains visible elsewhere. */
-export function masked(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(masked);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [
-      key,
-      SECRET_FIELDS.has(key) && inner !== null ? "***" : masked(inner),
-    ]),
-  );
-}
+/** A copy of limited size, because parts of some entries come from people who did not prove who they are. */
+export const boundedEntry = (entry: AuditEntry): AuditEntry => ({
+  ...entry,
+  actor: cut(entry.actor),
+  object_id: cut(entry.object_id),
+  object_name: cut(entry.object_name),
+  detail: entry.detail === null ? null : bounded(masked(entry.detail)),
+});

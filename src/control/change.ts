@@ -52,6 +52,8 @@ export interface ChangeEvent {
   readonly summary: string;
   readonly change: ConfigChange;
   readonly by: Actor;
+  /** What the audit log keeps of it. */
+  readonly audit: readonly AuditEntry[];
   readonly before: GatewayConfig;
   readonly after: GatewayConfig;
 }
@@ -201,7 +203,7 @@ export class Changes {
         { cause: error },
       );
     }
-    return { revision, change, by, before: draft.base, after: draft.config, ...entry };
+    return { revision, change, by, audit, before: draft.base, after: draft.config, ...entry };
   }
 
   async #activate(revision: number): Promise<void> {

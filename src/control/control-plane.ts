@@ -4,6 +4,7 @@ import type { Log } from "../log.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
+import { AuditLog, type AuditStore } from "./audit.ts";
 import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./change.ts";
 import { createListeners } from "./listeners.ts";
 import { describeProblem } from "./reference.ts";
@@ -19,6 +20,7 @@ export type ChangeContext = Omit<CompileContext, "revision">;
 
 export interface ControlPlaneOptions {
   readonly store: ChangeStore;
+  readonly auditStore: AuditStore;
   /** Seals what has to be read again. */
   readonly box: SecretBox;
   readonly rollout: Rollout;
@@ -32,6 +34,7 @@ export interface ControlPlaneOptions {
 
 export interface ControlPlane {
   readonly changes: Changes;
+  readonly audit: AuditLog;
   readonly services: ReturnType<typeof createServices>;
   readonly targets: Targets;
   readonly routes: ReturnType<typeof createRoutes>;
@@ -45,6 +48,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const changes = new Changes(options);
   return {
     changes,
+    audit: new AuditLog({ ...options, store: options.auditStore, changes }),
     services: createServices(changes),
     targets: createTargets(changes),
     routes: createRoutes(changes),

@@ -58,7 +58,8 @@ export class Store {
   readonly #database: Database;
   readonly #db: BunSQLiteDatabase;
   readonly #tables: Tables;
-  readonly #audit: AuditTable;
+  /** Adding one row needs no transaction. */
+  readonly audit: AuditTable;
   readonly #lock: DirectoryLock;
   #retainedRevisions = 1000;
 
@@ -67,7 +68,7 @@ export class Store {
     this.#lock = lock;
     this.#db = drizzle(database);
     this.#tables = new Tables(this.#db);
-    this.#audit = new AuditTable(this.#db);
+    this.audit = new AuditTable(this.#db);
   }
 
   /** Takes the data directory for this process; throws a StoreError with the reason when it cannot be used. */
@@ -142,7 +143,7 @@ export class Store {
       this.#transact(() => {
         this.#tables.write(change);
         this.#tables.writeRevision(revision, { entry, change }, retained);
-        this.#audit.append(audit);
+        this.audit.append(audit);
       });
     } catch (error) {
       throw new ApiError(

@@ -1,5 +1,7 @@
 // A control plane between a store and workers that only remember, for tests of what lies between; both stand at seams.
 import { compileStored, createControlPlane } from "../../../src/control/control-plane.ts";
+import type { AuditRange, AuditStore } from "../../../src/control/audit.ts";
+import type { AuditEntry } from "../../../src/control/audit-entry.ts";
 import type { ChangeEvent, ChangeStore, Rollout } from "../../../src/control/change.ts";
 import { fieldChecks } from "../../../src/control/field-checks.ts";
 import type { WriteOptions } from "../../../src/control/resource.ts";
@@ -73,11 +75,13 @@ export function compiled(config: GatewayConfig, previous: Compiled | null = null
 }
 
 /** Takes down what is asked of it, in order, and fails where a test wants it to. */
-export class Steps implements Rollout, ChangeStore {
+export class Steps implements Rollout, ChangeStore, AuditStore {
   readonly steps: string[] = [];
   readonly commits: { revision: number; change: ConfigChange; entry: object }[] = [];
   readonly fail: { prepare?: Error | Issue; commit?: Error; activate?: Error; discard?: Error } =
     {};
+  /** What was recorded beside the changes. */
+  readonly recorded: AuditEntry[] = [];
   /** Awaited inside prepare, so that a test can hold a change there. */
   gate: Promise<void> = Promise.resolve();
   active = 0;
@@ -111,6 +115,22 @@ export class Steps implements Rollout, ChangeStore {
     if (this.fail.commit) throw this.fail.commit;
     this.commits.push(write);
   }
+
+  append(entries: readonly AuditEntry[]): void {
+    this.recorded.push(...entries);
+  }
+
+  prune(): number {
+    return 0;
+  }
+
+  range(): AuditRange | null {
+    return null;
+  }
+
+  page() {
+    return { entries: [], next: null };
+  }
 }
 
 export function controlPlane(config: GatewayConfig = configOf({}), now = () => Date.parse(at)) {
@@ -119,6 +139,7 @@ export function controlPlane(config: GatewayConfig = configOf({}), now = () => D
   const logged: string[] = [];
   const control = createControlPlane({
     store: steps,
+    auditStore: steps,
     box: new SecretBox(new Uint8Array(32)),
     rollout: steps,
     clock: { now },

@@ -1,0 +1,115 @@
+// What an audit entry tells about an object: before, after and what differs, secrets masked, of limited size; knows no resource.
+
+/** Fields whose values nobody may read again, wherever they stand. */
+const SECRET_FIELDS = new Set([
+  "password",
+  "password_hash",
+  "passphrase",
+  "token",
+  "token_hash",
+  "secret",
+  "client_secret",
+  "sealed",
+  "sealed_value",
+  "api_key",
+  "private_key",
+]);
+const SEALED = /sealed:1:[0-9a-f]{8}:[A-Za-z0-9_-]+/;
+
+const MASK = "***";
+const CHANGED_MASK = "*** (changed)";
+
+const MAX_BYTES = 65_536;
+/** Longer texts, such as whole pages, are cut. */
+const MAX_CHARACTERS = 2048;
+const SHOWN_CHARACTERS = 1024;
+
+export interface Difference {
+  /** `health.active.path`; a list counts as one value. */
+  readonly path: string;
+  /** Null for what was not there. */
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** Of a creation `before` is null, of a deletion `after`; an update has `diff` as well. */
+export function detailOf(old: object | null, now: object | null): unknown {
+  const [before, after] = [masked(old), maskedAgainst(old, now)];
+  if (old === null || now === null) return bounded({ before, after });
+  return bounded({ before, after, diff: differences(before, after) });
+}
+
+/** A copy in which secrets are replaced. */
+export function masked(value: unknown): unknown {
+  return maskedAgainst(value, value);
+}
+
+/** A copy in which secrets are replaced, and otherwise so when they differ from those at the same place of `old`. */
+function maskedAgainst(old: unknown, value: unknown): unknown {
+  if (typeof value === "string") return SEALED.test(value) ? maskOf(old, value) : value;
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value))
+    return value.map((item, index) =>
+      maskedAgainst(Array.isArray(old) ? old[index] : undefined, item),
+    );
+  const previous = isObject(old) ? old : {};
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      SECRET_FIELDS.has(key) && isSecret(inner)
+        ? maskOf(previous[key], inner)
+        : maskedAgainst(previous[key], inner),
+    ]),
+  );
+}
+
+/** The name of a secret elsewhere is no secret. */
+const isSecret = (value: unknown) =>
+  value !== null && value !== "" && !(isObject(value) && "$secret" in value);
+
+function maskOf(old: unknown, value: unknown): string {
+  return old === undefined || old === null || Bun.deepEquals(old, value) ? MASK : CHANGED_MASK;
+}
+
+/** Where two objects differ. When something was changed is told by the entry itself. */
+function differences(before: unknown, after: unknown, path = ""): Difference[] {
+  if (Bun.deepEquals(before, after)) return [];
+  if (!isObject(before) || !isObject(after))
+    return [{ path, before: before ?? null, after: after ?? null }];
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...names].flatMap((name) =>
+    path === "" && name === "updated_at"
+      ? []
+      : differences(before[name], after[name], path === "" ? name : `${path}.${name}`),
+  );
+}
+
+/** A copy that takes at most 64 KiB as JSON; what had to go is named in `truncated`. */
+export function bounded(detail: unknown): unknown {
+  const short = shortened(detail);
+  if (sizeOf(short) <= MAX_BYTES) return short;
+  if (!isObject(short)) return { truncated: tooLong(short) };
+  const parts: Record<string, unknown> = { truncated: "parts that are too long were left out" };
+  let left = MAX_BYTES - 4096;
+  // What differs says more than the whole, so it goes first.
+  for (const name of Object.keys(short).toReversed()) {
+    const size = sizeOf(short[name]);
+    parts[name] = size <= left ? short[name] : tooLong(short[name]);
+    left -= sizeOf(parts[name]);
+  }
+  return left < 0 ? { truncated: tooLong(short) } : parts;
+}
+
+function shortened(value: unknown): unknown {
+  if (typeof value === "string" && value.length > MAX_CHARACTERS)
+    return `${value.slice(0, SHOWN_CHARACTERS)}… (${value.length} characters)`;
+  if (Array.isArray(value)) return value.map(shortened);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shortened(inner)]));
+}
+
+const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? "");
+const tooLong = (value: unknown) => `… (${sizeOf(value)} bytes)`;
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,0 +1,171 @@
+// The audit log: takes down who did what, keeps it as long as the settings say, and gives it back; knows no table and no HTTP.
+import type { Clock } from "../clock.ts";
+import type { Log } from "../log.ts";
+import { type AuditEntry, type AuditSink, boundedEntry } from "./audit-entry.ts";
+import type { Changes } from "./change.ts";
+import { RecordLimit } from "./record-limit.ts";
+import { tagOf } from "./representation.ts";
+
+/** What of the log is asked for; times are RFC 3339 in UTC with milliseconds, as they are stored. */
+export interface AuditFilter {
+  /** Not earlier. */
+  readonly since?: string;
+  /** Earlier. */
+  readonly until?: string;
+  readonly actor?: string;
+  readonly kind?: string;
+  readonly action?: string;
+  readonly object_id?: string;
+  readonly result?: string;
+  /** A part of actor, name, id or address, whatever the case of its letters. */
+  readonly q?: string;
+}
+
+export interface AuditRetention {
+  /** Older entries are gone. */
+  readonly notBefore: string;
+  /** How many are kept. */
+  readonly entries: number;
+  /** How many of those may have changed no configuration. */
+  readonly withoutRevision: number;
+}
+
+/** Entries by the numbers of their rows, both included. */
+export interface AuditRange {
+  readonly first: number;
+  readonly last: number;
+  readonly notBefore: string;
+}
+
+/** Where entries are kept. */
+export interface AuditStore {
+  append(entries: readonly AuditEntry[]): void;
+  /** Deletes what is not to be kept and says how many that were. */
+  prune(retention: AuditRetention): number;
+  /** What is to be kept; null when there is nothing. */
+  range(retention: AuditRetention): AuditRange | null;
+  /** Up to `limit` entries, oldest first, and the number at which to go on; null: these were the last. */
+  page(
+    filter: AuditFilter,
+    range: AuditRange,
+    limit: number,
+  ): { readonly entries: readonly AuditEntry[]; readonly next: number | null };
+}
+
+export interface AuditLogOptions {
+  readonly store: AuditStore;
+  readonly changes: Changes;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const DAY_MS = 86_400_000;
+const PAGE = 200;
+
+/** Entries of changes are stored with the change; this adds all others, and hears of both. */
+export class AuditLog implements AuditSink {
+  readonly #options: AuditLogOptions;
+  readonly #limit = new RecordLimit();
+  readonly #listeners: ((entry: AuditEntry) => void)[] = [];
+  #sincePruning = 0;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+
+  constructor(options: AuditLogOptions) {
+    this.#options = options;
+    options.changes.onStored(({ audit, change }) => {
+      for (const entry of audit) this.#tell(entry);
+      this.#sincePruning += audit.length;
+      this.#prune(change.settings !== null);
+    });
+    this.#prune(true);
+  }
+
+  /** `listener` is called once for each entry, right after it was stored. It must not throw. */
+  onEntry(listener: (entry: AuditEntry) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Never throws: what could not be stored is written to the gateway's log instead. */
+  record(entry: Omit<AuditEntry, "at">): void {
+    this.flush();
+    const now = this.#options.clock.now();
+    if (this.#limit.admits(entry, now)) this.#write(entry);
+    else this.#timer ??= setTimeout(() => this.flush(), this.#limit.msLeft(now)).unref();
+  }
+
+  /** Stores what was held back and is due; with `all`, at the end, what is not due yet as well. */
+  flush(all = false): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const now = this.#options.clock.now();
+    for (const entry of this.#limit.due(now, all)) this.#write(entry);
+    if (this.#limit.holdsBack)
+      this.#timer = setTimeout(() => this.flush(), this.#limit.msLeft(now)).unref();
+  }
+
+  /** Everything that fits and is to be kept, oldest first, read as it is asked for; the tag says whether it would be the same. */
+  list(filter: AuditFilter): {
+    readonly tag: string;
+    readonly pages: Iterable<readonly AuditEntry[]>;
+  } {
+    const { store } = this.#options;
+    const range = store.range(this.#retention());
+    return {
+      tag: tagOf([range?.first, range?.last, filter]),
+      pages: pagesOf(store, filter, range),
+    };
+  }
+
+  #write(entry: Omit<AuditEntry, "at">): void {
+    const at = new Date(this.#options.clock.now()).toISOString();
+    const stored = boundedEntry({ at, ...entry });
+    try {
+      this.#options.store.append([stored]);
+    } catch (error) {
+      const { detail: _, ...fields } = stored;
+      this.#options.log.error("an audit entry could not be stored", { ...fields, error });
+      return;
+    }
+    this.#tell(stored);
+    this.#sincePruning++;
+    this.#prune(false);
+  }
+
+  #tell(entry: AuditEntry): void {
+    for (const listener of this.#listeners) listener(entry);
+  }
+
+  /** In batches, because each costs as much as reading the numbers of all entries. */
+  #prune(now: boolean): void {
+    const retention = this.#retention();
+    if (!now && this.#sincePruning < Math.max(100, retention.entries / 100)) return;
+    this.#sincePruning = 0;
+    try {
+      const deleted = this.#options.store.prune(retention);
+      if (deleted > 0) this.#options.log.debug("old audit entries were deleted", { deleted });
+    } catch (error) {
+      this.#options.log.error("old audit entries could not be deleted", { error });
+    }
+  }
+
+  #retention(): AuditRetention {
+    const { audit_days: days, audit_entries: entries } =
+      this.#options.changes.config.settings.retention;
+    const notBefore = new Date(this.#options.clock.now() - days * DAY_MS).toISOString();
+    // Whoever may only be refused must not be able to push the history of changes out of the log.
+    return { notBefore, entries, withoutRevision: Math.ceil(entries / 2) };
+  }
+}
+
+function* pagesOf(
+  store: AuditStore,
+  filter: AuditFilter,
+  range: AuditRange | null,
+): Generator<readonly AuditEntry[]> {
+  let first: number | null = range?.first ?? null;
+  while (range !== null && first !== null) {
+    const page = store.page(filter, { ...range, first }, PAGE);
+    if (page.entries.length > 0) yield page.entries;
+    first = page.next;
+  }
+}
