@@ -1,0 +1,99 @@
+// Whether an id token may be believed: signature, issuer, audience, time, nonce; knows nothing of users.
+import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
+import { SsoError } from "./failure.ts";
+import type { KeySet, Provider } from "./provider.ts";
+
+/** Signatures with a key that only the provider has; with HS* the client secret, with `none` nobody would vouch for the token. */
+const ALGORITHMS = [
+  ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
+  ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
+];
+/** How far the clocks of provider and gateway may be apart. */
+const TOLERANCE_SECONDS = 30;
+
+export interface Expected {
+  readonly clientId: string;
+  readonly nonce: string;
+  readonly now: Date;
+}
+
+export type Claims = JWTPayload & { readonly sub: string };
+
+/** The claims of a token that passes every check of OpenID Connect Core 3.1.3.7; throws an SsoError otherwise. */
+export async function verifyIdToken(
+  token: string,
+  provider: Provider,
+  expected: Expected,
+): Promise<Claims> {
+  const options: JWTVerifyOptions = {
+    algorithms: ALGORITHMS,
+    issuer: provider.issuer,
+    audience: expected.clientId,
+    clockTolerance: TOLERANCE_SECONDS,
+    currentDate: expected.now,
+    requiredClaims: ["sub", "exp", "iat"],
+  };
+  const claims = await verifySignature(token, provider, options);
+  const { sub, nonce, aud, azp } = claims;
+  if (typeof sub !== "string" || sub === "" || sub.length > 255)
+    throw new SsoError("invalid_token", "sub of the id token is not a name");
+  if (nonce !== expected.nonce)
+    throw new SsoError("invalid_token", "nonce of the id token is not the one that was sent");
+  const isForSeveral = Array.isArray(aud) && aud.length > 1;
+  if ((isForSeveral || azp !== undefined) && azp !== expected.clientId)
+    throw new SsoError("invalid_token", "azp of the id token is not our client id");
+  return { ...claims, sub };
+}
+
+async function verifySignature(
+  token: string,
+  provider: Provider,
+  options: JWTVerifyOptions,
+): Promise<JWTPayload> {
+  const known = await provider.keys();
+  try {
+    return await verifyWith(token, known, options);
+  } catch (error) {
+    if (!(error instanceof errors.JWKSNoMatchingKey)) throw refusal(error);
+  }
+  const newer = await provider.newerKeys(known);
+  if (newer === null)
+    throw new SsoError("invalid_token", "the id token is signed with a key that is not known");
+  try {
+    return await verifyWith(token, newer, options);
+  } catch (error) {
+    throw refusal(error);
+  }
+}
+
+async function verifyWith(token: string, keys: KeySet, options: JWTVerifyOptions) {
+  try {
+    return (await jwtVerify(token, keys, options)).payload;
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    return await verifyWithAny(token, error, options);
+  }
+}
+
+/** A token without the id of its key may be signed with any of those that fit. */
+async function verifyWithAny(
+  token: string,
+  candidates: errors.JWKSMultipleMatchingKeys,
+  options: JWTVerifyOptions,
+): Promise<JWTPayload> {
+  for await (const key of candidates) {
+    try {
+      return (await jwtVerify(token, key, options)).payload;
+    } catch (error) {
+      if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
+    }
+  }
+  throw new errors.JWSSignatureVerificationFailed();
+}
+
+/** The errors of jose name the claim or the reason, and hold the claims of the token in a field that stays behind. */
+function refusal(error: unknown): SsoError {
+  if (!(error instanceof errors.JOSEError))
+    return new SsoError("invalid_token", "the id token cannot be checked");
+  return new SsoError("invalid_token", `the id token is refused: ${error.message} (${error.code})`);
+}

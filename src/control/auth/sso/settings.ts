@@ -1,0 +1,108 @@
+// Settings of single sign-on: read without the client secret, written with or without it; no HTTP words.
+import { SealError, type SecretBox } from "../../../crypto/secret-box.ts";
+import { decode } from "../../../model/decode.ts";
+import { invalid } from "../../../model/error.ts";
+import { mergePatch } from "../../../model/merge-patch.ts";
+import { type Sso, type SsoInput, ssoInput } from "../../../model/sso.ts";
+import { type Document, isDocument } from "../../body.ts";
+import type { Changes } from "../../change.ts";
+import { requireConditions, tagOf } from "../../representation.ts";
+import type { Read, WriteOptions, Written } from "../../resource.ts";
+import { isSafeUrl } from "./provider-request.ts";
+
+/** What is shown: of the client secret only whether there is one. */
+export type SsoView = Omit<Sso, "client_secret"> & { readonly client_secret_set: boolean };
+
+export class SsoSettings {
+  readonly #changes: Changes;
+  readonly #box: SecretBox;
+
+  constructor(changes: Changes, box: SecretBox) {
+    this.#changes = changes;
+    this.#box = box;
+  }
+
+  get(): Read<SsoView> {
+    const { sso } = this.#changes.config;
+    return { view: viewSso(sso), tag: tagOf(sso) };
+  }
+
+  /** Absent fields return to their defaults, but an absent client_secret stays as it is. */
+  replace(body: unknown, options: WriteOptions): Promise<Written<SsoView>> {
+    return this.#write(options, () => plain(body));
+  }
+
+  /** RFC 7396: members of `patch` replace those of the settings, null brings a default back. */
+  patch(patch: unknown, options: WriteOptions): Promise<Written<SsoView>> {
+    return this.#write(options, (old) => {
+      // For the secret null is a value, and a reference replaces the old one as a whole.
+      const { client_secret: secret, ...rest } = plain(patch);
+      const merged = mergePatch(plain(viewSso(old)), rest) as Document;
+      return secret === undefined ? merged : { ...merged, client_secret: secret };
+    });
+  }
+
+  async #write(
+    options: WriteOptions,
+    documentOf: (old: Sso) => Document,
+  ): Promise<Written<SsoView>> {
+    const { value, revision, warnings } = await this.#changes.run({
+      ...options,
+      mutate: (draft) => {
+        const old = draft.config.sso;
+        requireConditions(options.conditions, old);
+        const { client_secret: secret, ...fields } = decode(ssoInput, documentOf(old));
+        requireUsable(fields);
+        const client_secret = secret === undefined ? old.client_secret : this.#keep(secret, old);
+        const same = { ...fields, client_secret, updated_at: old.updated_at };
+        draft.summary = "update single sign-on";
+        if (Bun.deepEquals(same, old)) return old;
+        const sso = { ...same, updated_at: draft.stamp() };
+        draft.putSingleton("sso", sso);
+        return sso;
+      },
+    });
+    return { view: viewSso(value), tag: tagOf(value), revision, warnings };
+  }
+
+  /** The secret as it is stored. One that is sent again unchanged stays as it is, although each sealing looks different. */
+  #keep(secret: NonNullable<SsoInput["client_secret"]> | null, old: Sso): Sso["client_secret"] {
+    if (secret === null || typeof secret !== "string") return secret;
+    if (secret === "") throw invalid("client_secret", "must not be empty; null removes it");
+    const before = old.client_secret;
+    if (before !== null && "sealed" in before && this.#opened(before.sealed) === secret)
+      return before;
+    return { sealed: this.#box.seal(secret) };
+  }
+
+  #opened(sealed: string): string | null {
+    try {
+      return this.#box.open(sealed);
+    } catch (error) {
+      if (error instanceof SealError) return null;
+      throw error;
+    }
+  }
+}
+
+export function viewSso({ client_secret, ...sso }: Sso): SsoView {
+  return { ...sso, client_secret_set: client_secret !== null };
+}
+
+/** The document without what the gateway sets, so that what was read can be sent back. */
+function plain(body: unknown): Document {
+  if (!isDocument(body)) throw invalid("", "body must be a JSON object");
+  const { updated_at: _, client_secret_set: _set, ...rest } = body;
+  return rest;
+}
+
+function requireUsable(sso: Omit<SsoInput, "client_secret">): void {
+  const { enabled, issuer, client_id: clientId, allowed_domains: domains } = sso;
+  if (issuer !== "" && !isSafeUrl(issuer))
+    throw invalid("issuer", "must be an https:// address; http:// only on this machine itself");
+  if (enabled && issuer === "") throw invalid("issuer", "is required while enabled is true");
+  if (enabled && clientId === "") throw invalid("client_id", "is required while enabled is true");
+  for (const [index, domain] of domains.entries())
+    if (!/^[^\s@/:]+$/.test(domain))
+      throw invalid(`allowed_domains[${index}]`, "must be a domain such as example.com");
+}

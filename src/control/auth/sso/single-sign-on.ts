@@ -1,0 +1,129 @@
+// Single sign-on as one object for the API: settings, sign-ins that end with a session or a word, a test; knows no HTTP.
+import type { Clock } from "../../../clock.ts";
+import type { SecretBox } from "../../../crypto/secret-box.ts";
+import type { Log } from "../../../log.ts";
+import { ApiError } from "../../../model/error.ts";
+import type { AuditSink } from "../../audit-entry.ts";
+import type { Changes } from "../../change.ts";
+import type { Session, Sessions } from "../sessions.ts";
+import { AccountKeeper, type Visitor } from "./account-keeper.ts";
+import { testConnection, type TestReport } from "./connection-test.ts";
+import { SsoError, type SsoErrorCode } from "./failure.ts";
+import { toLocalPath } from "./local-path.ts";
+import { PendingSignIns } from "./pending.ts";
+import { Providers } from "./provider.ts";
+import { type RequestLimits, requestLimits } from "./provider-request.ts";
+import { SsoSettings } from "./settings.ts";
+import { redirectUriOf, type Return, SignIns } from "./sign-in.ts";
+
+export interface SingleSignOnOptions {
+  readonly changes: Changes;
+  readonly sessions: Sessions;
+  readonly audit: AuditSink;
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Of one request to the provider; default: 5 seconds, 1 MiB. */
+  readonly limits?: RequestLimits;
+}
+
+export type Started =
+  | { readonly url: string; readonly browser: string; readonly isSecure: boolean }
+  | { readonly error: SsoErrorCode };
+
+export type Finished =
+  | { readonly cookie: string; readonly session: Session; readonly redirect: string }
+  | { readonly error: SsoErrorCode };
+
+export interface StartRequest extends Visitor {
+  /** As the client asked for it; null: the start page. */
+  readonly redirect: string | null;
+  /** Scheme and host that the browser used. */
+  readonly origin: string;
+}
+
+export class SingleSignOn {
+  readonly settings: SsoSettings;
+  readonly #options: SingleSignOnOptions;
+  readonly #providers: Providers;
+  readonly #signIns: SignIns;
+
+  constructor(options: SingleSignOnOptions) {
+    const { changes, box, clock, limits = requestLimits } = options;
+    this.#options = options;
+    this.settings = new SsoSettings(changes, box);
+    this.#providers = new Providers({ clock, limits });
+    this.#signIns = new SignIns({
+      ...{ changes, box, clock, providers: this.#providers },
+      pending: new PendingSignIns(clock),
+      accounts: new AccountKeeper(options),
+    });
+  }
+
+  /** Where to send the browser and what it has to keep; throws a 400 when single sign-on is off or the path leads elsewhere. */
+  async start(request: StartRequest): Promise<Started> {
+    const { sso } = this.#options.changes.config;
+    if (!sso.enabled) throw new ApiError(400, "single sign-on is off");
+    const redirect = toLocalPath(request.redirect ?? "/");
+    if (redirect === null)
+      throw new ApiError(400, "redirect: must be a path of this gateway, such as /routes");
+    const redirectUri = this.redirectUri(request.origin);
+    try {
+      const isSecure = redirectUri.startsWith("https:");
+      return { ...(await this.#signIns.start({ redirect, redirectUri })), isSecure };
+    } catch (error) {
+      return { error: this.#explain(error, request) };
+    }
+  }
+
+  /** Opens a session for the person whom the provider has sent back, or says in one word why not. */
+  async finish(back: Return): Promise<Finished> {
+    try {
+      const { cookie, session, user, redirect } = await this.#signIns.finish(back);
+      this.#options.audit.record({
+        ...{ actor: user.email, method: "session", address: back.address },
+        ...{ action: "login", kind: "session", object_id: session.id, object_name: user.email },
+        ...{ result: "ok", revision: null, detail: { method: "sso" } },
+      });
+      return { cookie, session, redirect };
+    } catch (error) {
+      return { error: this.#explain(error, back) };
+    }
+  }
+
+  /** Tries the stored settings out, whether single sign-on is on or not. */
+  test(origin: string): Promise<TestReport> {
+    const { changes, clock } = this.#options;
+    const { sso, settings } = changes.config;
+    return testConnection({
+      sso,
+      client: () => this.#signIns.client(sso),
+      publicUrl: settings.public_url,
+      redirectUri: this.redirectUri(origin),
+      limits: this.#providers.limits,
+      clock,
+    });
+  }
+
+  redirectUri(origin: string): string {
+    return redirectUriOf(this.#options.changes.config.settings.public_url, origin);
+  }
+
+  /** The browser learns the word; what happened is for the people who run the gateway. */
+  #explain(error: unknown, { address }: Visitor): SsoErrorCode {
+    const { audit, log } = this.#options;
+    const known = error instanceof SsoError;
+    const code = known ? error.code : "internal_error";
+    if (code === "internal_error") log.error("single sign-on failed", { address, error });
+    else if (known)
+      log.warn("single sign-on was refused", { address, reason: code, detail: error.message });
+    audit.record({
+      ...{ actor: "unknown", method: "none", address },
+      ...{ action: "login", kind: "session", object_id: null, object_name: null },
+      result: code === "internal_error" ? "failed" : "refused",
+      revision: null,
+      detail: { method: "sso", reason: code, message: known ? error.message : "see the log" },
+    });
+    return code;
+  }
+}
