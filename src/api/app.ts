@@ -72,8 +72,8 @@ function endpointsOf(control: ControlPlane, source: StatusSource): Endpoint[] {
 
 /** The framework finds the path by counting characters, which goes wrong for hosts of three letters and less. */
 function toInner(request: Request): Request {
-  const { pathname, search } = new URL(request.url);
-  const url = `http://localhost${pathname}${search}`;
+  const { protocol, pathname, search } = new URL(request.url);
+  const url = `${protocol}//localhost${pathname}${search}`;
   if (request.method === "HEAD") return new Request(url, { headers: request.headers });
   return new Request(url, request);
 }
@@ -88,12 +88,14 @@ async function run(
   if (exchange?.admission.row.path !== endpoint.path) throw new Error("routed past the guard");
   const { principal, params } = exchange.admission;
   try {
+    const { protocol, searchParams } = new URL(request.url);
     const reply = await endpoint.answer({
       principal,
       method: endpoint.method,
       params,
-      query: new URL(request.url).searchParams,
+      query: searchParams,
       headers: request.headers,
+      origin: `${protocol}//${request.headers.get("host") ?? "localhost"}`,
       body: endpoint.takesBody ? await readJson(request) : undefined,
     });
     return reply instanceof Response ? reply : toResponse(reply);

@@ -11,6 +11,8 @@ export interface Call {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: Headers;
+  /** Scheme and host as the client used them: `https://gateway.example:9080`. */
+  readonly origin: string;
   /** The parsed body; undefined for endpoints that take none. */
   readonly body: unknown;
 }

@@ -50,7 +50,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
             error,
           });
       }
-      const headers = {
+      const headers = new Headers({
         ...securityHeaders,
         "x-request-id": requestId,
         ...(tellsRevision(request, response)
@@ -58,7 +58,10 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
           : {}),
         ...Object.fromEntries(response.headers),
         ...(response.ok ? docsHeaders[pathname] : {}),
-      };
+      });
+      // Of several cookies the object above holds the last one only.
+      headers.delete("set-cookie");
+      for (const cookie of response.headers.getSetCookie()) headers.append("set-cookie", cookie);
       return new Response(response.body, { status: response.status, headers });
     },
   };
