@@ -40,7 +40,7 @@ export interface Start {
 /** What the provider sent the browser back with, and the browser itself. */
 export interface Return {
   readonly parameters: URLSearchParams;
-  /** Value of the cookie that binds the sign-in to the browser. */
+  /** The secret of the browser, as `start` gave it out; null when the browser shows none. */
   readonly browser: string | null;
   readonly address: string;
   readonly userAgent: string;

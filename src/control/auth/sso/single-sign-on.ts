@@ -7,6 +7,7 @@ import type { AuditSink } from "../../audit-entry.ts";
 import type { Changes } from "../../change.ts";
 import type { Session, Sessions } from "../sessions.ts";
 import { AccountKeeper, type Visitor } from "./account-keeper.ts";
+import { browserCookie, readBrowserCookie } from "./browser-cookie.ts";
 import { testConnection, type TestReport } from "./connection-test.ts";
 import { SsoError, type SsoErrorCode } from "./failure.ts";
 import { toLocalPath } from "./local-path.ts";
@@ -14,7 +15,7 @@ import { PendingSignIns } from "./pending.ts";
 import { Providers } from "./provider.ts";
 import { type RequestLimits, requestLimits } from "./provider-request.ts";
 import { SsoSettings } from "./settings.ts";
-import { redirectUriOf, type Return, SignIns } from "./sign-in.ts";
+import { redirectUriOf, SignIns } from "./sign-in.ts";
 
 export interface SingleSignOnOptions {
   readonly changes: Changes;
@@ -28,12 +29,18 @@ export interface SingleSignOnOptions {
 }
 
 export type Started =
-  | { readonly url: string; readonly browser: string; readonly isSecure: boolean }
-  | { readonly error: SsoErrorCode };
+  { readonly url: string; readonly cookie: string } | { readonly error: SsoErrorCode };
 
 export type Finished =
-  | { readonly cookie: string; readonly session: Session; readonly redirect: string }
+  | { readonly sessionSecret: string; readonly session: Session; readonly redirect: string }
   | { readonly error: SsoErrorCode };
+
+/** What the provider sent the browser back with. */
+export interface FinishRequest extends Visitor {
+  readonly parameters: URLSearchParams;
+  /** The Cookie header. */
+  readonly cookies: string | null;
+}
 
 export interface StartRequest extends Visitor {
   /** As the client asked for it; null: the start page. */
@@ -60,7 +67,7 @@ export class SingleSignOn {
     });
   }
 
-  /** Where to send the browser and what it has to keep; throws a 400 when single sign-on is off or the path leads elsewhere. */
+  /** Where to send the browser and the cookie to set; throws a 400 when single sign-on is off or the path leads elsewhere. */
   async start(request: StartRequest): Promise<Started> {
     const { sso } = this.#options.changes.config;
     if (!sso.enabled) throw new ApiError(400, "single sign-on is off");
@@ -69,23 +76,24 @@ export class SingleSignOn {
       throw new ApiError(400, "redirect: must be a path of this gateway, such as /routes");
     const redirectUri = this.redirectUri(request.origin);
     try {
-      const isSecure = redirectUri.startsWith("https:");
-      return { ...(await this.#signIns.start({ redirect, redirectUri })), isSecure };
+      const { url, browser } = await this.#signIns.start({ redirect, redirectUri });
+      return { url, cookie: browserCookie(browser, redirectUri.startsWith("https:")) };
     } catch (error) {
       return { error: this.#explain(error, request) };
     }
   }
 
   /** Opens a session for the person whom the provider has sent back, or says in one word why not. */
-  async finish(back: Return): Promise<Finished> {
+  async finish(back: FinishRequest): Promise<Finished> {
     try {
-      const { cookie, session, user, redirect } = await this.#signIns.finish(back);
+      const browser = readBrowserCookie(back.cookies);
+      const { cookie, session, user, redirect } = await this.#signIns.finish({ ...back, browser });
       this.#options.audit.record({
         ...{ actor: user.email, method: "session", address: back.address },
         ...{ action: "login", kind: "session", object_id: session.id, object_name: user.email },
         ...{ result: "ok", revision: null, detail: { method: "sso" } },
       });
-      return { cookie, session, redirect };
+      return { sessionSecret: cookie, session, redirect };
     } catch (error) {
       return { error: this.#explain(error, back) };
     }
