@@ -5,6 +5,8 @@ export interface AccessRow {
   readonly path: string;
   /** Least role by method; `open` needs no authentication. HEAD follows GET. */
   readonly methods: Readonly<Record<string, Role | "open">>;
+  /** Answers with an event stream, so that a token may come as `access_token` in the query: browsers set no headers there. */
+  readonly stream?: true;
 }
 
 const readOnly = { GET: "viewer" } as const;
@@ -27,6 +29,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/listeners/:id", methods: readOnly },
   { path: "/api/v1/secrets", methods: adminCollection },
   { path: "/api/v1/secrets/:id", methods: adminElement },
+  { path: "/api/v1/audit", methods: { GET: "admin" } },
+  { path: "/api/v1/events", methods: readOnly, stream: true },
   { path: "/api/v1/settings", methods: { GET: "viewer", PUT: "admin", PATCH: "admin" } },
   { path: "/api/v1/admin/status", methods: open },
   { path: "/healthz", methods: open },

@@ -6,6 +6,9 @@ import type { Endpoint } from "./endpoint.ts";
 import type { Admission } from "./guard.ts";
 import { readJson } from "./json-body.ts";
 import { toResponse } from "./reply.ts";
+import type { EventStreams } from "./event-stream.ts";
+import { auditEndpoints } from "./routes/audit.ts";
+import { eventEndpoints } from "./routes/events.ts";
 import { listenerEndpoints } from "./routes/listeners.ts";
 import { routeEndpoints } from "./routes/routes.ts";
 import { secretEndpoints } from "./routes/secrets.ts";
@@ -22,13 +25,17 @@ export interface App {
   readonly routed: readonly string[];
 }
 
+export interface AppSource extends StatusSource {
+  readonly streams: EventStreams;
+}
+
 /** What belongs to a request while the framework has it. */
 interface Exchange {
   readonly admission: Admission;
   failure: { readonly error: unknown } | null;
 }
 
-export function createApp(source: StatusSource): App {
+export function createApp(source: AppSource): App {
   const exchanges = new WeakMap<Request, Exchange>();
   const elysia = new Elysia({ aot: true, normalize: false });
   // Without "none" the framework would read the body itself and answer malformed JSON in its own way.
@@ -58,7 +65,7 @@ export function createApp(source: StatusSource): App {
   };
 }
 
-function endpointsOf(control: ControlPlane, source: StatusSource): Endpoint[] {
+function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
   return [
     ...serviceEndpoints(control),
     ...targetEndpoints(control),
@@ -66,6 +73,8 @@ function endpointsOf(control: ControlPlane, source: StatusSource): Endpoint[] {
     ...listenerEndpoints(control),
     ...secretEndpoints(control),
     ...settingsEndpoints(control),
+    ...auditEndpoints(control.audit),
+    ...eventEndpoints(source.streams),
     ...statusEndpoints(source),
   ];
 }

@@ -14,16 +14,19 @@ export const patchOf = (schema: string) => ({
 
 const errors: Readonly<Record<number, string>> = {
   400: "The request is invalid; the message names the field",
+  401: "Credentials are missing or wrong",
   403: "The caller, its address or its origin may not do this",
   404: "There is no such object",
   409: "The change clashes with what exists; the message names it",
   412: "A condition in If-Match or If-None-Match does not hold",
   413: "The body is too large",
   415: "The body is not JSON",
+  429: "Too many; Retry-After says when to try again",
   500: "The gateway failed",
 };
 
-const errorResponses = (statuses: readonly number[]) =>
+/** Descriptions of errors. */
+export const errorResponses = (statuses: readonly number[]) =>
   Object.fromEntries(
     statuses.map((status) => [
       String(status),

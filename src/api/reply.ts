@@ -21,9 +21,12 @@ export function toResponse(reply: Reply): Response {
 /** `{"error": message}`; of an unexpected failure the client learns nothing but the id to ask about. */
 export function toErrorResponse(error: unknown, requestId: string): Response {
   const known = error instanceof ApiError;
-  const message = known ? error.message : `internal error, request id ${requestId}`;
-  return new Response(JSON.stringify({ error: message }), {
+  return new Response(JSON.stringify({ error: errorMessage(error, requestId) }), {
     status: known ? error.status : 500,
     headers: { "content-type": JSON_TYPE, ...(known ? error.headers : {}) },
   });
 }
+
+/** What the client is told. */
+export const errorMessage = (error: unknown, requestId: string): string =>
+  error instanceof ApiError ? error.message : `internal error, request id ${requestId}`;

@@ -6,6 +6,7 @@ import { routeInput } from "../model/route.ts";
 import { secretInput } from "../model/secret.ts";
 import { serviceInput, serviceWithTargetsInput } from "../model/service.ts";
 import { settingsInput } from "../model/settings.ts";
+import { ssoInput } from "../model/sso.ts";
 import { inlineTargetInput, targetInput } from "../model/target.ts";
 
 const identityObject = t.Object(identity);
@@ -28,6 +29,37 @@ const target = t.Composite(
     }),
   ],
   { title: "Target" },
+);
+
+const orNull = (schema: TSchema, description: string) =>
+  t.Union([schema, t.Null()], { description });
+
+const auditEntry = t.Object(
+  {
+    at: t.String({ format: "date-time", description: "When" }),
+    actor: t.String({ description: "E-mail address of the user or name of the token" }),
+    method: t.Unsafe<string>({
+      type: "string",
+      enum: ["disabled", "session", "token", "local", "none"],
+      description: "How the actor was recognised; disabled: there were no users yet",
+    }),
+    address: t.String({ description: "Address of the connection; empty: the machine itself" }),
+    action: t.String({ description: "`create`, `update`, `delete`, `login` and so on" }),
+    kind: t.String({ description: "Kind of object: `user`, `route` and so on" }),
+    object_id: orNull(t.String(), "Id of the object"),
+    object_name: orNull(t.String(), "Name of the object"),
+    result: t.Unsafe<string>({
+      type: "string",
+      enum: ["ok", "refused", "failed"],
+      description: "refused: the request was answered with 4xx; failed: with 500",
+    }),
+    revision: orNull(t.Integer(), "Revision of the configuration that this made"),
+    detail: t.Unknown({
+      description:
+        "Of a change: `before`, `after` and, of an update, `diff`; of a refusal: method, path, status and error",
+    }),
+  },
+  { title: "AuditEntry" },
 );
 
 const ref = (name: string) => t.Unsafe<unknown>({ $ref: `#/components/schemas/${name}` });
@@ -57,6 +89,34 @@ export const schemas: Readonly<Record<string, TSchema>> = {
     { title: "Settings" },
   ),
   SettingsInput: settingsInput,
+  AuditEntry: auditEntry,
+  Sso: t.Composite(
+    [
+      t.Omit(ssoInput, ["client_secret"]),
+      t.Object({
+        client_secret_set: t.Boolean({ description: "Whether there is a client secret" }),
+        updated_at: t.String({ format: "date-time" }),
+      }),
+    ],
+    { title: "Sso" },
+  ),
+  SsoInput: ssoInput,
+  SsoTest: t.Object(
+    {
+      ok: t.Boolean({ description: "Whether every check is" }),
+      checks: t.Array(
+        t.Object({
+          name: t.String({ description: "What was looked at" }),
+          ok: t.Boolean({ description: "Whether it is as it should be" }),
+          message: t.String({ description: "What was found, for people" }),
+        }),
+        {
+          description: "In the order in which they were made; the first that fails may be the last",
+        },
+      ),
+    },
+    { title: "SsoTest" },
+  ),
   Health: t.Object({ status: t.Literal("ok") }, { title: "Health" }),
   Ready: t.Object(
     {

@@ -1,17 +1,22 @@
 // The management API from request to response: guard, endpoint, one shape of error, headers; and the listener around it.
 import { createNetworkCheck } from "../control/admin-network.ts";
+import { anybody, type Principal } from "../control/principal.ts";
 import type { Log } from "../log.ts";
 import { accessTable } from "./access.ts";
 import { createApp } from "./app.ts";
 import { docsHeaders } from "./docs.ts";
+import { EventStreams, type EventStreamsOptions, isEventStream } from "./event-stream.ts";
 import { createGuard } from "./guard.ts";
-import { securityHeaders, toErrorResponse } from "./reply.ts";
+import { Refusals } from "./refusals.ts";
+import { errorMessage, securityHeaders, toErrorResponse } from "./reply.ts";
 import type { StatusSource } from "./routes/status.ts";
 
 export interface ManagementApiDeps extends StatusSource {
   readonly log: Log;
   /** Host that the listener is bound to: decides which values of Host are accepted. */
   readonly boundHost: string;
+  /** Default: whoever was let in remains so, as long as there are no users. */
+  readonly streams?: Partial<Pick<EventStreamsOptions, "isStillValid" | "commentMs" | "limits">>;
 }
 
 export interface ManagementApi {
@@ -19,14 +24,20 @@ export interface ManagementApi {
   handle(request: Request, peerAddress: string): Promise<Response>;
   /** All that is routed, as `METHOD /path`. */
   readonly routed: readonly string[];
+  /** Event streams never end by themselves: this ends them, and no new ones are opened. */
+  endStreams(): void;
 }
 
 export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
   const { changes } = deps.control;
-  const app = createApp(deps);
+  const isAllowedAddress = createNetworkCheck(() => changes.config.settings);
+  const streams = createStreams(deps, isAllowedAddress);
+  const app = createApp({ ...deps, streams });
+  const refusals = new Refusals(deps.control.audit, accessTable);
   const guard = createGuard({
     table: accessTable,
-    isAllowedAddress: createNetworkCheck(() => changes.config.settings),
+    isAllowedAddress,
+    authenticate: refusals.watch((_, peer) => anybody(peer)),
     boundHost: deps.boundHost,
     publicUrl: () => changes.config.settings.public_url,
   });
@@ -34,6 +45,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
     await app.dispatch(request, guard(request, pathname, peer));
   return {
     routed: app.routed,
+    endStreams: () => streams.close(),
     async handle(request, peerAddress) {
       const requestId = Bun.randomUUIDv7();
       const pathname = URL.parse(request.url)?.pathname ?? "";
@@ -49,6 +61,8 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
             request_id: requestId,
             error,
           });
+        const [{ status }, message] = [response, errorMessage(error, requestId)];
+        refusals.record(request, { pathname, peer: peerAddress, status, message });
       }
       const headers = new Headers({
         ...securityHeaders,
@@ -65,6 +79,21 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
       return new Response(response.body, { status: response.status, headers });
     },
   };
+}
+
+/** Event streams that are cut as soon as a change or the end of a session shuts their callers out. */
+function createStreams(
+  { control, clock, streams: options }: ManagementApiDeps,
+  isAllowedAddress: (address: string) => boolean,
+): EventStreams {
+  const { changes } = control;
+  const isKnown = options?.isStillValid ?? (() => true);
+  const isStillValid = (principal: Principal) =>
+    isAllowedAddress(principal.address) &&
+    (principal.method === "disabled" ? changes.config.users.size === 0 : isKnown(principal));
+  const streams = new EventStreams({ ...options, hub: control.events, clock, isStillValid });
+  changes.onStored(() => streams.recheck());
+  return streams;
 }
 
 /** Every reply to a change names the revision in service, except to those who may not know. */
@@ -89,6 +118,12 @@ export interface ManagementServer {
 /** Seconds in which a connection that sends and receives nothing is closed. */
 const IDLE_TIMEOUT_SECONDS = 30;
 
+/**
+ * The same for an event stream. Its comments keep it open while the client reads; one that reads nothing, or is gone without
+ * a word, is cut after this time.
+ */
+const STREAM_TIMEOUT_SECONDS = 60;
+
 /** Serves the API on its own listener; throws when the address is taken. */
 export function serveManagementApi(api: ManagementApi, options: ServeOptions): ManagementServer {
   const { hostname, port, tls } = options;
@@ -100,12 +135,19 @@ export function serveManagementApi(api: ManagementApi, options: ServeOptions): M
     // The limit is held where the body is read, because this one answers without a body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
-    fetch: (request, self) => api.handle(request, self.requestIP(request)?.address ?? ""),
+    async fetch(request, self) {
+      const response = await api.handle(request, self.requestIP(request)?.address ?? "");
+      if (isEventStream(response)) self.timeout(request, STREAM_TIMEOUT_SECONDS);
+      return response;
+    },
   });
   const bound = server.port ?? port;
   return {
     port: bound,
     url: `${tls === undefined ? "http" : "https"}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${bound}`,
-    stop: () => server.stop(),
+    stop() {
+      api.endStreams();
+      return server.stop();
+    },
   };
 }

@@ -6,6 +6,8 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
 import { AuditLog, type AuditStore } from "./audit.ts";
 import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./change.ts";
+import { configEventsOf } from "./config-event.ts";
+import { EventHub } from "./events.ts";
 import { createListeners } from "./listeners.ts";
 import { describeProblem } from "./reference.ts";
 import { createRoutes } from "./routes.ts";
@@ -35,6 +37,7 @@ export interface ControlPlaneOptions {
 export interface ControlPlane {
   readonly changes: Changes;
   readonly audit: AuditLog;
+  readonly events: EventHub;
   readonly services: ReturnType<typeof createServices>;
   readonly targets: Targets;
   readonly routes: ReturnType<typeof createRoutes>;
@@ -46,9 +49,11 @@ export interface ControlPlane {
 
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const changes = new Changes(options);
+  const audit = new AuditLog({ ...options, store: options.auditStore, changes });
   return {
     changes,
-    audit: new AuditLog({ ...options, store: options.auditStore, changes }),
+    audit,
+    events: createEvents(changes, audit),
     services: createServices(changes),
     targets: createTargets(changes),
     routes: createRoutes(changes),
@@ -57,6 +62,16 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     settings: new SettingsUseCases(changes),
     rolloutStatus: () => options.rollout.status(),
   };
+}
+
+function createEvents(changes: Changes, audit: AuditLog): EventHub {
+  const events = new EventHub();
+  audit.onEntry((entry) => events.publish("audit", entry));
+  changes.onServed((change) => {
+    const { full, reduced } = configEventsOf(change);
+    events.publish("config", full, reduced);
+  });
+  return events;
 }
 
 /**

@@ -1,0 +1,174 @@
+// Event streams (server-sent events, HTML standard section 9.2): opened, fed, kept alive and cut; knows no kind of event.
+import type { Clock } from "../clock.ts";
+import type { EventHub, StreamEvent, SubscribeOptions, Subscription } from "../control/events.ts";
+import type { Principal } from "../control/principal.ts";
+import { ApiError } from "../model/error.ts";
+
+export interface EventStreamsOptions {
+  readonly hub: EventHub;
+  readonly clock: Clock;
+  /** Whether somebody who was let in would still be. */
+  readonly isStillValid: (principal: Principal) => boolean;
+  /** Milliseconds between the comments that keep a silent stream open. Default: 15 seconds. */
+  readonly commentMs?: number | undefined;
+  /** How many streams there may be, and how many of one caller. Default: 100 and 20. */
+  readonly limits?: { readonly all: number; readonly each: number } | undefined;
+}
+
+const COMMENT_MS = 15_000;
+const LIMITS = { all: 100, each: 20 };
+/** How long a client waits before it connects again. */
+const RETRY_MS = 3000;
+/** Timers take no longer times. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+const headers = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-store",
+  // Asks nginx, should it stand in front, to pass on every event at once.
+  "x-accel-buffering": "no",
+};
+
+/** Whether a response is one of these streams. */
+export const isEventStream = (response: Response) =>
+  response.headers.get("content-type") === headers["content-type"];
+
+/** All open streams. Each ends as soon as its caller would no longer be let in. */
+export class EventStreams {
+  readonly #options: EventStreamsOptions;
+  readonly #open = new Set<OpenStream>();
+  #isClosed = false;
+
+  constructor(options: EventStreamsOptions) {
+    this.#options = options;
+  }
+
+  /** Throws a 429 when there are too many. */
+  open(principal: Principal, wanted: Omit<SubscribeOptions, "role">): Response {
+    this.#requireRoom(principal);
+    const { hub, commentMs = COMMENT_MS } = this.#options;
+    const stream = new OpenStream(principal, {
+      subscribe: (wake) => hub.subscribe({ ...wanted, role: principal.role }, wake),
+      commentMs,
+      onEnd: () => void this.#open.delete(stream),
+    });
+    this.#open.add(stream);
+    this.#endAtExpiry(stream);
+    return new Response(stream.body, { headers });
+  }
+
+  /** Cuts the streams of everybody who would no longer be let in. */
+  recheck(): void {
+    for (const stream of this.#open)
+      if (!this.#options.isStillValid(stream.principal)) stream.end();
+  }
+
+  /** Cuts all streams; no new one is opened. */
+  close(): void {
+    this.#isClosed = true;
+    for (const stream of this.#open) stream.end();
+  }
+
+  #requireRoom(principal: Principal): void {
+    const { all, each } = this.#options.limits ?? LIMITS;
+    const caller = callerOf(principal);
+    const own = [...this.#open].filter((stream) => callerOf(stream.principal) === caller).length;
+    if (this.#isClosed || this.#open.size >= all || own >= each)
+      throw new ApiError(429, "too many event streams are open", {
+        headers: { "retry-after": "5" },
+      });
+  }
+
+  #endAtExpiry(stream: OpenStream): void {
+    const { expiresAt } = stream.principal;
+    if (expiresAt === null) return;
+    const msLeft = Date.parse(expiresAt) - this.#options.clock.now();
+    if (msLeft <= 0) return stream.end();
+    const timer = setTimeout(() => this.#endAtExpiry(stream), Math.min(msLeft, MAX_TIMER_MS));
+    stream.onEnd(() => clearTimeout(timer));
+  }
+}
+
+const callerOf = ({ method, userId, tokenId, address }: Principal) =>
+  `${method} ${userId ?? tokenId ?? address}`;
+
+interface OpenStreamOptions {
+  readonly subscribe: (wake: () => void) => Subscription;
+  readonly commentMs: number;
+  readonly onEnd: () => void;
+}
+
+/** One stream. It takes events only when the client has taken those before, so that nothing piles up here. */
+class OpenStream {
+  readonly principal: Principal;
+  readonly body: ReadableStream<Uint8Array>;
+  readonly #subscription: Subscription;
+  readonly #endings: (() => void)[] = [];
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
+  #isWoken = false;
+
+  constructor(principal: Principal, { subscribe, commentMs, onEnd }: OpenStreamOptions) {
+    this.principal = principal;
+    this.#subscription = subscribe(() => this.#wake());
+    const comments = setInterval(() => this.#comment(), commentMs);
+    this.onEnd(() => clearInterval(comments));
+    this.onEnd(() => this.#subscription.close());
+    this.onEnd(onEnd);
+    this.body = new ReadableStream({
+      start: (controller) => {
+        this.#controller = controller;
+        // An id without data is no event, but the client remembers it, so that nothing is lost if it is cut off at once.
+        const opening = `retry: ${RETRY_MS}\nid: ${this.#subscription.position}\n\n`;
+        controller.enqueue(Buffer.from(opening));
+      },
+      pull: () => this.#pump(),
+      cancel: () => this.#finish(),
+    });
+  }
+
+  onEnd(listener: () => void): void {
+    this.#endings.push(listener);
+  }
+
+  end(): void {
+    const controller = this.#controller;
+    this.#finish();
+    controller?.close();
+  }
+
+  #finish(): void {
+    this.#controller = null;
+    for (const listener of this.#endings.splice(0)) listener();
+  }
+
+  /** Later in the same turn, because whoever is shut out in this turn must not be told what happened in it. */
+  #wake(): void {
+    if (this.#isWoken) return;
+    this.#isWoken = true;
+    queueMicrotask(() => {
+      this.#isWoken = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    while (this.#hasRoom()) {
+      const event = this.#subscription.next();
+      if (event === null) return;
+      this.#controller?.enqueue(frameOf(event));
+    }
+  }
+
+  #comment(): void {
+    if (this.#hasRoom()) this.#controller?.enqueue(Buffer.from(":\n\n"));
+  }
+
+  #hasRoom(): boolean {
+    return this.#controller !== null && (this.#controller.desiredSize ?? 0) > 0;
+  }
+}
+
+/** JSON has no line ends in it, so the data is one line. */
+function frameOf({ id, kind, data }: StreamEvent): Uint8Array {
+  return Buffer.from(`${id === null ? "" : `id: ${id}\n`}event: ${kind}\ndata: ${data}\n\n`);
+}

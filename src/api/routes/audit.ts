@@ -1,0 +1,95 @@
+// The endpoint of the audit log: checks the filter and writes the list out piece by piece; knows no table.
+import type { AuditFilter, AuditLog } from "../../control/audit.ts";
+import type { AuditEntry } from "../../control/audit-entry.ts";
+import { ApiError } from "../../model/error.ts";
+import { queryParameter, readResponses } from "../description.ts";
+import type { Call, Endpoint } from "../endpoint.ts";
+import { requireKnownQuery } from "../write-options.ts";
+
+const texts = ["actor", "kind", "action", "object_id", "result", "q"] as const;
+
+export function auditEndpoints(audit: AuditLog): Endpoint[] {
+  return [
+    {
+      method: "GET",
+      path: "/api/v1/audit",
+      takesBody: false,
+      description,
+      answer: (call) => {
+        const { tag, pages } = audit.list(filterOf(call));
+        return new Response(listOf(pages), {
+          headers: { "content-type": "application/json; charset=utf-8", etag: `"${tag}"` },
+        });
+      },
+    },
+  ];
+}
+
+function filterOf(call: Call): AuditFilter {
+  requireKnownQuery(call, ["since", "until", ...texts]);
+  const filter: Record<string, string> = {};
+  for (const name of texts) {
+    const value = call.query.get(name);
+    if (value === null) continue;
+    if (value === "" || value.length > 320)
+      throw new ApiError(400, `${name}: must have 1 to 320 characters`);
+    filter[name] = value;
+  }
+  for (const name of ["since", "until"]) {
+    const value = call.query.get(name);
+    if (value !== null) filter[name] = decodeTime(name, value);
+  }
+  return filter;
+}
+
+const TIME = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/i;
+
+/** As it is stored, so that times compare as texts. */
+function decodeTime(name: string, text: string): string {
+  // In a query `+` stands for a space, and few remember to escape it in an offset.
+  const time = text.replace(/ (\d{2}:\d{2})$/, "+$1");
+  const day = time.slice(0, 10);
+  const at = TIME.test(time) ? Date.parse(time.toUpperCase()) : Number.NaN;
+  // 30 February would be taken for 2 March.
+  if (Number.isNaN(at) || new Date(Date.parse(day)).toISOString().slice(0, 10) !== day)
+    throw new ApiError(
+      400,
+      `${name}: must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31`,
+    );
+  return new Date(at).toISOString();
+}
+
+/** A long list is never in memory as a whole. */
+function listOf(pages: Iterable<readonly AuditEntry[]>): ReadableStream<Uint8Array> {
+  const iterator = pages[Symbol.iterator]();
+  let isFirst = true;
+  return new ReadableStream({
+    pull(controller) {
+      const { done, value } = iterator.next();
+      const opening = isFirst ? "[" : done ? "" : ",";
+      isFirst = false;
+      const rows = done ? "]" : value.map((entry) => JSON.stringify(entry)).join(",");
+      controller.enqueue(Buffer.from(opening + rows));
+      if (done) controller.close();
+    },
+  });
+}
+
+const description = {
+  summary: "List the audit log",
+  description:
+    "Who changed what, who signed in and who was refused, oldest first, for as long as settings.retention says. Secrets are" +
+    " masked; `*** (changed)` stands for one that is not what it was before.",
+  tags: ["Audit log"],
+  parameters: [
+    queryParameter("since", "RFC 3339: only entries from this time on"),
+    queryParameter("until", "RFC 3339: only entries before this time"),
+    queryParameter("actor", "Only what this user or token did: e-mail address or name"),
+    queryParameter("kind", "Only this kind of object: `user`, `route` and so on"),
+    queryParameter("action", "Only this action: `create`, `update`, `delete`, `login` and so on"),
+    queryParameter("object_id", "Only what was done to the object with this id"),
+    queryParameter("result", "Only `ok`, `refused` or `failed`"),
+    queryParameter("q", "Only entries whose actor, object or address contains this text"),
+  ],
+  responses: readResponses("AuditEntry", { list: true }),
+};

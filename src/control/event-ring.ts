@@ -1,0 +1,99 @@
+// The last events in memory, so that whoever was away for a moment can be told what was missed; knows no reader.
+import type { EventKind } from "./events.ts";
+
+export interface RingEvent {
+  /** 1, 2, 3 and so on, over all kinds. */
+  readonly sequence: number;
+  readonly kind: EventKind;
+  /** The same among the events of its kind. */
+  readonly nth: number;
+  /** JSON for admins, and for everybody else. */
+  readonly data: string;
+  readonly reduced: string;
+}
+
+/** What is known of the events of one kind. */
+interface Tally {
+  published: number;
+  /** How many of them, always the oldest, are no longer in the ring. */
+  evicted: number;
+  /** Sequence of the last of those; 0: none. */
+  lastEvicted: number;
+}
+
+export interface RingLimits {
+  readonly events: number;
+  readonly bytes: number;
+}
+
+export class EventRing {
+  readonly #limits: RingLimits;
+  readonly #events: RingEvent[] = [];
+  readonly #tallies = new Map<EventKind, Tally>();
+  #bytes = 0;
+  #last = 0;
+
+  constructor(limits: RingLimits) {
+    this.#limits = limits;
+  }
+
+  /** Sequence of the newest event; 0: there was none. */
+  get last(): number {
+    return this.#last;
+  }
+
+  append(kind: EventKind, data: string, reduced: string): void {
+    const tally = this.#tallyOf(kind);
+    tally.published++;
+    this.#last++;
+    this.#events.push({ sequence: this.#last, kind, nth: tally.published, data, reduced });
+    this.#bytes += sizeOf(data, reduced);
+    const { events, bytes } = this.#limits;
+    while (this.#events.length > events || (this.#bytes > bytes && this.#events.length > 1))
+      this.#evict();
+  }
+
+  /** The first event behind `sequence` that is still there. */
+  after(sequence: number): RingEvent | undefined {
+    const first = this.#last - this.#events.length + 1;
+    return this.#events[Math.max(0, sequence + 1 - first)];
+  }
+
+  /** Whether no event of the kind that came behind `sequence` is gone. */
+  isComplete(kind: EventKind, sequence: number): boolean {
+    return this.#tallyOf(kind).lastEvicted <= sequence;
+  }
+
+  /** How many events of the kind came up to `sequence`, as long as none behind it is gone. */
+  countUpTo(kind: EventKind, sequence: number): number {
+    const next = this.#events.find((event) => event.kind === kind && event.sequence > sequence);
+    return next === undefined ? this.#tallyOf(kind).published : next.nth - 1;
+  }
+
+  /** How many events of the kind are gone. */
+  evicted(kind: EventKind): number {
+    return this.#tallyOf(kind).evicted;
+  }
+
+  #evict(): void {
+    const event = this.#events.shift();
+    if (event === undefined) return;
+    this.#bytes -= sizeOf(event.data, event.reduced);
+    const tally = this.#tallyOf(event.kind);
+    tally.evicted = event.nth;
+    tally.lastEvicted = event.sequence;
+  }
+
+  #tallyOf(kind: EventKind): Tally {
+    let tally = this.#tallies.get(kind);
+    if (tally === undefined) {
+      tally = { published: 0, evicted: 0, lastEvicted: 0 };
+      this.#tallies.set(kind, tally);
+    }
+    return tally;
+  }
+}
+
+/** The two texts are usually one. */
+const sizeOf = (data: string, reduced: string) =>
+  data.length + (reduced === data ? 0 : reduced.length);

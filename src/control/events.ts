@@ -1,0 +1,171 @@
+// Tells whoever listens what happens in the gateway, as far as their role lets them know; knows no HTTP and no source of events.
+import type { AuditEntry } from "./audit-entry.ts";
+import type { ConfigEvent } from "./config-event.ts";
+import { EventRing, type RingLimits } from "./event-ring.ts";
+import { includesRole, type Role } from "./principal.ts";
+
+/** Every kind of event and the least role that is told. */
+export const eventKinds = {
+  config: "viewer",
+  audit: "admin",
+  health: "viewer",
+  certificate: "viewer",
+  acme: "viewer",
+  listener: "viewer",
+  worker: "viewer",
+} as const satisfies Readonly<Record<string, Role>>;
+
+export type EventKind = keyof typeof eventKinds;
+
+export const eventKindNames = Object.keys(eventKinds) as EventKind[];
+
+/** What an event of each kind tells. Kinds that are not here have no source yet. */
+export interface EventPayloads {
+  readonly config: ConfigEvent;
+  readonly audit: AuditEntry;
+}
+
+/** An event for one reader; the data is JSON. */
+export interface StreamEvent {
+  /** Null: the place in the stream is still that of the event before. */
+  readonly id: string | null;
+  /** `reset`: something was missed and is gone, so read everything again; `dropped`: the same, because of reading too slowly. */
+  readonly kind: EventKind | "reset" | "dropped";
+  readonly data: string;
+}
+
+export interface SubscribeOptions {
+  readonly role: Role;
+  readonly kinds: readonly EventKind[];
+  /** Id of the last event that the reader has seen, as the reader says; null: it wants what comes from now on. */
+  readonly lastEventId: string | null;
+}
+
+/** One reader's place in what happens. Nothing is queued for it: it reads from the ring at its own speed. */
+export interface Subscription {
+  /** The next event; null: there is none yet. */
+  next(): StreamEvent | null;
+  /** Id up to which the reader has been told everything. */
+  readonly position: string;
+  close(): void;
+}
+
+export interface EventHubOptions {
+  /** Tells the ids of this run from those of others. Default: random. */
+  readonly startId?: string;
+  readonly limits?: RingLimits;
+}
+
+const DEFAULT_LIMITS: RingLimits = { events: 1000, bytes: 8 * 1_048_576 };
+
+export class EventHub {
+  readonly #startId: string;
+  readonly #ring: EventRing;
+  readonly #wakes = new Set<() => void>();
+
+  constructor(options: EventHubOptions = {}) {
+    this.#startId = options.startId ?? crypto.randomUUID().slice(0, 8);
+    this.#ring = new EventRing(options.limits ?? DEFAULT_LIMITS);
+  }
+
+  /** `reduced` is what those who are no admins are told instead. */
+  publish<K extends keyof EventPayloads>(
+    kind: K,
+    payload: EventPayloads[K],
+    reduced: EventPayloads[K] = payload,
+  ): void {
+    const data = JSON.stringify(payload);
+    this.#ring.append(kind, data, reduced === payload ? data : JSON.stringify(reduced));
+    for (const wake of this.#wakes) wake();
+  }
+
+  /** `wake` is called whenever there may be something to read. Kinds above the role are left out. */
+  subscribe(options: SubscribeOptions, wake: () => void): Subscription {
+    const { role, lastEventId } = options;
+    const kinds = options.kinds.filter((kind) => includesRole(role, eventKinds[kind]));
+    const ring = this.#ring;
+    const from = lastEventId === null ? ring.last : this.#sequenceOf(lastEventId);
+    const isKnown = from !== null && kinds.every((kind) => ring.isComplete(kind, from));
+    const reader = new Reader(ring, {
+      toId: (sequence) => `${this.#startId}-${sequence}`,
+      kinds,
+      isAdmin: includesRole(role, "admin"),
+      from: isKnown ? from : ring.last,
+    });
+    this.#wakes.add(wake);
+    let isReset = !isKnown;
+    return {
+      next() {
+        if (!isReset) return reader.next();
+        isReset = false;
+        return { id: reader.position, kind: "reset", data: "{}" };
+      },
+      get position() {
+        return reader.position;
+      },
+      close: () => void this.#wakes.delete(wake),
+    };
+  }
+
+  /** Null for an id that this run has not given out. */
+  #sequenceOf(id: string): number | null {
+    const [, startId, digits] = /^([^-]{1,64})-(\d{1,15})$/.exec(id) ?? [];
+    const sequence = Number(digits);
+    return startId === this.#startId && sequence <= this.#ring.last ? sequence : null;
+  }
+}
+
+interface ReaderOptions {
+  readonly toId: (sequence: number) => string;
+  readonly kinds: readonly EventKind[];
+  readonly isAdmin: boolean;
+  readonly from: number;
+}
+
+/** Walks through the ring behind a sequence. */
+class Reader {
+  readonly #ring: EventRing;
+  readonly #options: ReaderOptions;
+  /** How many events of each wanted kind came before the present place. */
+  readonly #passed: Map<EventKind, number>;
+  #at: number;
+
+  constructor(ring: EventRing, options: ReaderOptions) {
+    this.#ring = ring;
+    this.#options = options;
+    this.#at = options.from;
+    this.#passed = new Map(
+      options.kinds.map((kind) => [kind, ring.countUpTo(kind, options.from)] as const),
+    );
+  }
+
+  get position(): string {
+    return this.#options.toId(this.#at);
+  }
+
+  next(): StreamEvent | null {
+    const dropped = this.#dropped();
+    if (dropped > 0) return { id: null, kind: "dropped", data: JSON.stringify({ count: dropped }) };
+    for (;;) {
+      const event = this.#ring.after(this.#at);
+      if (event === undefined) return null;
+      this.#at = event.sequence;
+      if (!this.#passed.has(event.kind)) continue;
+      this.#passed.set(event.kind, event.nth);
+      const data = this.#options.isAdmin ? event.data : event.reduced;
+      return { id: this.position, kind: event.kind, data };
+    }
+  }
+
+  /** How many wanted events went out of the ring before they were read; counts each once. */
+  #dropped(): number {
+    let dropped = 0;
+    for (const [kind, passed] of this.#passed) {
+      const evicted = this.#ring.evicted(kind);
+      if (evicted <= passed) continue;
+      dropped += evicted - passed;
+      this.#passed.set(kind, evicted);
+    }
+    return dropped;
+  }
+}
