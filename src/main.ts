@@ -25,6 +25,7 @@ import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
 import { firstConfiguration } from "./store/first-configuration.ts";
+import { SessionTable } from "./store/sessions.ts";
 import { Store, type StoredState } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { createRollout } from "./supervisor/rollout.ts";
@@ -99,6 +100,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const control = createControlPlane({
     store,
     auditStore: store.audit,
+    sessionStore: store.with((context) => new SessionTable(context)),
     box,
     rollout,
     clock,

@@ -5,6 +5,7 @@ import type { SecretBox } from "../crypto/secret-box.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
 import { AuditLog, type AuditStore } from "./audit.ts";
+import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
@@ -23,6 +24,7 @@ export type ChangeContext = Omit<CompileContext, "revision">;
 export interface ControlPlaneOptions {
   readonly store: ChangeStore;
   readonly auditStore: AuditStore;
+  readonly sessionStore: SessionStore;
   /** Seals what has to be read again. */
   readonly box: SecretBox;
   readonly rollout: Rollout;
@@ -38,6 +40,7 @@ export interface ControlPlane {
   readonly changes: Changes;
   readonly audit: AuditLog;
   readonly events: EventHub;
+  readonly sessions: Sessions;
   readonly services: ReturnType<typeof createServices>;
   readonly targets: Targets;
   readonly routes: ReturnType<typeof createRoutes>;
@@ -54,6 +57,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     changes,
     audit,
     events: createEvents(changes, audit),
+    sessions: new Sessions({ ...options, store: options.sessionStore }),
     services: createServices(changes),
     targets: createTargets(changes),
     routes: createRoutes(changes),

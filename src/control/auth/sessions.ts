@@ -3,6 +3,9 @@ import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../../clock.ts";
 import type { Log } from "../../log.ts";
 
+/** Name of the cookie that a session is found by. */
+export const SESSION_COOKIE = "sluice_session";
+
 /** Seconds from sign-in to the end of a session, whether it is used or not: 7 days. */
 export const SESSION_SECONDS = 604_800;
 

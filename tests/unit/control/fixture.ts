@@ -140,6 +140,7 @@ export function controlPlane(config: GatewayConfig = configOf({}), now = () => D
   const control = createControlPlane({
     store: steps,
     auditStore: steps,
+    sessionStore: { load: () => [], insert() {}, remove() {} },
     box: new SecretBox(new Uint8Array(32)),
     rollout: steps,
     clock: { now },
