@@ -1,5 +1,6 @@
 // Reads a request's body as JSON, once, with every limit; knows no resource.
-import { ApiError } from "../model/error.ts";
+import { ApiError, invalid } from "../model/error.ts";
+import { findAmbiguity } from "./json-ambiguity.ts";
 import { findJsonError } from "./json-position.ts";
 
 export const MAX_BODY_BYTES = 1_048_576;
@@ -62,6 +63,13 @@ async function readBytes(body: Request["body"], maxBytes: number): Promise<Uint8
 export function parseJson(text: string): unknown {
   if (text.trim() === "") throw new ApiError(400, "the body is empty, JSON is required");
   checkDepth(text);
+  const value = parse(text);
+  const ambiguity = findAmbiguity(text);
+  if (ambiguity !== null) throw invalid(ambiguity.path, ambiguity.message);
+  return value;
+}
+
+function parse(text: string): unknown {
   try {
     return JSON.parse(
       text,

@@ -1,0 +1,69 @@
+// Finds what programs read in different ways in a text that is JSON: repeated members, numbers that are not exact; parses nothing.
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],]|-?\d[\d.eE+-]*/g;
+
+export interface Ambiguity {
+  /** `targets[0].port` */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** An object or list that is being walked through. */
+interface Level {
+  /** Of an object: the members so far; null for a list. */
+  readonly names: Set<string> | null;
+  /** What is being read: a name or an index. */
+  at: string | number;
+  /** Whether the next string is a name. */
+  expectsName: boolean;
+}
+
+/** The first one, or null. `text` must be valid JSON. RFC 8259 leaves to each program what it makes of them. */
+export function findAmbiguity(text: string): Ambiguity | null {
+  const levels: Level[] = [];
+  for (const [token] of text.matchAll(TOKEN)) {
+    const level = levels.at(-1);
+    if (token === "{") levels.push({ names: new Set(), at: "", expectsName: true });
+    else if (token === "[") levels.push({ names: null, at: 0, expectsName: false });
+    else if (token === "}" || token === "]") levels.pop();
+    else if (token === ",") advance(level);
+    else if (token.startsWith('"')) {
+      if (level?.expectsName === true && !takesName(level, token))
+        return { path: pathOf(levels), message: "is given twice" };
+    } else if (!isExact(token)) {
+      const message = "is a number beyond what can be represented exactly";
+      return { path: pathOf(levels), message };
+    }
+  }
+  return null;
+}
+
+function advance(level: Level | undefined): void {
+  if (level === undefined) return;
+  if (level.names === null) level.at = Number(level.at) + 1;
+  else level.expectsName = true;
+}
+
+/** False when the object has the name already, however it is escaped. */
+function takesName(level: Level, token: string): boolean {
+  const name = token.includes("\\") ? String(JSON.parse(token)) : token.slice(1, -1);
+  level.at = name;
+  level.expectsName = false;
+  if (level.names?.has(name)) return false;
+  level.names?.add(name);
+  return true;
+}
+
+/** RFC 8259 6: integers up to 2^53 are the same number for everybody. */
+function isExact(token: string): boolean {
+  const value = Number(token);
+  return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
+}
+
+function pathOf(levels: readonly Level[]): string {
+  let path = "";
+  for (const { names, at } of levels) {
+    if (names === null) path += `[${at}]`;
+    else path += path === "" ? at : `.${at}`;
+  }
+  return path;
+}
