@@ -1,5 +1,5 @@
 // Encrypts values that must be read again: AES-256-GCM under one key; knows neither where the key nor the values are kept.
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto";
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -22,6 +22,11 @@ export class SecretBox {
     if (key.byteLength !== KEY_BYTES) throw new SealError(`a key must have ${KEY_BYTES} bytes`);
     this.#key = Buffer.from(key);
     this.keyId = createHash("sha256").update(key).digest("hex").slice(0, 8);
+  }
+
+  /** A key for another purpose, from which this one cannot be found (HKDF, RFC 5869); base64url. */
+  derive(purpose: string): string {
+    return Buffer.from(hkdfSync("sha256", this.#key, "", purpose, KEY_BYTES)).toString("base64url");
   }
 
   /** Equal values give different results. */

@@ -1,5 +1,6 @@
 // The data plane of one worker as the worker loop sees it: versions come in, traffic is served; knows nothing of threads.
 import type { Issue } from "../model/error.ts";
+import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
 import type { WebSocketTimes } from "./upstream/websocket.ts";
@@ -16,6 +17,10 @@ export interface DataPlaneOptions {
   readonly worker: number;
   readonly instanceId: string;
   readonly board: WorkerBoard;
+  /** Health and load of targets, shared by all workers. */
+  readonly targets: TargetBoard;
+  /** Signs the cookies that keep clients on a target; the same in all workers. */
+  readonly stickyKey: string;
   readonly log: LogLine;
   /** What differs from the product's times. */
   readonly webSocketTimes?: WebSocketTimes | undefined;

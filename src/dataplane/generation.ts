@@ -10,7 +10,12 @@ import { listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts"
 import type { ListenerPlan } from "../snapshot/snapshot.ts";
 import { Router } from "./router.ts";
 import { type RouteRuntime, routeRuntime } from "./route-runtime.ts";
-import { type PoolRegistry, type ServiceRuntime, serviceRuntime } from "./service-runtime.ts";
+import {
+  type PoolRegistry,
+  type ServiceContext,
+  type ServiceRuntime,
+  serviceRuntime,
+} from "./service-runtime.ts";
 import { loopToken } from "./upstream/request-writer.ts";
 
 export interface Generation {
@@ -31,8 +36,7 @@ export interface Generation {
   readonly debugFields: readonly (readonly [string, string])[] | null;
 }
 
-export interface GenerationContext {
-  readonly worker: number;
+export interface GenerationContext extends ServiceContext {
   readonly instanceId: string;
   readonly pools: PoolRegistry;
 }
@@ -52,7 +56,7 @@ export function nextGeneration(
     settings,
     router: nextRouter(previous?.router ?? Router.empty(), change.routes),
     services: apply(previous?.services, change.services, (plan: ServicePlan) =>
-      serviceRuntime(plan, context.pools),
+      serviceRuntime(plan, context.pools, context),
     ),
     listeners,
     listenerFacts: nextFacts(previous, listeners, settings),

@@ -1,4 +1,5 @@
 // One client request on its way through a target and back: attempts, collecting or streaming the answer, the end; knows no routing.
+import { Attempts } from "./attempts.ts";
 import type { Collecting } from "./collecting.ts";
 import { errorResponse } from "./error-page.ts";
 import { failures, type ProxyError } from "./error.ts";
@@ -13,7 +14,7 @@ import {
   totalTimeout,
   upstreamHost,
 } from "./route-runtime.ts";
-import type { ServiceRuntime, TargetRuntime } from "./service-runtime.ts";
+import type { ServiceRuntime } from "./service-runtime.ts";
 import { Exchange, type ExchangeOwner } from "./upstream/exchange.ts";
 import { RequestBody } from "./upstream/request-body.ts";
 import { type ForwardedFields, requestHead } from "./upstream/request-writer.ts";
@@ -37,8 +38,6 @@ export interface Plan {
 /** What is done with the body of the answer. */
 type Mode = "waiting" | "collecting" | "streaming" | "done";
 
-const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]);
-
 /** Lives from the first attempt to the last byte; `resolve` gets the Response. Create it and call `begin`. */
 export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   lastByteAt = 0;
@@ -50,11 +49,15 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   readonly #startedAt: number;
   readonly #totalDeadline: number;
   #exchange: Exchange | null = null;
-  #target: TargetRuntime | null = null;
-  #tried: Set<string> | null = null;
-  #attempts = 0;
+  readonly #attempts: Attempts;
+  /** When the present attempt must have brought its head; infinity: only the time-outs of its phases count. */
+  #tryDeadline = Number.POSITIVE_INFINITY;
+  /** Waits for the next attempt. */
+  #pause: Timer | null = null;
   #mode: Mode = "waiting";
   #head: ResponseHead | null = null;
+  /** What the attempt before this one failed with. */
+  #lastError: ProxyError | null = null;
   #parts: Piece[] = [];
   #reserved = 0;
   /** Place among the bodies that are waited for; null until this one is. */
@@ -70,6 +73,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     this.#startedAt = scope.inFlight.now();
     const total = totalTimeout(plan.route, plan.service);
     this.#totalDeadline = total === 0 ? Number.POSITIVE_INFINITY : this.#startedAt + total;
+    this.#attempts = new Attempts(plan);
     this.#body = plan.fields.bodyLength === null ? null : this.#requestBody(plan.fields.bodyLength);
   }
 
@@ -88,19 +92,19 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
 
   begin(): void {
     this.#scope.inFlight.add(this.#place);
-    this.#attempt(false);
+    this.#attempt();
   }
 
-  #attempt(fresh: boolean): void {
+  #attempt(): void {
     const { context, service, route, fields, maxHeadBytes } = this.#plan;
-    const target =
-      fresh && this.#target !== null ? this.#target : service.balancer.pick(this.#tried);
+    const fresh = this.#attempts.needsFresh;
+    const target = this.#attempts.begin();
     if (target === null) {
-      this.#answerError(failures.noTarget);
+      this.#answerError(this.#lastError ?? failures.noTarget);
       return;
     }
-    this.#target = target;
-    this.#attempts++;
+    const perTry = this.#attempts.policy.per_try_timeout;
+    if (perTry > 0) this.#tryDeadline = this.#scope.inFlight.now() + perTry;
     const head = requestHead(context, fields, {
       target: this.#plan.target,
       host: upstreamHost(this.#plan, target, context),
@@ -121,6 +125,9 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   // What the exchange tells.
 
   head(head: ResponseHead): void {
+    this.#attempts.answered(head.status);
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    if (head.status >= 400 && this.#retryInstead(head.status)) return;
     this.#head = head;
     const { collect_bytes: limit } = this.#plan.service.service;
     if (head.isEventStream || head.framing === "close" || head.length > limit)
@@ -211,6 +218,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   }
 
   failed(error: ProxyError): void {
+    this.#attempts.failed(error);
     if (this.#mode === "streaming") {
       // Never ended as if complete: the client must see that the answer broke off.
       this.#stream?.fail(new Error(error.detail));
@@ -221,35 +229,45 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     this.#stopCollecting();
     this.#parts = [];
     this.#head = null;
-    if (this.#mayRetry(error)) this.#retry(error);
-    else this.#answerError(error);
-  }
-
-  /** Only what cannot have been carried out twice: nothing was sent, or the method is idempotent and the body still there. */
-  #mayRetry(error: ProxyError): boolean {
-    if (error.retry === "never" || this.#body?.isConsumed === true) return false;
-    if (error.retry === "fresh-connection")
-      return this.#attempts === 1 && IDEMPOTENT.has(this.#plan.context.method);
-    const { retries } = this.#plan.service.service;
-    const policy = this.#plan.route.route.retries ?? retries;
-    return policy.on.includes("connect") && this.#attempts <= policy.count;
-  }
-
-  #retry(error: ProxyError): void {
-    this.#mode = "waiting";
-    const isFresh = error.retry === "fresh-connection";
-    if (!isFresh && this.#target !== null) {
-      this.#tried ??= new Set();
-      this.#tried.add(this.#target.id);
-      // Every target was tried: the last failure says more than "no target is available".
-      if (
-        this.#tried.size >= this.#plan.service.targets.filter((target) => target.weight > 0).length
-      ) {
-        this.#answerError(error);
-        return;
-      }
+    const pause = this.#attempts.pauseAfterFailure(error, this.#bodyState);
+    if (pause === null) {
+      this.#answerError(this.#withBodyNote(error));
+      return;
     }
-    this.#attempt(isFresh);
+    this.#lastError = error;
+    this.#retry(pause);
+  }
+
+  /** Says why a failure that could have been retried was not. */
+  #withBodyNote(error: ProxyError): ProxyError {
+    if (error.source !== "upstream" || this.#bodyState === "repeatable") return error;
+    return {
+      ...error,
+      detail: `${error.detail}; not retried, because the request body was already sent`,
+    };
+  }
+
+  get #bodyState(): "repeatable" | "gone" {
+    return this.#body === null || this.#body.isRepeatable ? "repeatable" : "gone";
+  }
+
+  /** An answer that another target may give better is dropped with its connection. */
+  #retryInstead(status: number): boolean {
+    const pause = this.#attempts.pauseAfterStatus(status, this.#bodyState);
+    if (pause === null) return false;
+    this.#exchange?.abort();
+    this.#retry(pause);
+    return true;
+  }
+
+  /** Makes the next attempt after as many milliseconds. */
+  #retry(pause: number): void {
+    this.#mode = "waiting";
+    this.#exchange = null;
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    this.#attempts.end();
+    if (pause < 1) this.#attempt();
+    else this.#pause = setTimeout(() => this.#attempt(), pause);
   }
 
   #answerError(error: ProxyError): void {
@@ -270,7 +288,15 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
       this.#plan.context.server.timeout(this.#plan.context.request, 0);
     }
     if (now >= this.#totalDeadline) this.#abortWith(failures.requestTimeout);
+    else if (now >= this.#tryDeadline) this.#endTry();
     else this.#exchange?.tick(now);
+  }
+
+  /** The attempt took too long: another target may be faster. */
+  #endTry(): void {
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    this.#exchange?.abort();
+    this.failed(failures.responseTimeout);
   }
 
   #needsTime(now: number): boolean {
@@ -312,6 +338,8 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   #end(): void {
     if (this.#mode === "done") return;
     this.#mode = "done";
+    if (this.#pause !== null) clearTimeout(this.#pause);
+    this.#attempts.end();
     this.#stopCollecting();
     this.#parts = [];
     this.#scope.inFlight.remove(this.#place);
@@ -322,11 +350,13 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
 
   /** The target's fields, and ours when somebody looks for what happened. */
   #fieldsOf(head: ResponseHead): Headers {
-    const { debugFields } = this.#plan;
-    if (debugFields === null) return head.fields;
+    const { debugFields, service } = this.#plan;
+    const cookie = service.sticky === null ? null : this.#attempts.stickyCookie();
+    if (debugFields === null && cookie === null) return head.fields;
     const fields = new Headers(head.fields);
-    for (const [name, value] of debugFields) fields.set(name, value);
-    fields.set("X-Sluice-Target", this.#target?.id ?? "");
+    if (cookie !== null) fields.append("Set-Cookie", cookie);
+    for (const [name, value] of debugFields ?? []) fields.set(name, value);
+    if (debugFields !== null) fields.set("X-Sluice-Target", this.#attempts.target?.id ?? "");
     return fields;
   }
 }

@@ -65,11 +65,13 @@ class Runtime implements DataPlane {
 
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
     if (this.#prepared !== null) this.discard(this.#prepared.generation.revision);
-    const { worker, instanceId } = this.#options;
+    const { worker, instanceId, targets: board, stickyKey } = this.#options;
     const generation = nextGeneration(this.#live, change, {
       worker,
       instanceId,
       pools: this.#pools,
+      board,
+      stickyKey,
     });
     const opened = new Map<string, HttpListener>();
     const issues: Issue[] = [];

@@ -1,17 +1,22 @@
 // A service ready to be used by one worker: its targets with their connections, its limits; knows no route.
 import type { Service } from "../model/service.ts";
 import type { Target } from "../model/target.ts";
+import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { ServicePlan } from "../snapshot/snapshot.ts";
-import type { Balancer } from "./balancer/balancer.ts";
-import { RoundRobin } from "./balancer/round-robin.ts";
+import { TargetGroup } from "./health/target-group.ts";
 import type { Endpoint } from "./upstream/connection.ts";
 import type { ExchangeTimeouts } from "./upstream/exchange.ts";
+import { StickyTargets } from "./sticky.ts";
 import { HeadCache } from "./upstream/head-cache.ts";
 import { ConnectionPool } from "./upstream/pool.ts";
 
 export interface TargetRuntime {
   readonly id: string;
   readonly weight: number;
+  /** Tier: those with a higher number are used when all lower ones are down. */
+  readonly priority: number;
+  /** Its place in the memory that all workers share. */
+  readonly row: number;
   readonly endpoint: Endpoint;
   /** Host of requests that name the target: `host` or `host:port`. */
   readonly authority: string;
@@ -23,8 +28,10 @@ export interface ServiceRuntime {
   readonly id: string;
   readonly service: Service;
   readonly isHttp: boolean;
-  readonly balancer: Balancer<TargetRuntime>;
+  readonly group: TargetGroup<TargetRuntime>;
   readonly targets: readonly TargetRuntime[];
+  /** Null when clients are not kept on a target. */
+  readonly sticky: StickyTargets<TargetRuntime> | null;
   readonly timeouts: ExchangeTimeouts;
 }
 
@@ -73,16 +80,32 @@ export class PoolRegistry {
 
 const poolKey = (targetId: string, endpoint: Endpoint) => `${targetId} ${JSON.stringify(endpoint)}`;
 
+/** What the services of one worker share. */
+export interface ServiceContext {
+  readonly board: TargetBoard;
+  readonly worker: number;
+  /** Signs the cookies that keep clients on a target. */
+  readonly stickyKey: string;
+}
+
 /** Prepares one version of a service; runs once when it is stored or changed. */
-export function serviceRuntime(plan: ServicePlan, pools: PoolRegistry): ServiceRuntime {
+export function serviceRuntime(
+  plan: ServicePlan,
+  pools: PoolRegistry,
+  context: ServiceContext,
+): ServiceRuntime {
   const { service } = plan;
-  const targets = plan.targets.map((target) => targetRuntime(target, service, pools));
+  const targets = plan.targets.map((target) => ({
+    ...targetRuntime(target, service, pools),
+    row: context.board.rowOf(target.id),
+  }));
   return {
     id: plan.id,
     service,
     isHttp: service.protocol === "http" || service.protocol === "https",
-    balancer: new RoundRobin(targets.filter((target) => target.weight > 0)),
+    group: new TargetGroup(service, targets, context),
     targets,
+    sticky: service.sticky.enabled ? new StickyTargets(service, targets, context.stickyKey) : null,
     timeouts: {
       connect: service.connect_timeout,
       response: service.response_timeout,
@@ -92,7 +115,11 @@ export function serviceRuntime(plan: ServicePlan, pools: PoolRegistry): ServiceR
   };
 }
 
-function targetRuntime(target: Target, service: Service, pools: PoolRegistry): TargetRuntime {
+function targetRuntime(
+  target: Target,
+  service: Service,
+  pools: PoolRegistry,
+): Omit<TargetRuntime, "row"> {
   const isTls = service.protocol === "https" || service.protocol === "tls";
   const port = target.port ?? (isTls ? 443 : 80);
   const hostname = target.host.replace(/^\[|\]$/g, "");
@@ -101,6 +128,7 @@ function targetRuntime(target: Target, service: Service, pools: PoolRegistry): T
   return {
     id: target.id,
     weight: target.weight,
+    priority: target.priority,
     endpoint,
     authority: port === (isTls ? 443 : 80) ? shown : `${shown}:${port}`,
     pool: pools.poolOf(target.id, endpoint, service),

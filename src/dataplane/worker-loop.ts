@@ -1,4 +1,5 @@
 // The life of one worker thread: commands in, events out, a heartbeat between; knows nothing of how traffic is served.
+import { TargetBoard } from "../shared-memory/target-board.ts";
 import { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { StartCommand, WorkerCommand, WorkerEvent } from "../snapshot/message.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
@@ -43,8 +44,8 @@ async function start(
   createDataPlane: (options: DataPlaneOptions) => DataPlane,
   command: StartCommand,
 ): Promise<Started> {
-  const { worker, instanceId, change } = command;
-  const board = new WorkerBoard(command.shared);
+  const { worker, instanceId, stickyKey, change } = command;
+  const board = new WorkerBoard(command.shared.workers);
   const beat = () => board.set(worker, "heartbeat", Date.now());
   beat();
   setInterval(beat, HEARTBEAT_MS);
@@ -52,6 +53,8 @@ async function start(
     worker,
     instanceId,
     board,
+    stickyKey,
+    targets: new TargetBoard(command.shared.targets),
     log: (level, message, fields = {}) =>
       scope.postMessage({ kind: "log", level, message, fields }),
   });

@@ -9,8 +9,13 @@ export interface StartCommand {
   readonly workers: number;
   /** Names this gateway in CDN-Loop, so that two gateways in a row are not taken for a loop. */
   readonly instanceId: string;
+  /** Signs the cookies that keep clients on a target. */
+  readonly stickyKey: string;
   /** Memory shared by all threads; laid out by shared-memory/. */
-  readonly shared: SharedArrayBuffer;
+  readonly shared: {
+    readonly workers: SharedArrayBuffer;
+    readonly targets: SharedArrayBuffer;
+  };
   readonly change: SnapshotChange;
 }
 

@@ -1,6 +1,7 @@
 // All data-plane workers together: started, watched, drained; knows nothing of how versions are decided.
 import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
+import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
@@ -12,7 +13,10 @@ export interface WorkerPoolOptions {
   readonly workers: number;
   /** Names this gateway in CDN-Loop. */
   readonly instanceId: string;
+  /** Signs the cookies that keep clients on a target. */
+  readonly stickyKey: string;
   readonly board: WorkerBoard;
+  readonly targets: TargetBoard;
   readonly log: Log;
   /** What the workers serve first. */
   readonly snapshot: Snapshot;

@@ -1,6 +1,7 @@
 // One place in the pool: keeps a thread running in it, on the active version; knows nothing of the other places.
 import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
+import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import { diff } from "../snapshot/diff.ts";
 import type { WorkerEvent } from "../snapshot/message.ts";
@@ -14,7 +15,9 @@ export interface WorkerSlotOptions {
   readonly workers: number;
   readonly url: URL;
   readonly instanceId: string;
+  readonly stickyKey: string;
   readonly board: WorkerBoard;
+  readonly targets: TargetBoard;
   readonly log: Log;
   readonly times: SupervisorTimes;
   /** The version that a thread started now has to serve. */
@@ -60,9 +63,10 @@ export class WorkerSlot {
 
   /** Starts a thread on the active version. The issues say why it cannot serve that; throws NoAnswer when it ended. */
   async start(): Promise<readonly Issue[]> {
-    const { index, workers, instanceId, board, times, active } = this.#options;
+    const { index, workers, instanceId, stickyKey, board, targets, times, active } = this.#options;
     const snapshot = active();
     board.reset(index);
+    targets.forgetWorker(index);
     const run = this.#open(snapshot.revision);
     const answer = await run.thread
       .ask(
@@ -71,7 +75,8 @@ export class WorkerSlot {
           worker: index,
           workers,
           instanceId,
-          shared: board.buffer,
+          stickyKey,
+          shared: { workers: board.buffer, targets: targets.buffer },
           change: diff(null, snapshot),
         },
         ["ready", "rejected"],

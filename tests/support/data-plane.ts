@@ -7,6 +7,7 @@ import { pathMatchOf, type RouteInput, routeInput } from "../../src/model/route.
 import { type ServiceInput, serviceInput } from "../../src/model/service.ts";
 import { type SettingsInput, settingsInput } from "../../src/model/settings.ts";
 import { inlineTargetInput } from "../../src/model/target.ts";
+import { TargetBoard } from "../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
 import type {
   ListenerPlan,
@@ -29,6 +30,7 @@ export type ServiceSketch = Sketch<ServiceInput> & {
     readonly host?: string;
     readonly port: number;
     readonly weight?: number;
+    readonly priority?: number;
   }[];
 };
 
@@ -61,6 +63,7 @@ export interface RunningDataPlane {
   /** `ws://127.0.0.1:port`, or `wss:` when the listener speaks TLS. */
   readonly webSocketUrl: string;
   readonly board: WorkerBoard;
+  readonly targets: TargetBoard;
   readonly log: readonly LoggedLine[];
   /** Serves the next version, in which what is named here is new or replaced. */
   apply(change: DataPlaneChange): Promise<void>;
@@ -129,11 +132,14 @@ export async function startDataPlane(
   },
 ): Promise<RunningDataPlane> {
   const board = WorkerBoard.create(1);
+  const targets = TargetBoard.create(1);
   const log: LoggedLine[] = [];
   const dataPlane = createDataPlane({
     worker: 0,
     instanceId: "test",
     board,
+    targets,
+    stickyKey: "test",
     webSocketTimes: sketch.webSocketTimes,
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });
@@ -170,6 +176,7 @@ export async function startDataPlane(
     url: `${listener.listener.protocol}://127.0.0.1:${port}`,
     webSocketUrl: `${sketch.tls === undefined ? "ws" : "wss"}://127.0.0.1:${port}`,
     board,
+    targets,
     log,
     apply: (change) =>
       serve(

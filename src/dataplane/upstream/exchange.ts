@@ -224,12 +224,18 @@ export class Exchange implements ConnectionUser {
     this.#remaining = head.length;
     if (head.framing === "chunked") this.#decoder = new ChunkedDecoder();
     this.#owner.head(head);
+    if (this.#isDone()) return;
     if (head.framing === "none" || head.length === 0) {
       if (rest.length > 0) throw new ResponseSyntaxError("the target sent bytes after its answer");
       this.#finish();
     } else if (rest.length > 0) {
       this.#body(rest);
     }
+  }
+
+  /** Whether the owner has ended it meanwhile. */
+  #isDone(): boolean {
+    return this.#phase === "done";
   }
 
   #body(chunk: Buffer): void {

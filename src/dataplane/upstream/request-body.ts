@@ -17,10 +17,14 @@ export interface RequestBodyOptions {
   readonly now: () => number;
 }
 
-/** One pass over the body. It can be sent once; a second attempt is possible only before the first byte was read. */
+/**
+ * One pass over the body. It can be sent again as long as nothing of it was read, or when it was short enough to be kept;
+ * every other one is gone once it was begun.
+ */
 export class RequestBody {
-  /** True once anything was taken from the client: the body cannot be sent again. */
-  isConsumed = false;
+  #isBegun = false;
+  /** A short body that was read to its end. */
+  #kept: Uint8Array | null = null;
   /** Bytes taken from the client. */
   bytes = 0;
   readonly #options: RequestBodyOptions;
@@ -46,10 +50,16 @@ export class RequestBody {
   }
 
   async #run(head: string, connection: UpstreamConnection): Promise<ProxyError | null> {
+    if (this.#kept !== null) {
+      await this.#write(connection, Buffer.concat([Buffer.from(head, "latin1"), this.#kept]));
+      return null;
+    }
     const { length, maxBytes } = this.#options;
     const reader = this.#options.stream.getReader();
     this.#reader = reader;
-    this.isConsumed = true;
+    this.#isBegun = true;
+    const isShort = length >= 0 && length <= JOIN_BYTES;
+    const pieces: Uint8Array[] = [];
     // A long or open-ended body must not hold the head back; a short one saves a system call by going with it.
     let prefix = head;
     if (length < 0 || length > JOIN_BYTES) {
@@ -62,6 +72,7 @@ export class RequestBody {
       if (done) break;
       this.bytes += value.byteLength;
       if (maxBytes > 0 && this.bytes > maxBytes) return failures.bodyTooLarge;
+      if (isShort) pieces.push(value);
       await this.#write(connection, this.#frame(prefix, value));
       prefix = "";
     }
@@ -70,6 +81,7 @@ export class RequestBody {
     // Bun checks this too; a short body must never look complete to the target.
     else if (this.bytes !== length)
       return failures.badRequest("the request body does not have the declared length");
+    if (isShort) this.#kept = Buffer.concat(pieces);
     return null;
   }
 
@@ -100,6 +112,11 @@ export class RequestBody {
   #wait(side: "client" | "target"): void {
     this.#waitsFor = side;
     this.#waitsSince = this.#options.now();
+  }
+
+  /** Whether the whole body can be sent to another target. */
+  get isRepeatable(): boolean {
+    return !this.#isBegun || this.#kept !== null;
   }
 
   drained(): void {

@@ -104,6 +104,7 @@ class SessionSet implements WebSockets {
       probe: this.#probe,
       now: performance.now(),
       onEnd: () => {
+        service.group.leave(target);
         this.#remove(session);
         this.#options.ended(context);
       },
@@ -111,6 +112,7 @@ class SessionSet implements WebSockets {
     // Bun opens the client's side before this returns.
     if (!context.server.upgrade(context.request, { headers: fields, data: session })) return false;
     this.#sessions.add(session);
+    service.group.enter(target);
     this.#startClock();
     this.#options.onCount(this.#sessions.size);
     if (rest.length > 0) session.received(rest);

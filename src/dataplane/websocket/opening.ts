@@ -6,6 +6,7 @@ import { ListNode } from "../linked-list.ts";
 import type { Plan } from "../proxied-request.ts";
 import { completeResponse } from "../response-builder.ts";
 import { exchangeTimeouts, totalTimeout, upstreamHost } from "../route-runtime.ts";
+import { Attempts } from "../attempts.ts";
 import type { TargetRuntime } from "../service-runtime.ts";
 import { type ConnectionHome, UpstreamConnection } from "../upstream/connection.ts";
 import { Exchange, type ExchangeOwner } from "../upstream/exchange.ts";
@@ -41,9 +42,8 @@ export class Opening implements ExchangeOwner, Watched {
   readonly #resolve: (response: Response | undefined) => void;
   readonly #totalDeadline: number;
   readonly #abort = (): void => this.#stop(failures.clientGone);
-  readonly #tried = new Set<string>();
+  readonly #attempts: Attempts;
   #exchange: Exchange | null = null;
-  #target: TargetRuntime | null = null;
   #head: ResponseHead | null = null;
   #parts: Buffer[] = [];
   #bytes = 0;
@@ -53,6 +53,7 @@ export class Opening implements ExchangeOwner, Watched {
     this.#owner = owner;
     this.#plan = plan;
     this.#resolve = resolve;
+    this.#attempts = new Attempts(plan);
     const total = totalTimeout(plan.route, plan.service);
     this.#totalDeadline = total === 0 ? Number.POSITIVE_INFINITY : owner.inFlight.now() + total;
   }
@@ -75,13 +76,11 @@ export class Opening implements ExchangeOwner, Watched {
 
   #attempt(): void {
     const { context, service, route, fields, maxHeadBytes } = this.#plan;
-    const target = service.balancer.pick(this.#tried);
+    const target = this.#attempts.begin();
     if (target === null) {
       this.#answerError(failures.noTarget);
       return;
     }
-    this.#target = target;
-    this.#tried.add(target.id);
     const head = requestHead(context, fields, {
       target: this.#plan.target,
       host: upstreamHost(this.#plan, target, context),
@@ -105,7 +104,8 @@ export class Opening implements ExchangeOwner, Watched {
 
   upgraded(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void {
     this.#exchange = null;
-    const target = this.#target;
+    const { target } = this.#attempts;
+    this.#attempts.answered(101);
     const fields = switchedFields(this.#plan.context, head);
     if (target === null || !Array.isArray(fields)) {
       connection.destroy();
@@ -139,6 +139,7 @@ export class Opening implements ExchangeOwner, Watched {
   }
 
   head(head: ResponseHead): void {
+    this.#attempts.answered(head.status);
     this.#head = head;
   }
 
@@ -168,20 +169,16 @@ export class Opening implements ExchangeOwner, Watched {
     this.#head = null;
     this.#parts = [];
     this.#bytes = 0;
-    if (this.#mayRetry(error)) this.#attempt();
-    else this.#answerError(error);
-  }
-
-  #mayRetry(error: ProxyError): boolean {
-    const { route, service } = this.#plan;
-    const policy = route.route.retries ?? service.service.retries;
-    return (
-      error.retry === "always" &&
-      policy.on.includes("connect") &&
-      this.#tried.size <= policy.count &&
-      // Every target was tried: the last failure says more than "no target is available".
-      service.targets.some((target) => target.weight > 0 && !this.#tried.has(target.id))
-    );
+    this.#attempts.failed(error);
+    // A handshake that was sent may have opened something: only what never arrived is tried again.
+    const pause =
+      error.retry === "always" ? this.#attempts.pauseAfterFailure(error, "repeatable") : null;
+    if (pause === null) {
+      this.#answerError(error);
+      return;
+    }
+    this.#attempts.end();
+    this.#attempt();
   }
 
   // What the clock and the client tell.
@@ -215,6 +212,7 @@ export class Opening implements ExchangeOwner, Watched {
 
   #end(): void {
     this.#isDone = true;
+    this.#attempts.end();
     this.#exchange = null;
     this.#parts = [];
     this.#plan.context.request.signal.removeEventListener("abort", this.#abort);
@@ -224,7 +222,7 @@ export class Opening implements ExchangeOwner, Watched {
   #debugFields(): readonly (readonly [string, string])[] {
     const { debugFields } = this.#plan;
     if (debugFields === null) return [];
-    return [...debugFields, ["X-Sluice-Target", this.#target?.id ?? ""] as const].filter(
+    return [...debugFields, ["X-Sluice-Target", this.#attempts.target?.id ?? ""] as const].filter(
       ([, value]) => value !== "",
     );
   }

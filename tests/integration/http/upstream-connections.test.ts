@@ -51,7 +51,10 @@ describe("a kept connection that the target closes when the next request comes",
     ["POST", request("POST", "Content-Length: 0\r\n")],
     ["PATCH", request("PATCH", "Content-Length: 0\r\n")],
     ["POST with a body", `${request("POST", "Content-Length: 2\r\n")}ab`],
-    ["PUT with a body, which is gone", `${request("PUT", "Content-Length: 2\r\n")}ab`],
+    [
+      "PUT with a body of unknown length, which is gone",
+      `${request("PUT", "Transfer-Encoding: chunked\r\n")}2\r\nab\r\n0\r\n\r\n`,
+    ],
   ])("%s is not: it may have been carried out", async (_, bytes) => {
     for (const way of ["end", "reset"] as const) {
       const seen: OriginRequest[] = [];
@@ -60,6 +63,17 @@ describe("a kept connection that the target closes when the next request comes",
       expect(outcome).toBe("502");
       expect(answers[0]?.header("proxy-status")).toContain("connection_terminated");
       expect(seen.length).toBe(1);
+    }
+  });
+
+  test("a PUT with a short body is sent once more with that body", async () => {
+    for (const way of ["end", "reset"] as const) {
+      const seen: OriginRequest[] = [];
+      await scene.ask(OK);
+      const bytes = `${request("PUT", "Content-Length: 2\r\n")}ab`;
+      const { outcome } = await scene.ask(once(way, seen), bytes);
+      expect(outcome).toBe("200");
+      expect(seen.map(({ body }) => String(body))).toEqual(["ab", "ab"]);
     }
   });
 

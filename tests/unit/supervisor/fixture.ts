@@ -4,6 +4,7 @@ import { decode } from "../../../src/model/decode.ts";
 import { listenerInput } from "../../../src/model/listener.ts";
 import { serviceInput } from "../../../src/model/service.ts";
 import { settingsInput } from "../../../src/model/settings.ts";
+import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../../src/shared-memory/worker-board.ts";
 import type { Snapshot } from "../../../src/snapshot/snapshot.ts";
 import { createRollout } from "../../../src/supervisor/rollout.ts";
@@ -59,6 +60,8 @@ export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
     workers: 2,
     instanceId: "test",
     board: WorkerBoard.create(2),
+    targets: TargetBoard.create(2),
+    stickyKey: "key",
     log: createLog({ level: "debug", format: "json", sink: (line) => log.push(JSON.parse(line)) }),
     snapshot: first,
     times: { prepareMs: 2000, activateMs: 500, firstPauseMs: 5, ...times },

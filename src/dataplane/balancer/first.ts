@@ -1,0 +1,23 @@
+// Always the first target that can take the request: the others stand by; knows no health.
+import {
+  type Balancer,
+  type Candidate,
+  firstOpen,
+  isOpen,
+  type Load,
+  type PickRequest,
+} from "./balancer.ts";
+
+export class First<T extends Candidate> implements Balancer<T> {
+  readonly #candidates: readonly T[];
+  readonly #load: Load<T>;
+
+  constructor(candidates: readonly T[], load: Load<T>) {
+    this.#candidates = candidates;
+    this.#load = load;
+  }
+
+  pick({ tried }: PickRequest): T | null {
+    return firstOpen(this.#candidates, 0, (candidate) => isOpen(candidate, this.#load, tried));
+  }
+}

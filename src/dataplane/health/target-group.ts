@@ -1,0 +1,167 @@
+// The targets of one service as one worker uses them: who may be chosen now, who is chosen, how busy they are; knows no HTTP.
+import type { Service } from "../../model/service.ts";
+import type { TargetBoard } from "../../shared-memory/target-board.ts";
+import { payIn, takeToken } from "../../shared-memory/retry-budget.ts";
+import { isUnhealthy, nextTurn } from "../../shared-memory/target-health.ts";
+import { createBalancer } from "../balancer/algorithms.ts";
+import type { Balancer, Candidate, Load, PickRequest } from "../balancer/balancer.ts";
+import { PassiveCheck } from "./passive-check.ts";
+
+/** A target with its place on the board. */
+export interface Grouped extends Candidate {
+  readonly row: number;
+  /** Tier: those with a higher number are used when all lower ones are down. */
+  readonly priority: number;
+}
+
+export interface GroupContext {
+  readonly board: TargetBoard;
+  readonly worker: number;
+}
+
+/** Time constant of the average latency in milliseconds. */
+const LATENCY_DECAY_MS = 10_000;
+/** The least part of its weight that a target starts with. */
+const LEAST_WARMTH = 0.1;
+
+/** A view of shared state: several workers, and several versions of a service, use the same rows. */
+export class TargetGroup<T extends Grouped> {
+  readonly passive: PassiveCheck;
+  readonly #service: Service;
+  readonly #context: GroupContext;
+  readonly #row: number;
+  /** Those with a weight: the others are being drained. */
+  readonly #targets: readonly T[];
+  readonly #load: Load<T>;
+  /** One balancer for each tier that has a healthy target, the first to be used first. */
+  #tiers: readonly Balancer<T>[] = [];
+  #version = -1;
+  /** In the board's time: until when the tiers are right if nothing is noted. */
+  #validUntil = 0;
+
+  constructor(service: Service, targets: readonly T[], context: GroupContext) {
+    this.#service = service;
+    this.#context = context;
+    const { board } = context;
+    this.#row = board.rowOf(service.id);
+    this.#targets = targets.filter((target) => target.weight > 0);
+    this.passive = new PassiveCheck(service.health.passive, board, {
+      service: this.#row,
+      targets: this.#targets.map((target) => target.row),
+    });
+    this.#load = this.#loadOf(service);
+  }
+
+  /** The target for a request; null: none may take it. */
+  pick(request: PickRequest): T | null {
+    const { board } = this.#context;
+    const time = board.time(Date.now());
+    if (time >= this.#validUntil || board.get(this.#row, "version") !== this.#version)
+      this.#look(time);
+    for (const tier of this.#tiers) {
+      const target = tier.pick(request);
+      if (target !== null) return target;
+    }
+    return null;
+  }
+
+  /** Whether another target than those tried could take the request. */
+  hasOther(tried: ReadonlySet<string>): boolean {
+    return this.#targets.some((target) => !tried.has(target.id) && !this.#load.isFull(target));
+  }
+
+  /** Whether a target may still be chosen, for one that a client wants to stay with. */
+  isUsable(target: T): boolean {
+    const { board } = this.#context;
+    return !isUnhealthy(board, target.row, board.time(Date.now())) && !this.#load.isFull(target);
+  }
+
+  /** Pays into the budget of retries for one request. */
+  payIn(percent: number): void {
+    payIn(this.#context.board, this.#row, percent);
+  }
+
+  /** Takes a retry out of the budget; false when it is used up. */
+  takeToken(percent: number): boolean {
+    return takeToken(this.#context.board, this.#row, { percent, now: Date.now() });
+  }
+
+  /** A request begins on the target. */
+  enter(target: T): void {
+    this.#context.board.enter(target.row, this.#context.worker);
+  }
+
+  /** It has ended. */
+  leave(target: T): void {
+    this.#context.board.leave(target.row, this.#context.worker);
+  }
+
+  /** Whether anybody asks how long answers take. */
+  get needsLatency(): boolean {
+    return this.#service.algorithm === "ewma";
+  }
+
+  /** Adds to the average: a slower answer counts at once, a faster one little by little (peak EWMA). */
+  took(target: T, milliseconds: number): void {
+    const { board } = this.#context;
+    const { row } = target;
+    const now = board.time(Date.now());
+    const micros = Math.max(1, Math.round(milliseconds * 1000));
+    const average = board.get(row, "latency");
+    const elapsed = (now - board.get(row, "latency_at")) * 100;
+    const kept = Math.exp(-Math.max(elapsed, 10) / LATENCY_DECAY_MS);
+    const next = micros > average ? micros : average * kept + micros * (1 - kept);
+    board.set(row, "latency", Math.max(1, Math.round(next)));
+    board.set(row, "latency_at", now);
+  }
+
+  #look(time: number): void {
+    const { board } = this.#context;
+    this.#version = board.get(this.#row, "version");
+    this.#validUntil = Number.POSITIVE_INFINITY;
+    for (const { row } of this.#targets)
+      this.#validUntil = Math.min(this.#validUntil, nextTurn(board, row, time));
+    const lists = this.#healthyTiers(time);
+    this.#tiers = lists.map((list) => createBalancer(this.#service.algorithm, list, this.#load));
+  }
+
+  #healthyTiers(time: number): readonly (readonly T[])[] {
+    const { board } = this.#context;
+    const tiers = Map.groupBy(this.#targets, (target) => target.priority);
+    const lists: (readonly T[])[] = [];
+    for (const [, targets] of [...tiers].sort(([a], [b]) => a - b)) {
+      const healthy = targets.filter((target) => !isUnhealthy(board, target.row, time));
+      const percent = (healthy.length / targets.length) * 100;
+      // So few are left that they would break down under the load of all: health is ignored.
+      if (percent < this.#service.health.panic_percent) lists.push(targets);
+      else if (healthy.length > 0) lists.push(healthy);
+    }
+    if (lists.length > 0) return lists;
+    // All are unhealthy: to try is better than to refuse, unless a person has said not to.
+    const last = this.#targets.filter((target) => board.get(target.row, "override") === 0);
+    return last.length > 0 ? [last] : [];
+  }
+
+  #loadOf(service: Service): Load<T> {
+    const { board } = this.#context;
+    const { max_connections_per_target: most, slow_start: slowStart } = service;
+    const row = this.#row;
+    return {
+      active: (target) => board.active(target.row),
+      latency: (target) => board.get(target.row, "latency"),
+      warmth: slowStart === 0 ? () => 1 : (target) => warmthOf(board, target.row, slowStart),
+      isFull: most === 0 ? () => false : (target) => board.active(target.row) >= most,
+      nextTurn: () => board.add(row, "turn", 1) & 0x7fff_ffff,
+      random: Math.random,
+    };
+  }
+}
+
+/** Grows from a tenth to all of the weight over the time since the target appeared or recovered. */
+function warmthOf(board: TargetBoard, row: number, slowStart: number): number {
+  const now = Date.now();
+  const time = board.time(now);
+  const ejectedUntil = board.get(row, "ejected_until");
+  const startedAt = Math.max(board.get(row, "started_at"), ejectedUntil <= time ? ejectedUntil : 0);
+  return Math.min(1, Math.max(LEAST_WARMTH, (now - board.date(startedAt)) / slowStart));
+}
