@@ -21,6 +21,7 @@ import { openSecretBox } from "./control/sealing.ts";
 import { loadDefaultCertificate } from "./crypto/default-certificate.ts";
 import { createLog, type Log } from "./log.ts";
 import { ApiError, type Issue } from "./model/error.ts";
+import { TargetBoard } from "./shared-memory/target-board.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
@@ -92,7 +93,9 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     url: new URL("./worker.ts", import.meta.url),
     workers,
     instanceId: stored.instanceId,
+    stickyKey: box.derive("sticky cookies"),
     board: WorkerBoard.create(workers),
+    targets: TargetBoard.create(workers),
     log,
     snapshot: current.snapshot,
   });
