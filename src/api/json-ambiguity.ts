@@ -1,5 +1,6 @@
 // Finds what programs read in different ways in a text that is JSON: repeated members, numbers that are not exact; parses nothing.
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],]|-?\d[\d.eE+-]*/g;
+const INTERESTING = /["{}[\],0-9-]/g;
+const NUMBER = /-?\d[\d.eE+-]*/y;
 
 export interface Ambiguity {
   /** `targets[0].port` */
@@ -20,7 +21,7 @@ interface Level {
 /** The first one, or null. `text` must be valid JSON. RFC 8259 leaves to each program what it makes of them. */
 export function findAmbiguity(text: string): Ambiguity | null {
   const levels: Level[] = [];
-  for (const [token] of text.matchAll(TOKEN)) {
+  for (const token of tokensOf(text)) {
     const level = levels.at(-1);
     if (token === "{") levels.push({ names: new Set(), at: "", expectsName: true });
     else if (token === "[") levels.push({ names: null, at: 0, expectsName: false });
@@ -35,6 +36,40 @@ export function findAmbiguity(text: string): Ambiguity | null {
     }
   }
   return null;
+}
+
+/** Strings, numbers, brackets and commas in their order. A string is not matched as a whole: long ones exhaust the matcher. */
+function* tokensOf(text: string): Generator<string> {
+  let end = 0;
+  for (let start = next(text, end); start !== -1; start = next(text, end)) {
+    const first = text[start] ?? "";
+    if (first === '"') end = endOfString(text, start);
+    else if (/[-\d]/.test(first)) end = endOfNumber(text, start);
+    else end = start + 1;
+    yield text.slice(start, end);
+  }
+}
+
+function next(text: string, from: number): number {
+  INTERESTING.lastIndex = from;
+  return INTERESTING.exec(text)?.index ?? -1;
+}
+
+function endOfString(text: string, start: number): number {
+  let quote = start;
+  let backslashes: number;
+  do {
+    quote = text.indexOf('"', quote + 1);
+    backslashes = 0;
+    while (text[quote - 1 - backslashes] === "\\") backslashes++;
+  } while (backslashes % 2 === 1);
+  return quote + 1;
+}
+
+function endOfNumber(text: string, start: number): number {
+  NUMBER.lastIndex = start;
+  NUMBER.test(text);
+  return NUMBER.lastIndex;
 }
 
 function advance(level: Level | undefined): void {

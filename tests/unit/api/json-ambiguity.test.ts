@@ -40,4 +40,6 @@ test("a long text is judged at once", () => {
   expect(findAmbiguity(text)).toBeNull();
   const twice = `${text.slice(0, -2)},"name":"y"}]`;
   expect(findAmbiguity(twice)?.path).toBe("[19999].name");
+  const longValues = JSON.stringify({ a: "x".repeat(20_000_000), b: '\\"'.repeat(5_000_000) });
+  expect(findAmbiguity(`${longValues.slice(0, -1)},"a":1}`)?.path).toBe("a");
 });
