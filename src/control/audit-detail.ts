@@ -32,11 +32,18 @@ export interface Difference {
   readonly after: unknown;
 }
 
-/** Of a creation `before` is null, of a deletion `after`; an update has `diff` as well. */
+/**
+ * Of a creation `before` is null, of a deletion `after`. Of an update both hold the fields that changed, and `diff` tells what
+ * did inside them.
+ */
 export function detailOf(old: object | null, now: object | null): unknown {
   const [before, after] = [masked(old), maskedAgainst(old, now)];
-  if (old === null || now === null) return bounded({ before, after });
-  return bounded({ before, after, diff: differences(before, after) });
+  if (!isObject(before) || !isObject(after)) return bounded({ before, after });
+  const diff = differences(before, after);
+  const changed = new Set(diff.map(({ path }) => path.split(".")[0] ?? ""));
+  const part = (whole: Record<string, unknown>) =>
+    Object.fromEntries(Object.entries(whole).filter(([name]) => changed.has(name)));
+  return bounded({ before: part(before), after: part(after), diff });
 }
 
 /** A copy in which secrets are replaced. */

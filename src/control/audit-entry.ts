@@ -26,7 +26,7 @@ export interface AuditEntry {
   readonly result: "ok" | "refused" | "failed";
   /** The revision that the change made; null for what changes no configuration. */
   readonly revision: number | null;
-  /** Of a change: the object before and after it, secrets masked, and for an update what differs. */
+  /** Of a change: what is there before and after it, secrets masked, and for an update what differs. */
   readonly detail: unknown;
 }
 
@@ -82,7 +82,8 @@ function describe({ before, after }: Changed, collection: CollectionName, id: st
 }
 
 const MAX_WORD_CHARACTERS = 320;
-const cut = <T extends string | null>(text: T) => text?.slice(0, MAX_WORD_CHARACTERS) as T;
+const cut = <T extends string | null>(text: T) =>
+  (text === null ? null : text.slice(0, MAX_WORD_CHARACTERS)) as T;
 
 /** A copy of limited size, because parts of some entries come from people who did not prove who they are. */
 export const boundedEntry = (entry: AuditEntry): AuditEntry => ({
