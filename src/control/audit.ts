@@ -35,6 +35,8 @@ export interface AuditRange {
   readonly first: number;
   readonly last: number;
   readonly notBefore: string;
+  /** From this number on entries that changed no configuration are kept, too. */
+  readonly firstOther: number;
 }
 
 /** Where entries are kept. */
@@ -111,7 +113,7 @@ export class AuditLog implements AuditSink {
     const { store } = this.#options;
     const range = store.range(this.#retention());
     return {
-      tag: tagOf([range?.first, range?.last, filter]),
+      tag: tagOf([range?.first, range?.last, range?.firstOther, filter]),
       pages: pagesOf(store, filter, range),
     };
   }

@@ -20,53 +20,64 @@ export class AuditTable implements AuditStore {
     for (const row of rows) this.#db.insert(audit).values(row).run();
   }
 
-  prune({ notBefore, entries, withoutRevision }: AuditRetention): number {
+  prune(retention: AuditRetention): number {
     const before = this.#count();
-    this.#db.delete(audit).where(lt(audit.at, notBefore)).run();
+    this.#db.delete(audit).where(lt(audit.at, retention.notBefore)).run();
+    // What changed nothing goes first, or it would push out what did.
+    const firstOther = newest(retention.withoutRevision, isNull(audit.revision));
     this.#db
       .delete(audit)
-      .where(lt(audit.id, newest(entries)))
+      .where(and(isNull(audit.revision), lt(audit.id, firstOther)))
       .run();
-    const others = isNull(audit.revision);
     this.#db
       .delete(audit)
-      .where(and(others, lt(audit.id, newest(withoutRevision, others))))
+      .where(lt(audit.id, newest(retention.entries)))
       .run();
     return before - this.#count();
   }
 
-  range({ notBefore, entries }: AuditRetention): AuditRange | null {
+  range({ notBefore, entries, withoutRevision }: AuditRetention): AuditRange | null {
+    const [other] = this.#db.all<{ id: number }>(
+      sql`select ${newest(withoutRevision, isNull(audit.revision))} as id`,
+    );
+    const firstOther = other?.id ?? 0;
+    const kept = isKept({ notBefore, firstOther });
     const found = this.#db
       .select({ first: min(audit.id), last: max(audit.id) })
       .from(audit)
-      .where(and(gte(audit.at, notBefore), gte(audit.id, newest(entries))))
+      .where(and(kept, gte(audit.id, newest(entries, kept))))
       .get();
     if (found === undefined || found.first === null || found.last === null) return null;
-    return { first: found.first, last: found.last, notBefore };
+    return { first: found.first, last: found.last, notBefore, firstOther };
   }
 
-  page(filter: AuditFilter, { first, last, notBefore }: AuditRange, limit: number) {
+  page(filter: AuditFilter, range: AuditRange, limit: number) {
     const found = this.#db
       .select()
       .from(audit)
       .where(
         and(
-          gte(audit.id, first),
-          lte(audit.id, last),
-          gte(audit.at, notBefore),
+          gte(audit.id, range.first),
+          lte(audit.id, range.last),
+          isKept(range),
           ...conditionsOf(filter),
         ),
       )
       .orderBy(asc(audit.id))
       .limit(limit)
       .all();
-    const next = found.length < limit ? null : (found.at(-1)?.id ?? last) + 1;
+    const next = found.length < limit ? null : (found.at(-1)?.id ?? range.last) + 1;
     return { entries: found.map(({ id: _, ...entry }) => entry as AuditEntry), next };
   }
 
   #count(): number {
     return this.#db.select({ rows: count() }).from(audit).get()?.rows ?? 0;
   }
+}
+
+/** Whether an entry is young enough and, if it changed nothing, among those that are not too many. */
+function isKept({ notBefore, firstOther }: Pick<AuditRange, "notBefore" | "firstOther">): SQL {
+  return sql`(${audit.at} >= ${notBefore} and (${audit.revision} is not null or ${audit.id} >= ${firstOther}))`;
 }
 
 /** Number of the oldest of the `entries` newest rows; 0 when there are no more than that. */
