@@ -21,7 +21,7 @@ beforeEach(() => {
   world.now = Date.now();
 });
 
-const now = () => Math.floor(Date.now() / 1000);
+const now = () => Math.floor(world.now / 1000);
 const hour = 3600;
 
 interface Refused {

@@ -24,6 +24,8 @@ export const clientSecret = "canary-secret:with/strange+characters and ü";
 
 export class LyingProvider {
   lie: Lie = {};
+  /** Milliseconds since the Unix epoch. */
+  now: () => number = Date.now;
   /** Merged into the discovery document. */
   document: Record<string, unknown> = {};
   /** Answers instead of the provider where it returns something. */
@@ -97,7 +99,7 @@ export class LyingProvider {
       case "/token":
         return await this.#token(request);
       case "/userinfo":
-        return Response.json(this.lie.userinfo ?? {});
+        return Response.json(this.lie.userinfo ?? { sub: "subject-1" });
       default:
         return new Response("nothing here", { status: 404 });
     }
@@ -134,7 +136,7 @@ export class LyingProvider {
   }
 
   async #sign(nonce: string): Promise<string> {
-    const now = Math.floor(Date.now() / 1000);
+    const now = Math.floor(this.now() / 1000);
     const claims: Record<string, unknown> = {
       iss: this.issuer,
       aud: clientId,

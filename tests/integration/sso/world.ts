@@ -57,6 +57,7 @@ export class World {
 
   constructor(provider: LyingProvider, { users = [root], publicUrl, timeoutMs = 5000 }: Scene) {
     this.provider = provider;
+    provider.now = () => this.now;
     const config: GatewayConfig = {
       ...configOf({}),
       users: new Map(users.map((one) => [one.id, one])),
