@@ -1,0 +1,139 @@
+// Reads the server name and the protocols out of the first bytes of a TLS connection, without touching them; knows no socket.
+
+/** What a client says before anything is encrypted. */
+export interface ClientHello {
+  /** Lower-case host name (RFC 6066 section 3), null when the client named none. */
+  readonly serverName: string | null;
+  /** Protocols by ALPN (RFC 7301), in the client's order. */
+  readonly protocols: readonly string[];
+}
+
+/** `incomplete`: more bytes are needed. `invalid`: this is no TLS, or no ClientHello that can be read. */
+export type HelloResult = ClientHello | "incomplete" | "invalid";
+
+/** A ClientHello longer than this is refused: browsers send less than 4 KB, with post-quantum keys. */
+export const MAX_HELLO_BYTES = 16_384;
+
+const [HANDSHAKE, CLIENT_HELLO] = [22, 1] as const;
+const RECORD_HEADER = 5;
+const MESSAGE_HEADER = 4;
+const [SERVER_NAME, ALPN] = [0, 16] as const;
+const HOST_NAME = 0;
+
+/** Thrown inside when a length leads past the end of what should hold it. */
+class Malformed extends Error {}
+
+/** Reads what has arrived so far (RFC 8446 sections 4.1.2 and 5.1); the message may be spread over several records. */
+export function readClientHello(bytes: Uint8Array): HelloResult {
+  const message = collectMessage(bytes);
+  if (typeof message === "string") return message;
+  try {
+    return parse(message);
+  } catch (error) {
+    if (error instanceof Malformed) return "invalid";
+    throw error;
+  }
+}
+
+/** The body of the first handshake message, joined from its records. */
+function collectMessage(bytes: Uint8Array): Uint8Array | "incomplete" | "invalid" {
+  const parts: Uint8Array[] = [];
+  let [at, have] = [0, 0];
+  let needed = MESSAGE_HEADER;
+  while (have < needed) {
+    // Whatever is there of a record's header must be right: garbage is refused at its first byte.
+    if (at < bytes.length && bytes[at] !== HANDSHAKE) return "invalid";
+    if (at + 1 < bytes.length && bytes[at + 1] !== 3) return "invalid";
+    if (at + RECORD_HEADER > bytes.length) return "incomplete";
+    const length = ((bytes[at + 3] ?? 0) << 8) | (bytes[at + 4] ?? 0);
+    if (length === 0 || length > MAX_HELLO_BYTES) return "invalid";
+    const record = bytes.subarray(at + RECORD_HEADER, at + RECORD_HEADER + length);
+    parts.push(record);
+    have += record.length;
+    at += RECORD_HEADER + length;
+    if (needed === MESSAGE_HEADER && have >= MESSAGE_HEADER) {
+      const start = parts.length === 1 ? record : Buffer.concat(parts);
+      if (start[0] !== CLIENT_HELLO) return "invalid";
+      const size = ((start[1] ?? 0) << 16) | ((start[2] ?? 0) << 8) | (start[3] ?? 0);
+      if (size > MAX_HELLO_BYTES) return "invalid";
+      needed = MESSAGE_HEADER + size;
+    }
+    if (record.length < length && have < needed) return "incomplete";
+  }
+  return Buffer.concat(parts).subarray(MESSAGE_HEADER, needed);
+}
+
+/** Steps through bytes and never past their end. */
+class Reader {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  number(size: 1 | 2): number {
+    const [high, low] = [this.#bytes[this.#at], this.#bytes[this.#at + 1]];
+    if (high === undefined || (size === 2 && low === undefined)) throw new Malformed();
+    this.#at += size;
+    return size === 1 ? high : (high << 8) | (low ?? 0);
+  }
+
+  take(length: number): Uint8Array {
+    const part = this.#bytes.subarray(this.#at, this.#at + length);
+    if (part.length < length) throw new Malformed();
+    this.#at += length;
+    return part;
+  }
+
+  /** What a length of one or two bytes stands before. */
+  vector(lengthSize: 1 | 2): Uint8Array {
+    return this.take(this.number(lengthSize));
+  }
+}
+
+function parse(message: Uint8Array): ClientHello {
+  const reader = new Reader(message);
+  // Version and random.
+  reader.take(34);
+  reader.vector(1);
+  reader.vector(2);
+  reader.vector(1);
+  let serverName: string | null = null;
+  let protocols: readonly string[] = [];
+  if (reader.isAtEnd) return { serverName, protocols };
+  const extensions = new Reader(reader.vector(2));
+  while (!extensions.isAtEnd) {
+    const type = extensions.number(2);
+    const data = extensions.vector(2);
+    if (type === SERVER_NAME) serverName = hostNameOf(data);
+    else if (type === ALPN) protocols = protocolsOf(data);
+  }
+  return { serverName, protocols };
+}
+
+function hostNameOf(data: Uint8Array): string | null {
+  const names = new Reader(new Reader(data).vector(2));
+  while (!names.isAtEnd) {
+    const type = names.number(1);
+    const name = names.vector(2);
+    if (type !== HOST_NAME) continue;
+    const text = Buffer.from(name).toString("latin1").toLowerCase();
+    // A trailing dot names the same host, and must not be a way around a rule for it.
+    const host = text.endsWith(".") ? text.slice(0, -1) : text;
+    if (!/^[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?$/.test(host)) throw new Malformed();
+    return host;
+  }
+  return null;
+}
+
+function protocolsOf(data: Uint8Array): readonly string[] {
+  const list = new Reader(new Reader(data).vector(2));
+  const protocols: string[] = [];
+  while (!list.isAtEnd) protocols.push(Buffer.from(list.vector(1)).toString("latin1"));
+  return protocols;
+}
