@@ -1,0 +1,194 @@
+// Endpoints of single sign-on: the two ends of a sign-in, which browsers call, its settings, and the test of them.
+import type { ControlPlane } from "../../control/control-plane.ts";
+import { expiredBrowserCookie } from "../../control/auth/sso/browser-cookie.ts";
+import { type SsoErrorCode, ssoErrors } from "../../control/auth/sso/failure.ts";
+import { CALLBACK_PATH } from "../../control/auth/sso/sign-in.ts";
+import {
+  bodyOf,
+  dryRunParameter,
+  ifMatchParameter,
+  patchOf,
+  plainResponses,
+  queryParameter,
+  readResponses,
+  writeResponses,
+} from "../description.ts";
+import type { Call, Endpoint } from "../endpoint.ts";
+import { sessionCookie } from "../session-cookie.ts";
+import { replyRead, replyWritten, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
+
+const path = "/api/v1/sso";
+const tags = ["Single sign-on"];
+
+export function ssoEndpoints({ sso }: ControlPlane): Endpoint[] {
+  return [startEndpoint(sso), callbackEndpoint(sso), ...settingsEndpoints(sso), testEndpoint(sso)];
+}
+
+type SingleSignOn = ControlPlane["sso"];
+
+function startEndpoint(sso: SingleSignOn): Endpoint {
+  return {
+    method: "GET",
+    path: "/api/v1/auth/sso/start",
+    takesBody: false,
+    description: {
+      summary: "Begin to sign in at the identity provider",
+      description: `A page to go to, not to fetch. ${errorsInWords}`,
+      tags,
+      parameters: [
+        queryParameter("redirect", "Path of this gateway to go to afterwards; default: `/`"),
+      ],
+      responses: redirectResponses("To the identity provider, or to `/?sso_error=` and a code", {
+        "400": "Single sign-on is off, or redirect is no path of this gateway",
+      }),
+    },
+    answer: async (call) => {
+      requireKnownQuery(call, ["redirect"]);
+      const redirect = call.query.get("redirect");
+      const started = await sso.start({ ...visitorOf(call), redirect, origin: call.origin });
+      if ("error" in started) return toErrorPage(started.error, []);
+      return redirectTo(started.url, [started.cookie]);
+    },
+  };
+}
+
+function callbackEndpoint(sso: SingleSignOn): Endpoint {
+  return {
+    method: "GET",
+    path: CALLBACK_PATH,
+    takesBody: false,
+    description: {
+      summary: "Come back from the identity provider",
+      description: `The redirect URI to register at the provider. ${errorsInWords}`,
+      tags,
+      parameters: [
+        queryParameter("state", "As the gateway sent it"),
+        queryParameter("code", "To be exchanged for tokens"),
+        queryParameter("error", "Why there is no code"),
+      ],
+      responses: redirectResponses(
+        "To the page asked for, with the session cookie, or to `/?sso_error=` and a code",
+      ),
+    },
+    answer: async (call) => {
+      const cookies = call.headers.get("cookie");
+      const parameters = call.query;
+      const isSecure = sso.redirectUri(call.origin).startsWith("https:");
+      const finished = await sso.finish({ ...visitorOf(call), parameters, cookies });
+      const spent = expiredBrowserCookie(isSecure);
+      if ("error" in finished) return toErrorPage(finished.error, [spent]);
+      return redirectTo(finished.redirect, [
+        sessionCookie(finished.sessionSecret, isSecure),
+        spent,
+      ]);
+    },
+  };
+}
+
+function settingsEndpoints({ settings }: SingleSignOn): Endpoint[] {
+  return [
+    {
+      method: "GET",
+      path,
+      takesBody: false,
+      description: {
+        summary: "Get the settings of single sign-on",
+        description: "Without the client secret: `client_secret_set` tells whether there is one.",
+        tags,
+        responses: readResponses("Sso"),
+      },
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        return replyRead(settings.get());
+      },
+    },
+    {
+      method: "PUT",
+      path,
+      takesBody: true,
+      description: {
+        summary: "Replace the settings of single sign-on",
+        description: "Absent fields return to their defaults, but the client secret stays.",
+        tags,
+        parameters: [dryRunParameter, ifMatchParameter],
+        requestBody: bodyOf("SsoInput"),
+        responses: writeResponses("Sso"),
+      },
+      answer: async (call) => {
+        const options = writeOptionsOf(call);
+        return replyWritten(await settings.replace(call.body, options), options);
+      },
+    },
+    {
+      method: "PATCH",
+      path,
+      takesBody: true,
+      description: {
+        summary: "Change some settings of single sign-on",
+        tags,
+        parameters: [dryRunParameter, ifMatchParameter],
+        requestBody: patchOf("SsoInput"),
+        responses: writeResponses("Sso"),
+      },
+      answer: async (call) => {
+        const options = writeOptionsOf(call);
+        return replyWritten(await settings.patch(call.body, options), options);
+      },
+    },
+  ];
+}
+
+function testEndpoint(sso: SingleSignOn): Endpoint {
+  return {
+    method: "POST",
+    path: `${path}/test`,
+    takesBody: false,
+    description: {
+      summary: "Test the settings of single sign-on",
+      description:
+        "Asks the provider with the stored settings, enabled or not, and says in words what is wrong. Nobody is signed in.",
+      tags,
+      responses: plainResponses("SsoTest", "What was found"),
+    },
+    answer: async (call) => {
+      requireKnownQuery(call, []);
+      return { body: await sso.test(call.origin) };
+    },
+  };
+}
+
+const visitorOf = ({ principal, headers }: Call) => ({
+  address: principal.address,
+  userAgent: headers.get("user-agent") ?? "",
+});
+
+const toErrorPage = (code: SsoErrorCode, cookies: readonly string[]) =>
+  redirectTo(`/?sso_error=${code}`, cookies);
+
+function redirectTo(location: string, cookies: readonly string[]): Response {
+  const headers = new Headers({ location });
+  for (const cookie of cookies) headers.append("set-cookie", cookie);
+  return new Response(null, { status: 302, headers });
+}
+
+const errorsInWords = `A sign-in that fails ends at \`/?sso_error=\` and one of these codes: ${Object.entries(
+  ssoErrors,
+)
+  .map(([code, meaning]) => `\`${code}\` (${meaning})`)
+  .join(", ")}.`;
+
+function redirectResponses(found: string, others: Readonly<Record<string, string>> = {}) {
+  const location = { description: "Where to go", schema: { type: "string" } };
+  const error = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
+  const refusals = Object.entries({
+    ...others,
+    "403": "The address may not use the management API",
+    "500": "The gateway failed",
+  });
+  return {
+    "302": { description: found, headers: { Location: location } },
+    ...Object.fromEntries(
+      refusals.map(([status, description]) => [status, { description, content: error }]),
+    ),
+  };
+}
