@@ -14,6 +14,7 @@ import { routeEndpoints } from "./routes/routes.ts";
 import { secretEndpoints } from "./routes/secrets.ts";
 import { serviceEndpoints } from "./routes/services.ts";
 import { settingsEndpoints } from "./routes/settings.ts";
+import { ssoEndpoints } from "./routes/sso.ts";
 import { type StatusSource, statusEndpoints } from "./routes/status.ts";
 import { targetEndpoints } from "./routes/targets.ts";
 
@@ -75,6 +76,7 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...settingsEndpoints(control),
     ...auditEndpoints(control.audit),
     ...eventEndpoints(source.streams),
+    ...ssoEndpoints(control),
     ...statusEndpoints(source),
   ];
 }

@@ -9,6 +9,7 @@ import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
+import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
 import { createListeners } from "./listeners.ts";
 import { describeProblem } from "./reference.ts";
 import { createRoutes } from "./routes.ts";
@@ -45,6 +46,7 @@ export interface ControlPlane {
   readonly targets: Targets;
   readonly routes: ReturnType<typeof createRoutes>;
   readonly listeners: ReturnType<typeof createListeners>;
+  readonly sso: SingleSignOn;
   readonly secrets: ReturnType<typeof createSecrets>;
   readonly settings: SettingsUseCases;
   rolloutStatus(): RolloutStatus;
@@ -57,9 +59,11 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     changes,
     audit,
     events: createEvents(changes, audit),
-    sessions: new Sessions({ ...options, store: options.sessionStore }),
+    sessions,
+    sso: new SingleSignOn({ ...options, changes, audit, sessions }),
     services: createServices(changes),
     targets: createTargets(changes),
+  const sessions = new Sessions({ ...options, store: options.sessionStore });
     routes: createRoutes(changes),
     listeners: createListeners(changes),
     secrets: createSecrets(changes, options.box),

@@ -71,7 +71,7 @@ function status({ control, clock, version, startedAt }: StatusSource) {
     version,
     authentication: "disabled",
     setup_required: true,
-    sso_enabled: false,
+    sso_enabled: control.changes.config.sso.enabled,
     uptime_seconds: Math.max(0, Math.floor((clock.now() - startedAt) / 1000)),
     revision: control.changes.revision,
     workers,
