@@ -26,6 +26,16 @@ export function cookieValue(header: string | null, name: string): string | null 
   return null;
 }
 
+/** All values of cookies with that name, in order. */
+export function cookieValues(header: string | null, name: string): string[] {
+  const values: string[] = [];
+  for (const pair of (header ?? "").split(";")) {
+    const value = cookieValue(pair, name);
+    if (value !== null) values.push(value);
+  }
+  return values;
+}
+
 function isBlank(code: number): boolean {
   return code === SPACE || code === TAB;
 }

@@ -1,6 +1,7 @@
 // Who is signed in: sessions found by their cookie in memory, kept by a store; knows neither users' rights nor HTTP.
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import type { Clock } from "../../clock.ts";
+import { hashToken } from "../../crypto/token.ts";
 import type { Log } from "../../log.ts";
 
 /** Name of the cookie that a session is found by. */
@@ -79,7 +80,7 @@ export class Sessions {
       expires_at: new Date(now + SESSION_SECONDS * 1000).toISOString(),
       address: signIn.address,
       user_agent: printable(signIn.userAgent),
-      token_hash: hashOf(cookie),
+      token_hash: hashToken(cookie),
     };
     this.prune();
     const [oldest, ...others] = this.#ofUser(userId);
@@ -92,7 +93,7 @@ export class Sessions {
   /** The session of a cookie; null when there is none or it has run out. */
   find(cookie: string): Session | null {
     // Looked up by its hash, so that the time it takes tells nothing about the cookies there are.
-    const session = this.#byHash.get(hashOf(cookie));
+    const session = this.#byHash.get(hashToken(cookie));
     return session === undefined || this.#isOver(session) ? null : withoutHash(session);
   }
 
@@ -170,10 +171,6 @@ export class Sessions {
 
 function withoutHash({ token_hash: _, ...session }: StoredSession): Session {
   return session;
-}
-
-function hashOf(cookie: string): string {
-  return createHash("sha256").update(cookie).digest("hex");
 }
 
 /** What the client says of itself is shown to people. */

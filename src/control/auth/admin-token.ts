@@ -1,0 +1,89 @@
+// The automation token: at most one, made anew as often as asked for, never kept in the clear; knows no HTTP.
+import type { Clock } from "../../clock.ts";
+import { createToken, fingerprintOf, hashToken } from "../../crypto/token.ts";
+import { ApiError } from "../../model/error.ts";
+import type { TokenUse } from "./token-use.ts";
+
+/** Stands for it where tokens go by their id. */
+export const ADMIN_TOKEN_ID = "admin";
+
+export interface StoredAdminToken {
+  /** SHA-256, hexadecimal. */
+  readonly token_hash: string;
+  /** RFC 3339, UTC. */
+  readonly created_at: string;
+}
+
+export interface AdminTokenStore {
+  loadAdminToken(): StoredAdminToken | null;
+  /** Null deletes it. */
+  writeAdminToken(token: StoredAdminToken | null): void;
+}
+
+export interface AdminTokenOptions {
+  readonly store: AdminTokenStore;
+  readonly use: TokenUse;
+  readonly clock: Clock;
+}
+
+export interface AdminTokenStatus {
+  readonly exists: boolean;
+  readonly fingerprint: string | null;
+  readonly created_at: string | null;
+  readonly last_used_at: string | null;
+}
+
+export class AdminToken {
+  readonly #options: AdminTokenOptions;
+  readonly #listeners: (() => void)[] = [];
+  #stored: StoredAdminToken | null;
+
+  constructor(options: AdminTokenOptions) {
+    this.#options = options;
+    this.#stored = options.store.loadAdminToken();
+  }
+
+  /** Hash of the token; null when there is none. */
+  get hash(): string | null {
+    return this.#stored?.token_hash ?? null;
+  }
+
+  status(): AdminTokenStatus {
+    const stored = this.#stored;
+    if (stored === null)
+      return { exists: false, fingerprint: null, created_at: null, last_used_at: null };
+    return {
+      exists: true,
+      fingerprint: fingerprintOf(stored.token_hash),
+      created_at: stored.created_at,
+      last_used_at: this.#options.use.lastUsedAt(ADMIN_TOKEN_ID),
+    };
+  }
+
+  /** Makes a token, which is told here and nowhere else; the one before is worth nothing from here on. */
+  rotate(): { readonly token: string; readonly fingerprint: string; readonly created_at: string } {
+    const token = createToken();
+    const created_at = new Date(this.#options.clock.now()).toISOString();
+    const token_hash = hashToken(token);
+    this.#replace({ token_hash, created_at });
+    return { token, fingerprint: fingerprintOf(token_hash), created_at };
+  }
+
+  /** Throws a 404 when there is none. */
+  remove(): void {
+    if (this.#stored === null) throw new ApiError(404, "there is no admin token");
+    this.#replace(null);
+  }
+
+  /** `listener` is called when the token has been replaced or deleted. */
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  #replace(next: StoredAdminToken | null): void {
+    this.#options.store.writeAdminToken(next);
+    this.#stored = next;
+    this.#options.use.forget([ADMIN_TOKEN_ID]);
+    for (const listener of this.#listeners) listener();
+  }
+}

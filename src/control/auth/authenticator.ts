@@ -1,0 +1,195 @@
+// Who calls: from credentials to a Principal, and whether one that was recognised earlier still would be; knows no HTTP message.
+import type { Clock } from "../../clock.ts";
+import { hashToken, isSameHash } from "../../crypto/token.ts";
+import { cookieValues } from "../../http/cookie.ts";
+import { ApiError } from "../../model/error.ts";
+import type { Token } from "../../model/token.ts";
+import { compileCidrs } from "../../net/cidr.ts";
+import type { Changes } from "../change.ts";
+import { type Actor, anybody, includesRole, type Principal } from "../principal.ts";
+import { ADMIN_TOKEN_ID, type AdminToken } from "./admin-token.ts";
+import { SESSION_COOKIE, type Sessions } from "./sessions.ts";
+import type { TokenUse } from "./token-use.ts";
+
+/** What a request brought along to prove who sent it, as it was sent; null for what it did not bring. */
+export interface Credentials {
+  readonly authorization: string | null;
+  readonly adminToken: string | null;
+  /** The whole Cookie header. */
+  readonly cookie: string | null;
+  /** Only where the query may carry a token. */
+  readonly accessToken: string | null;
+}
+
+export interface AuthenticatorOptions {
+  readonly changes: Changes;
+  readonly sessions: Sessions;
+  readonly adminToken: AdminToken;
+  readonly use: TokenUse;
+  readonly clock: Clock;
+}
+
+/** Who somebody is, beside the address. */
+type Identity = Omit<Principal, "address">;
+
+export class Authenticator {
+  readonly #options: AuthenticatorOptions;
+  /** What each principal showed, to be looked at again: the hash of a token or the id of a session. */
+  readonly #proofs = new WeakMap<
+    object,
+    { readonly token: string } | { readonly session: string }
+  >();
+  readonly #listeners: (() => void)[] = [];
+  #tokens: ReadonlyMap<string, Token> | null = null;
+  #byHash = new Map<string, Token>();
+
+  constructor(options: AuthenticatorOptions) {
+    this.#options = options;
+    const { changes, sessions, adminToken } = options;
+    changes.onStored(({ change }) => {
+      if (change.users.upserts.length + change.users.removals.length > 0) this.#revoke();
+      else if (change.tokens.upserts.length + change.tokens.removals.length > 0) this.#revoke();
+    });
+    sessions.onEnd(() => this.#revoke());
+    adminToken.onChange(() => this.#revoke());
+  }
+
+  /** Whether credentials are needed: from the first user on. */
+  get isEnabled(): boolean {
+    return this.#options.changes.config.users.size > 0;
+  }
+
+  /**
+   * Null when there are no credentials; throws a 401 when there are and they are wrong. Headers win over the query and the
+   * cookie: a wrong one is not made good by a right cookie.
+   */
+  authenticate(credentials: Credentials, peer: string): Principal | null {
+    if (!this.isEnabled) return anybody(peer);
+    const token = tokenOf(credentials);
+    if (token !== null) return this.#byToken(hashToken(token), peer);
+    const cookies = new Set(cookieValues(credentials.cookie, SESSION_COOKIE));
+    const [cookie] = cookies;
+    if (cookie === undefined) return null;
+    // Another site under the same domain can add a cookie of the same name: no one may choose whose session it is.
+    if (cookies.size > 1) throw refused("there is more than one session cookie");
+    const session = this.#options.sessions.find(cookie);
+    const identity = session === null ? null : this.#identityOfSession(session.id);
+    if (session === null || identity === null) throw refused("the session has ended");
+    return this.#issue(identity, peer, { session: session.id });
+  }
+
+  /**
+   * Whether somebody recognised earlier would be recognised now, with at least the same role. False for the copy of a
+   * principal, true for an actor that is none, such as the program itself.
+   */
+  isStillValid(principal: Actor): boolean {
+    if (principal.method === "disabled") return !this.isEnabled;
+    const proof = this.#proofs.get(principal);
+    if (proof === undefined) return !("role" in principal);
+    const identity =
+      "session" in proof
+        ? this.#identityOfSession(proof.session)
+        : this.#identityOfToken(proof.token, principal.address);
+    return identity !== null && includesRole(identity.role, (principal as Principal).role);
+  }
+
+  /**
+   * `listener` is called in the turn in which credentials may have become worthless; ask `isStillValid` whose. What runs out
+   * by itself says so in `expiresAt` and is not told.
+   */
+  onRevoked(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  #revoke(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  #byToken(hash: string, peer: string): Principal {
+    const identity = this.#identityOfToken(hash, peer);
+    if (identity === null) throw refused("the token is not valid");
+    this.#options.use.touch(identity.tokenId ?? "");
+    return this.#issue(identity, peer, { token: hash });
+  }
+
+  #issue(
+    identity: Identity,
+    address: string,
+    proof: { readonly token: string } | { readonly session: string },
+  ): Principal {
+    const principal = { ...identity, address };
+    this.#proofs.set(principal, proof);
+    return principal;
+  }
+
+  #identityOfSession(id: string): Identity | null {
+    const { sessions, changes } = this.#options;
+    const session = sessions.get(id);
+    const user = session === null ? undefined : changes.config.users.get(session.user_id);
+    if (session === null || user === undefined || !user.enabled) return null;
+    return {
+      role: user.role,
+      method: "session",
+      actor: user.email,
+      userId: user.id,
+      sessionId: session.id,
+      tokenId: null,
+      expiresAt: session.expires_at,
+    };
+  }
+
+  /** Hashes are looked up, not compared, so that the time it takes tells nothing about the tokens there are. */
+  #identityOfToken(hash: string, peer: string): Identity | null {
+    const shared = { method: "token", userId: null, sessionId: null } as const;
+    const { hash: adminHash } = this.#options.adminToken;
+    if (adminHash !== null && isSameHash(hash, adminHash))
+      return {
+        ...shared,
+        role: "admin",
+        actor: "admin token",
+        tokenId: ADMIN_TOKEN_ID,
+        expiresAt: null,
+      };
+    const token = this.#tokenOfHash(hash);
+    if (token === undefined || !token.enabled || this.#isOver(token)) return null;
+    if (token.allowed_cidrs.length > 0 && !compileCidrs(token.allowed_cidrs)(peer)) return null;
+    return {
+      ...shared,
+      role: token.role,
+      actor: token.name,
+      tokenId: token.id,
+      expiresAt: token.expires_at,
+    };
+  }
+
+  #isOver({ expires_at }: Token): boolean {
+    return expires_at !== null && Date.parse(expires_at) <= this.#options.clock.now();
+  }
+
+  #tokenOfHash(hash: string): Token | undefined {
+    const { tokens } = this.#options.changes.config;
+    if (tokens !== this.#tokens) {
+      this.#tokens = tokens;
+      this.#byHash = new Map([...tokens.values()].map((token) => [token.token_hash, token]));
+    }
+    return this.#byHash.get(hash);
+  }
+}
+
+/** The 401 of credentials that are wrong or missing. */
+export const refused = (message: string): ApiError =>
+  new ApiError(401, message, { headers: { "www-authenticate": "Bearer" } });
+
+/** The one token that was sent; null when none was. Throws a 401 for what is none, and for two that differ. */
+function tokenOf({ authorization, adminToken, accessToken }: Credentials): string | null {
+  const sent = new Set<string>();
+  if (authorization !== null) {
+    const [, token] = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(authorization) ?? [];
+    if (token === undefined) throw refused("Authorization must be Bearer and one token");
+    sent.add(token);
+  }
+  if (adminToken !== null) sent.add(adminToken.trim());
+  if (sent.size > 1) throw refused("Authorization and X-Admin-Token hold different tokens");
+  const [token] = sent;
+  return token ?? accessToken;
+}

@@ -1,0 +1,19 @@
+// Makes tokens that cannot be guessed and their hashes; knows nothing of what they open.
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+
+/** Starts every token, so that programs that look for secrets in texts can find one. */
+const PREFIX = "slt_";
+
+/** 32 random bytes behind the prefix. */
+export const createToken = (): string => PREFIX + randomBytes(32).toString("base64url");
+
+/** SHA-256, hexadecimal: enough for a text that nobody can guess, and fast. */
+export const hashToken = (token: string): string =>
+  createHash("sha256").update(token).digest("hex");
+
+/** Takes as long whatever they have in common. */
+export const isSameHash = (one: string, other: string): boolean =>
+  one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
+
+/** Tells tokens apart without telling what they are: the first 8 hexadecimal digits of the hash. */
+export const fingerprintOf = (hash: string): string => hash.slice(0, 8);
