@@ -28,6 +28,7 @@ import { StoreError } from "./store/error.ts";
 import { firstConfiguration } from "./store/first-configuration.ts";
 import { SessionTable } from "./store/sessions.ts";
 import { Store, type StoredState } from "./store/store.ts";
+import { TotpTable } from "./store/totp.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { createRollout } from "./supervisor/rollout.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
@@ -103,6 +104,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const control = createControlPlane({
     store,
     auditStore: store.audit,
+    totpStore: store.with((context) => new TotpTable(context)),
     sessionStore: store.with((context) => new SessionTable(context)),
     box,
     rollout,

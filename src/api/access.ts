@@ -15,6 +15,8 @@ const element = { GET: "viewer", PUT: "editor", PATCH: "editor", DELETE: "editor
 /** Access to the gateway itself and what is secret: neither read nor written by less than an admin. */
 const adminCollection = { GET: "admin", POST: "admin" } as const;
 const adminElement = { GET: "admin", PUT: "admin", PATCH: "admin", DELETE: "admin" } as const;
+/** One's own password and second factor; who may act on others is decided where it is known who is meant. */
+const self = "viewer";
 const open = { GET: "open" } as const;
 
 export const accessTable: readonly AccessRow[] = [
@@ -25,12 +27,13 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/targets/:id", methods: element },
   { path: "/api/v1/routes", methods: collection },
   { path: "/api/v1/routes/:id", methods: element },
-  { path: "/api/v1/listeners", methods: readOnly },
-  { path: "/api/v1/listeners/:id", methods: readOnly },
+  { path: "/api/v1/listeners", methods: { GET: "viewer", POST: "admin" } },
+  {
+    path: "/api/v1/listeners/:id",
+    methods: { GET: "viewer", PUT: "admin", PATCH: "admin", DELETE: "admin" },
+  },
   { path: "/api/v1/secrets", methods: adminCollection },
   { path: "/api/v1/secrets/:id", methods: adminElement },
-  { path: "/api/v1/audit", methods: { GET: "admin" } },
-  { path: "/api/v1/events", methods: readOnly, stream: true },
   { path: "/api/v1/auth/sso/start", methods: open },
   { path: "/api/v1/auth/sso/callback", methods: open },
   { path: "/api/v1/sso", methods: { GET: "admin", PUT: "admin", PATCH: "admin" } },
@@ -40,6 +43,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/users/:id/password", methods: { PUT: self } },
   { path: "/api/v1/users/:id/totp", methods: { POST: self, DELETE: self } },
   { path: "/api/v1/users/:id/totp/confirm", methods: { POST: self } },
+  { path: "/api/v1/audit", methods: { GET: "admin" } },
+  { path: "/api/v1/events", methods: readOnly, stream: true },
   { path: "/api/v1/settings", methods: { GET: "viewer", PUT: "admin", PATCH: "admin" } },
   { path: "/api/v1/admin/status", methods: open },
   { path: "/healthz", methods: open },

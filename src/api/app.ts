@@ -17,6 +17,7 @@ import { settingsEndpoints } from "./routes/settings.ts";
 import { ssoEndpoints } from "./routes/sso.ts";
 import { type StatusSource, statusEndpoints } from "./routes/status.ts";
 import { targetEndpoints } from "./routes/targets.ts";
+import { userEndpoints } from "./routes/users.ts";
 
 /** Routes a request that the guard has let in. */
 export interface App {
@@ -73,10 +74,11 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...routeEndpoints(control),
     ...listenerEndpoints(control),
     ...secretEndpoints(control),
+    ...userEndpoints(control),
     ...settingsEndpoints(control),
+    ...ssoEndpoints(control),
     ...auditEndpoints(control.audit),
     ...eventEndpoints(source.streams),
-    ...ssoEndpoints(control),
     ...statusEndpoints(source),
   ];
 }
@@ -107,13 +109,19 @@ async function run(
       query: searchParams,
       headers: request.headers,
       origin: `${protocol}//${request.headers.get("host") ?? "localhost"}`,
-      body: endpoint.takesBody ? await readJson(request) : undefined,
+      body: await bodyFor(endpoint, request),
     });
     return reply instanceof Response ? reply : toResponse(reply);
   } catch (error) {
     exchange.failure = { error };
     return new Response(null, { status: 500 });
   }
+}
+
+async function bodyFor({ takesBody }: Endpoint, request: Request): Promise<unknown> {
+  if (!takesBody) return undefined;
+  const isEmpty = request.body === null || request.headers.get("content-length") === "0";
+  return takesBody === "optional" && isEmpty ? undefined : await readJson(request);
 }
 
 function redirectTo(path: string): Response {

@@ -86,10 +86,14 @@ export function deleteResponses() {
 }
 
 /** An answer without conditions. */
-export function plainResponses(schema: string, description: string) {
+export function plainResponses(
+  schema: string,
+  description: string,
+  errorStatuses: readonly number[] = [403, 500],
+) {
   return {
     "200": { description, content: json(ref(schema)) },
-    ...errorResponses([403, 500]),
+    ...errorResponses(errorStatuses),
   };
 }
 

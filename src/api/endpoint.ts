@@ -36,7 +36,8 @@ export interface Endpoint {
   readonly method: Method;
   /** As in the guard's table: `/api/v1/services/:id`. */
   readonly path: string;
-  readonly takesBody: boolean;
+  /** `optional`: a request without a body is as good. */
+  readonly takesBody: boolean | "optional";
   readonly description: Description;
   /** Answers a call: a Reply is sent as JSON with status 200, a Response as it is. Throws an ApiError for everything else. */
   readonly answer: (call: Call) => Reply | Response | Promise<Reply | Response>;

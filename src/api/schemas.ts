@@ -8,6 +8,7 @@ import { serviceInput, serviceWithTargetsInput } from "../model/service.ts";
 import { settingsInput } from "../model/settings.ts";
 import { ssoInput } from "../model/sso.ts";
 import { inlineTargetInput, targetInput } from "../model/target.ts";
+import { ownPasswordInput, passwordChangeInput, totpCodeInput, userInput } from "../model/user.ts";
 
 const identityObject = t.Object(identity);
 
@@ -82,6 +83,38 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   Route: t.Composite([identityObject, routeInput], { title: "Route" }),
   RouteInput: routeInput,
   Listener: t.Composite([identityObject, listenerInput], { title: "Listener" }),
+  ListenerInput: listenerInput,
+  User: t.Composite(
+    [
+      identityObject,
+      t.Omit(userInput, ["password"]),
+      t.Object({
+        has_password: t.Boolean({ description: "Whether the user can sign in with a password" }),
+        totp_enabled: t.Boolean({ description: "Whether a second factor is needed to sign in" }),
+        sso_linked: t.Boolean({ description: "Whether the user has signed in with SSO" }),
+      }),
+    ],
+    { title: "User" },
+  ),
+  UserInput: userInput,
+  PasswordChange: passwordChangeInput,
+  OwnPassword: ownPasswordInput,
+  TotpCode: totpCodeInput,
+  TotpSetup: t.Object(
+    {
+      secret: t.String({ description: "The key in base32, to be typed into an app" }),
+      uri: t.String({ description: "otpauth:// address of the key, to be shown as a picture" }),
+    },
+    { title: "TotpSetup" },
+  ),
+  RecoveryCodes: t.Object(
+    {
+      recovery_codes: t.Array(t.String(), {
+        description: "Each works once in the place of a code; shown only here",
+      }),
+    },
+    { title: "RecoveryCodes" },
+  ),
   Secret: t.Composite([identityObject, t.Omit(secretInput, ["value"])], { title: "Secret" }),
   SecretInput: secretInput,
   Settings: t.Composite(

@@ -4,12 +4,15 @@ import type { Log } from "../log.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
+import { Account } from "./auth/account.ts";
+import { SecondFactors, type TotpStore } from "./auth/totp.ts";
+import { Users } from "./auth/users.ts";
 import { AuditLog, type AuditStore } from "./audit.ts";
 import { type SessionStore, Sessions } from "./auth/sessions.ts";
+import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
 import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
-import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
 import { createListeners } from "./listeners.ts";
 import { describeProblem } from "./reference.ts";
 import { createRoutes } from "./routes.ts";
@@ -26,6 +29,7 @@ export interface ControlPlaneOptions {
   readonly store: ChangeStore;
   readonly auditStore: AuditStore;
   readonly sessionStore: SessionStore;
+  readonly totpStore: TotpStore;
   /** Seals what has to be read again. */
   readonly box: SecretBox;
   readonly rollout: Rollout;
@@ -42,12 +46,15 @@ export interface ControlPlane {
   readonly audit: AuditLog;
   readonly events: EventHub;
   readonly sessions: Sessions;
+  readonly sso: SingleSignOn;
   readonly services: ReturnType<typeof createServices>;
   readonly targets: Targets;
   readonly routes: ReturnType<typeof createRoutes>;
   readonly listeners: ReturnType<typeof createListeners>;
-  readonly sso: SingleSignOn;
   readonly secrets: ReturnType<typeof createSecrets>;
+  readonly users: Users;
+  readonly secondFactors: SecondFactors;
+  readonly account: Account;
   readonly settings: SettingsUseCases;
   rolloutStatus(): RolloutStatus;
 }
@@ -55,6 +62,7 @@ export interface ControlPlane {
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const changes = new Changes(options);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
+  const sessions = new Sessions({ ...options, store: options.sessionStore });
   return {
     changes,
     audit,
@@ -63,13 +71,22 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     sso: new SingleSignOn({ ...options, changes, audit, sessions }),
     services: createServices(changes),
     targets: createTargets(changes),
-  const sessions = new Sessions({ ...options, store: options.sessionStore });
     routes: createRoutes(changes),
     listeners: createListeners(changes),
     secrets: createSecrets(changes, options.box),
+    ...createUsers(options, changes, audit),
     settings: new SettingsUseCases(changes),
     rolloutStatus: () => options.rollout.status(),
   };
+}
+
+function createUsers(options: ControlPlaneOptions, changes: Changes, audit: AuditLog) {
+  const { totpStore: store, box, clock } = options;
+  const secondFactors = new SecondFactors({ store, box, changes });
+  const users = new Users(changes, secondFactors);
+  const attempts = { admit: () => undefined, failed: () => undefined };
+  const account = new Account({ changes, users, secondFactors, attempts, audit, clock });
+  return { users, secondFactors, account };
 }
 
 function createEvents(changes: Changes, audit: AuditLog): EventHub {

@@ -21,6 +21,7 @@ export type ParentFilters<T> = Readonly<
 interface Searchable {
   readonly id: string;
   readonly name?: string | null;
+  readonly email?: string;
   readonly description?: string;
   readonly tags?: readonly string[];
   readonly host?: string;
@@ -60,6 +61,8 @@ function filterOf<T extends Searchable>(
 }
 
 function contains(part: string): (object: Searchable) => boolean {
-  return ({ name, description, host, hosts }) =>
-    [name, description, host, ...(hosts ?? [])].some((text) => text?.toLowerCase().includes(part));
+  return ({ name, email, description, host, hosts }) =>
+    [name, email, description, host, ...(hosts ?? [])].some((text) =>
+      text?.toLowerCase().includes(part),
+    );
 }

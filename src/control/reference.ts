@@ -78,7 +78,12 @@ export function describeProblem(problem: Problem | Issue, draft: Draft): string 
   if (!("collection" in problem)) return tail;
   if (isSingleton(problem.collection)) return tail;
   const place = draft.placeOf(problem.id);
-  if (place === null) return `${labelOf(draft.config, problem as Reference)}: ${tail}`;
+  if (place === null) {
+    const { collection, id } = problem as Reference;
+    // What the change deletes has its name only in what it started from.
+    const named = draft.config[collection].has(id) ? draft.config : draft.base;
+    return `${labelOf(named, { collection, id })}: ${tail}`;
+  }
   if (place === "") return tail;
   return problem.path === "" ? `${place}: ${tail}` : `${place}.${tail}`;
 }

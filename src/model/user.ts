@@ -55,5 +55,33 @@ export const userRecord = t.Object(
   { additionalProperties: false },
 );
 
+const currentPassword = t.Optional(
+  t.String({
+    maxLength: 1024,
+    description: "The user's own password; needed by users who have one and act on themselves",
+  }),
+);
+
+/** What clients send to change a password. */
+export const passwordChangeInput = t.Object(
+  {
+    current_password: currentPassword,
+    password: t.String({ description: "The new password, 10 to 1024 characters" }),
+  },
+  { additionalProperties: false, title: "PasswordChange" },
+);
+
+/** What clients send to begin or end the use of a second factor. */
+export const ownPasswordInput = t.Object(
+  { current_password: currentPassword },
+  { additionalProperties: false, title: "OwnPassword" },
+);
+
+/** What clients send to show that their authenticator app is set up. */
+export const totpCodeInput = t.Object(
+  { code: t.String({ maxLength: 64, description: "What the authenticator app shows now" }) },
+  { additionalProperties: false, title: "TotpCode" },
+);
+
 export type UserInput = Static<typeof userInput>;
 export type User = Readonly<Static<typeof userRecord>> & Identity;

@@ -33,7 +33,7 @@ function checkUsers({ config, previous, difference }: Candidate, list: ProblemLi
   else
     list.of("users", first?.id ?? removals[0] ?? "")(
       "",
-      "is the last admin, who cannot be deleted, demoted or disabled",
+      "the last admin cannot be deleted, demoted or disabled",
       409,
     );
 }

@@ -40,6 +40,8 @@ export interface CollectionDescription {
   readonly parents?: readonly string[];
   /** Whether objects have names that stand in for ids. */
   readonly isNamed: boolean;
+  /** What those are called; default: name. */
+  readonly nameWord?: string;
 }
 
 type AnyResource = Pick<
@@ -182,8 +184,8 @@ async function remove(call: Call, resource: AnyResource): Promise<Reply> {
   };
 }
 
-function idParameter({ word, isNamed }: CollectionDescription) {
-  return pathParameter(isNamed ? `Id or name of the ${word}` : `Id of the ${word}`);
+function idParameter({ word, isNamed, nameWord = "name" }: CollectionDescription) {
+  return pathParameter(isNamed ? `Id or ${nameWord} of the ${word}` : `Id of the ${word}`);
 }
 
 export function idOf(call: Call): string {

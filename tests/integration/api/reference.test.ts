@@ -182,10 +182,13 @@ describe("the guard's table", () => {
   });
 
   test("lets viewers read and change nothing; listeners and settings are changed by admins, who alone see access", () => {
+    // What users may do for themselves: whose it is, is decided behind the guard.
+    const self = /^\/api\/v1\/users\/:id\/(password|totp)\b/;
     const access = /^\/api\/v1\/(secrets|users|tokens|sso|admin|audit)\b/;
     for (const { path, methods } of accessTable)
       for (const [method, role] of Object.entries(methods)) {
         if (role === "open") expect(method).toBe("GET");
+        else if (self.test(path)) expect(role).toBe("viewer");
         else if (access.test(path)) expect(role).toBe("admin");
         else if (method === "GET") expect(role).toBe("viewer");
         else expect(role).toBe(/listeners|settings/.test(path) ? "admin" : "editor");

@@ -3,6 +3,7 @@ import { compileStored, createControlPlane } from "../../../src/control/control-
 import type { AuditRange, AuditStore } from "../../../src/control/audit.ts";
 import type { AuditEntry } from "../../../src/control/audit-entry.ts";
 import type { ChangeEvent, ChangeStore, Rollout } from "../../../src/control/change.ts";
+import type { TotpRecord, TotpStore } from "../../../src/control/auth/totp.ts";
 import { fieldChecks } from "../../../src/control/field-checks.ts";
 import type { WriteOptions } from "../../../src/control/resource.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
@@ -133,6 +134,27 @@ export class Steps implements Rollout, ChangeStore, AuditStore {
   }
 }
 
+/** What a table keeps, until the test ends. */
+class TotpMemory implements TotpStore {
+  readonly #records = new Map<string, TotpRecord>();
+
+  get(userId: string): TotpRecord | null {
+    return this.#records.get(userId) ?? null;
+  }
+
+  all(): TotpRecord[] {
+    return [...this.#records.values()];
+  }
+
+  put(record: TotpRecord): void {
+    this.#records.set(record.user_id, record);
+  }
+
+  remove(userId: string): void {
+    this.#records.delete(userId);
+  }
+}
+
 export function controlPlane(config: GatewayConfig = configOf({}), now = () => Date.parse(at)) {
   const steps = new Steps();
   const events: ChangeEvent[] = [];
@@ -141,6 +163,7 @@ export function controlPlane(config: GatewayConfig = configOf({}), now = () => D
     store: steps,
     auditStore: steps,
     sessionStore: { load: () => [], insert() {}, remove() {} },
+    totpStore: new TotpMemory(),
     box: new SecretBox(new Uint8Array(32)),
     rollout: steps,
     clock: { now },

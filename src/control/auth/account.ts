@@ -1,0 +1,151 @@
+// What users do with their own password and second factor, and admins with those of others; no HTTP words.
+import type { Clock } from "../../clock.ts";
+import { hashPassword, verifyPassword } from "../../crypto/password.ts";
+import { decode } from "../../model/decode.ts";
+import { ApiError, invalid } from "../../model/error.ts";
+import {
+  ownPasswordInput,
+  passwordChangeInput,
+  totpCodeInput,
+  type User,
+} from "../../model/user.ts";
+import type { AuditSink } from "../audit-entry.ts";
+import type { Changes } from "../change.ts";
+import { includesRole, type Principal } from "../principal.ts";
+import type { WriteOptions, Written } from "../resource.ts";
+import { checkPassword } from "./password.ts";
+import type { SecondFactors, TotpSetup } from "./totp.ts";
+import { findUser, type Users, type UserView } from "./users.ts";
+
+/** Counts wrong passwords, here and at sign-in alike. */
+export interface AttemptLimit {
+  /** Throws a 429 while there were too many failures from the address or for the account. */
+  admit(address: string, account: string): void;
+  failed(address: string, account: string): void;
+}
+
+export interface AccountOptions {
+  readonly changes: Changes;
+  readonly users: Users;
+  readonly secondFactors: SecondFactors;
+  readonly attempts: AttemptLimit;
+  readonly audit: AuditSink;
+  readonly clock: Clock;
+}
+
+export class Account {
+  readonly #options: AccountOptions;
+
+  constructor(options: AccountOptions) {
+    this.#options = options;
+  }
+
+  /** Users give their old password, admins need none for others. The user's other sessions end with the change. */
+  async changePassword(
+    { principal, key, body }: AccountCall,
+    options: WriteOptions,
+  ): Promise<Written<UserView>> {
+    const user = this.#userFor(principal, key);
+    const { password, current_password: current } = decode(passwordChangeInput, body);
+    checkPassword(password, [user.email, user.name]);
+    if (isSelf(principal, user)) {
+      // Whoever signs in elsewhere is let go there: a password of their own would outlive that.
+      if (user.password_hash === null && !includesRole(principal.role, "admin"))
+        throw new ApiError(403, "you have no password yet; an admin can give you one");
+      await this.#prove(principal, user, current);
+    }
+    const hash = await hashPassword(password);
+    const replacement = { hash, instead: user.password_hash };
+    return await this.#options.users.replaceHash(user.id, replacement, options);
+  }
+
+  /** Only for oneself: whoever sees the key can make the codes. */
+  async beginTotp({ principal, key, body }: AccountCall): Promise<TotpSetup> {
+    const user = this.#self(principal, key);
+    const { current_password: current } = decode(ownPasswordInput, body);
+    await this.#prove(principal, user, current);
+    const setup = this.#options.secondFactors.begin(this.#stillThere(user));
+    this.#record(principal, user, "create");
+    return setup;
+  }
+
+  /** Returns the recovery codes. */
+  confirmTotp({ principal, key, body }: AccountCall): {
+    readonly recovery_codes: readonly string[];
+  } {
+    const user = this.#self(principal, key);
+    const { code } = decode(totpCodeInput, body);
+    const { secondFactors, clock } = this.#options;
+    const codes = secondFactors.confirm(user.id, code, clock.now());
+    this.#record(principal, user, "enable");
+    return { recovery_codes: codes };
+  }
+
+  /** Users give their password, admins need none for others. `body` may be absent. */
+  async removeTotp({ principal, key, body }: AccountCall): Promise<void> {
+    const user = this.#userFor(principal, key);
+    const { current_password: current } = decode(ownPasswordInput, body ?? {});
+    if (isSelf(principal, user)) await this.#prove(principal, user, current);
+    if (!this.#options.secondFactors.remove(user.id))
+      throw new ApiError(404, "the user has no second factor");
+    this.#record(principal, user, "delete");
+  }
+
+  /** The user that is meant: oneself, or for admins anybody. Others do not learn who exists. */
+  #userFor(principal: Principal, key: string): User {
+    const user = findUser(this.#options.changes.config.users, key);
+    if (!isSelf(principal, user) && !includesRole(principal.role, "admin"))
+      throw new ApiError(403, "only the user or an admin can do this");
+    if (user === null) throw new ApiError(404, `user "${key}" does not exist`);
+    return user;
+  }
+
+  #self(principal: Principal, key: string): User {
+    const user = this.#userFor(principal, key);
+    if (!isSelf(principal, user)) throw new ApiError(403, "only the user can do this");
+    return user;
+  }
+
+  /** A session may be somebody else's by now: only who knows the password goes on. */
+  async #prove({ address }: Principal, user: User, password: string | undefined): Promise<void> {
+    if (user.password_hash === null) return;
+    if (password === undefined) throw invalid("current_password", "is required");
+    const { attempts } = this.#options;
+    attempts.admit(address, user.email);
+    if (await verifyPassword(password, user.password_hash)) return;
+    attempts.failed(address, user.email);
+    throw new ApiError(403, "current_password: is wrong");
+  }
+
+  /** Checking a password takes time, in which the user may have been deleted or given another one. */
+  #stillThere(user: User): User {
+    const now = this.#options.changes.config.users.get(user.id);
+    if (now?.password_hash === user.password_hash) return now;
+    throw new ApiError(409, "the user was changed by somebody else meanwhile");
+  }
+
+  #record({ actor, method, address }: Principal, user: User, action: string): void {
+    this.#options.audit.record({
+      actor,
+      method,
+      address,
+      action,
+      kind: "totp",
+      object_id: user.id,
+      object_name: user.email,
+      result: "ok",
+      revision: null,
+      detail: null,
+    });
+  }
+}
+
+/** Who calls, which user is meant (id or e-mail address), and what was sent. */
+export interface AccountCall {
+  readonly principal: Principal;
+  readonly key: string;
+  readonly body: unknown;
+}
+
+const isSelf = ({ userId }: Principal, user: User | null) =>
+  user !== null && userId !== null && userId === user.id;

@@ -1,0 +1,73 @@
+// Which passwords are good enough; knows nothing of how they are kept.
+import { commonPhrases, commonWords } from "../../crypto/common-passwords.ts";
+import { invalid } from "../../model/error.ts";
+
+const MIN_CHARACTERS = 10;
+const MAX_CHARACTERS = 1024;
+
+/**
+ * Throws a 400 that never holds the password. `about` is what is known of the user and must not serve as the password:
+ * e-mail address and name.
+ */
+export function checkPassword(
+  password: unknown,
+  about: readonly unknown[],
+): asserts password is string {
+  const problem = problemOf(password, about);
+  if (problem !== null) throw invalid("password", problem);
+}
+
+function problemOf(password: unknown, about: readonly unknown[]): string | null {
+  if (typeof password !== "string") return "must be a string";
+  // Half a character is replaced when it is hashed, so that different passwords would pass for each other.
+  if (!password.isWellFormed()) return "must be valid Unicode";
+  // A shorter text has no more characters: nobody counts those of a whole megabyte.
+  const length = password.length > 2 * MAX_CHARACTERS ? Infinity : [...password].length;
+  if (length < MIN_CHARACTERS) return `must have at least ${MIN_CHARACTERS} characters`;
+  if (length > MAX_CHARACTERS) return `must have at most ${MAX_CHARACTERS} characters`;
+  const plain = password.normalize("NFKC").toLowerCase();
+  if (about.some((text) => isSame(text, plain)))
+    return "must not be the e-mail address or the name of the user";
+  return isCommon(plain) ? "is too easy to guess, because many people have it" : null;
+}
+
+const isSame = (text: unknown, plain: string) =>
+  typeof text === "string" && text.normalize("NFKC").trim().toLowerCase() === plain.trim();
+
+/** Whether a password in lower case is a common one or made from one in a way that everybody tries. */
+function isCommon(plain: string): boolean {
+  if (plain.trim() === "" || isRun(plain) || isRepeated(plain)) return true;
+  if (isListed(plain)) return true;
+  // Digits and signs before and behind: "password2024!".
+  const core = plain.replace(/^[^\p{L}]+|[^\p{L}]+$/gu, "");
+  const repeated = /^(.+?)\1+$/su.exec(core)?.[1] ?? core;
+  return [core, repeated].some((word) => word !== "" && isListed(word));
+}
+
+const isListed = (text: string) =>
+  [text, withLetters(text)].some((word) => commonWords.has(word) || commonPhrases.has(word));
+
+const LETTERS: Readonly<Record<string, string>> = {
+  "0": "o",
+  "1": "i",
+  "3": "e",
+  "4": "a",
+  "5": "s",
+  "7": "t",
+  "@": "a",
+  $: "s",
+  "!": "i",
+};
+
+/** Signs that are written for letters: "p@ssw0rd". */
+const withLetters = (text: string) => text.replace(/[013457@$!]/g, (sign) => LETTERS[sign] ?? sign);
+
+/** A few characters again and again: "abcabcabcabc", "aaaaaaaaaa". */
+const isRepeated = (text: string) => /^(.{1,5})\1+$/su.test(text);
+
+/** Each character is the one after, or the one before, the last: "abcdefghij", "9876543210". */
+function isRun(text: string): boolean {
+  const codes = [...text].map((character) => character.codePointAt(0) ?? 0);
+  const steps = new Set(codes.slice(1).map((code, index) => code - (codes[index] ?? 0)));
+  return steps.size === 1 && (steps.has(1) || steps.has(-1));
+}

@@ -1,0 +1,168 @@
+// The second factor of users: one-time passwords of an authenticator app, and recovery codes; knows no password and no HTTP.
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import {
+  createTotpKey,
+  findStep,
+  looksLikeCode,
+  toBase32,
+  totpUri,
+} from "../../crypto/one-time-password.ts";
+import type { SecretBox } from "../../crypto/secret-box.ts";
+import { ApiError, invalid } from "../../model/error.ts";
+import type { User } from "../../model/user.ts";
+import type { Changes } from "../change.ts";
+
+/** What is kept of a user's second factor. */
+export interface TotpRecord {
+  readonly user_id: string;
+  /** The shared key, sealed. */
+  readonly sealed_key: string;
+  /** Whether the user has shown a code once; until then none is asked for. */
+  readonly confirmed: boolean;
+  /** The time step whose code was used last: it and earlier ones are refused. */
+  readonly last_step: number;
+  /** SHA-256, hexadecimal, of the recovery codes that are left. */
+  readonly recovery_hashes: readonly string[];
+}
+
+/** Keeps them: at most one for each user. */
+export interface TotpStore {
+  get(userId: string): TotpRecord | null;
+  all(): readonly TotpRecord[];
+  put(record: TotpRecord): void;
+  /** Does nothing when there is none. */
+  remove(userId: string): void;
+}
+
+export interface SecondFactorsOptions {
+  readonly store: TotpStore;
+  readonly box: SecretBox;
+  readonly changes: Changes;
+}
+
+/** What an authenticator app needs, shown once. */
+export interface TotpSetup {
+  /** The key in base32, to be typed. */
+  readonly secret: string;
+  /** The same as an address, to be shown as a picture. */
+  readonly uri: string;
+}
+
+const ISSUER = "Sluice";
+const RECOVERY_CODES = 10;
+/** 80 bits: too many to try, even for somebody who has the hashes. */
+const RECOVERY_BYTES = 10;
+
+/** Every method decides and writes in one turn, so that no code can be used twice at the same time. */
+export class SecondFactors {
+  readonly #store: TotpStore;
+  readonly #box: SecretBox;
+
+  constructor({ store, box, changes }: SecondFactorsOptions) {
+    this.#store = store;
+    this.#box = box;
+    // A user may have been deleted right before the process died.
+    for (const { user_id } of store.all())
+      if (!changes.config.users.has(user_id)) store.remove(user_id);
+    changes.onStored(({ change }) => {
+      for (const id of change.users.removals) store.remove(id);
+    });
+  }
+
+  /** Users who need a second factor. */
+  userIds(): ReadonlySet<string> {
+    const confirmed = this.#store.all().filter((record) => record.confirmed);
+    return new Set(confirmed.map(({ user_id }) => user_id));
+  }
+
+  /** Whether the user has to give a code beside the password. */
+  needsSecondFactor(userId: string): boolean {
+    return this.#store.get(userId)?.confirmed ?? false;
+  }
+
+  /**
+   * Whether `code`, from the app or one of the recovery codes, is right at `now` (milliseconds). It is used up by that.
+   * False for users without a second factor.
+   */
+  verifySecondFactor(userId: string, code: string, now: number): boolean {
+    const record = this.#store.get(userId);
+    if (record === null || !record.confirmed) return false;
+    const plain = normalized(code);
+    return looksLikeCode(plain)
+      ? this.#useCode(record, plain, now)
+      : this.#useRecoveryCode(record, plain);
+  }
+
+  /** Makes a key, which takes the place of one that was not confirmed; throws a 409 when the second factor is in use. */
+  begin(user: User): TotpSetup {
+    if (this.needsSecondFactor(user.id))
+      throw new ApiError(409, "the second factor is in use already; turn it off first");
+    const key = createTotpKey();
+    this.#store.put({
+      user_id: user.id,
+      sealed_key: this.#box.seal(Buffer.from(key).toString("base64url")),
+      confirmed: false,
+      last_step: 0,
+      recovery_hashes: [],
+    });
+    return { secret: toBase32(key), uri: totpUri(ISSUER, user.email, key) };
+  }
+
+  /** From here on a code is needed. Returns the recovery codes, which are shown once; throws a 400 for a wrong code. */
+  confirm(userId: string, code: string, now: number): readonly string[] {
+    const record = this.#store.get(userId);
+    if (record === null) throw new ApiError(409, "there is no second factor to confirm");
+    if (record.confirmed) throw new ApiError(409, "the second factor is confirmed already");
+    const step = this.#stepOf(record, normalized(code), now);
+    if (step === null) throw invalid("code", "is not what the authenticator app shows now");
+    const codes = Array.from({ length: RECOVERY_CODES }, createRecoveryCode);
+    this.#store.put({
+      ...record,
+      confirmed: true,
+      last_step: step,
+      recovery_hashes: codes.map((text) => hashOf(normalized(text))),
+    });
+    return codes;
+  }
+
+  /** False when there was none. */
+  remove(userId: string): boolean {
+    if (this.#store.get(userId) === null) return false;
+    this.#store.remove(userId);
+    return true;
+  }
+
+  #useCode(record: TotpRecord, code: string, now: number): boolean {
+    const step = this.#stepOf(record, code, now);
+    if (step === null) return false;
+    this.#store.put({ ...record, last_step: step });
+    return true;
+  }
+
+  #useRecoveryCode(record: TotpRecord, code: string): boolean {
+    const given = Buffer.from(hashOf(code));
+    // All are compared, so that the time does not tell which one it was.
+    const left = record.recovery_hashes.filter(
+      (hash) => hash.length !== given.length || !timingSafeEqual(Buffer.from(hash), given),
+    );
+    if (left.length === record.recovery_hashes.length) return false;
+    this.#store.put({ ...record, recovery_hashes: left });
+    return true;
+  }
+
+  #stepOf({ sealed_key, last_step }: TotpRecord, code: string, timeMs: number): number | null {
+    const key = new Uint8Array(Buffer.from(this.#box.open(sealed_key), "base64url"));
+    return findStep(key, code, { timeMs, lastStep: last_step });
+  }
+}
+
+/** Four groups of four letters and digits. */
+function createRecoveryCode(): string {
+  const text = toBase32(new Uint8Array(randomBytes(RECOVERY_BYTES))).toLowerCase();
+  return text.match(/.{4}/g)?.join("-") ?? text;
+}
+
+/** However people write it. */
+const normalized = (code: string) => code.replaceAll(/[\s-]/g, "").toLowerCase();
+
+const hashOf = (code: string) => createHash("sha256").update(code).digest("hex");

@@ -1,0 +1,163 @@
+// Users: passwords are checked and hashed before the change begins, and hashes are never shown; no HTTP words.
+import { hashPassword } from "../../crypto/password.ts";
+import { decode } from "../../model/decode.ts";
+import { ApiError, invalid } from "../../model/error.ts";
+import { type User, userInput } from "../../model/user.ts";
+import { type Document, isDocument } from "../body.ts";
+import type { Changes } from "../change.ts";
+import type { QueryEntry } from "../list-filter.ts";
+import { labelOf } from "../reference.ts";
+import { requireConditions, tagOf } from "../representation.ts";
+import {
+  type Read,
+  type Removed,
+  Resource,
+  type ResourceKind,
+  type WriteOptions,
+  type Written,
+} from "../resource.ts";
+import { checkPassword } from "./password.ts";
+import type { SecondFactors } from "./totp.ts";
+
+/** What clients see of a user. */
+export type UserView = Omit<User, "password_hash" | "sso"> & {
+  readonly has_password: boolean;
+  readonly totp_enabled: boolean;
+  readonly sso_linked: boolean;
+};
+
+/** A password that was hashed already, and what it takes the place of. */
+export interface PasswordReplacement {
+  readonly hash: string;
+  /** The hash that the caller has looked at; absent: whatever is there. */
+  readonly instead?: string | null;
+}
+
+/** The user with this id or, whatever the case of its letters, this e-mail address; null when there is none. */
+export function findUser(users: ReadonlyMap<string, User>, key: string): User | null {
+  const wanted = key.toLowerCase();
+  // A display name is not unique and must not stand in for either.
+  if (!wanted.includes("@")) return users.get(wanted) ?? null;
+  for (const user of users.values()) if (user.email.toLowerCase() === wanted) return user;
+  return null;
+}
+
+export class Users {
+  readonly #changes: Changes;
+  readonly #secondFactors: SecondFactors;
+  readonly #resource: Resource<"users", UserView>;
+
+  constructor(changes: Changes, secondFactors: SecondFactors) {
+    this.#changes = changes;
+    this.#secondFactors = secondFactors;
+    this.#resource = new Resource(changes, this.#kind());
+  }
+
+  list(query: readonly QueryEntry[]): Read<readonly UserView[]> {
+    return this.#resource.list(query);
+  }
+
+  get(key: string): Read<UserView> {
+    return this.#resource.get(key);
+  }
+
+  async create(body: unknown, options: WriteOptions): Promise<Written<UserView>> {
+    return await this.#resource.create(await hashed(body, null), options);
+  }
+
+  async replace(key: string, body: unknown, options: WriteOptions): Promise<Written<UserView>> {
+    return await this.#resource.replace(key, await hashed(body, this.#find(key)), options);
+  }
+
+  async patch(key: string, patch: unknown, options: WriteOptions): Promise<Written<UserView>> {
+    return await this.#resource.patch(key, await hashed(patch, this.#find(key)), options);
+  }
+
+  remove(key: string, options: WriteOptions & { readonly cascade: boolean }): Promise<Removed> {
+    return this.#resource.remove(key, options);
+  }
+
+  /** Checks and sets a password without asking for the old one. Ending sessions is up to who listens for changes. */
+  async setPassword(
+    key: string,
+    password: unknown,
+    options: WriteOptions,
+  ): Promise<Written<UserView>> {
+    const user = this.#find(key);
+    if (user === null) throw missing(key);
+    checkPassword(password, [user.email, user.name]);
+    return await this.replaceHash(user.id, { hash: await hashPassword(password) }, options);
+  }
+
+  /** Puts a hash in the place of another one; throws a 409 when that one is gone meanwhile. */
+  async replaceHash(
+    id: string,
+    { hash, instead }: PasswordReplacement,
+    options: WriteOptions,
+  ): Promise<Written<UserView>> {
+    const { value, ...written } = await this.#changes.run({
+      ...options,
+      mutate: (draft) => {
+        const old = draft.config.users.get(id);
+        if (old === undefined) throw missing(id);
+        requireConditions(options.conditions, old);
+        if (instead !== undefined && old.password_hash !== instead)
+          throw new ApiError(409, "the password was changed by somebody else meanwhile");
+        const user = { ...old, password_hash: hash, updated_at: draft.stamp() };
+        draft.put("users", user);
+        draft.place(id, "");
+        draft.summary = `change the password of ${labelOf(draft.config, { collection: "users", id })}`;
+        return { view: this.#viewer()(user), tag: tagOf(user) };
+      },
+    });
+    return { ...value, ...written };
+  }
+
+  #find(key: string): User | null {
+    return findUser(this.#changes.config.users, key);
+  }
+
+  #viewer(): (user: User) => UserView {
+    const withSecondFactor = this.#secondFactors.userIds();
+    return ({ password_hash, sso, ...user }) => ({
+      ...user,
+      has_password: password_hash !== null,
+      totp_enabled: withSecondFactor.has(user.id),
+      sso_linked: sso !== null,
+    });
+  }
+
+  #kind(): ResourceKind<"users", UserView> {
+    return {
+      collection: "users",
+      word: "user",
+      readOnly: ["has_password", "totp_enabled", "sso_linked"],
+      parents: {},
+      find: findUser,
+      decode: (document, draft, old) => {
+        const { password_hash: given, ...rest } = document as Document;
+        const { password: _, ...fields } = decode(userInput, rest);
+        const hash = typeof given === "string" ? given : (old?.password_hash ?? null);
+        // Otherwise nobody could sign in to give anybody a password.
+        if (hash === null && draft.base.users.size === 0 && !draft.config.sso.enabled)
+          throw invalid("password", "is required for the first user");
+        return { fields: { ...fields, password_hash: hash, sso: old?.sso ?? null } };
+      },
+      sendable: ({ password_hash: _, sso: _sso, ...user }) => user,
+      viewer: () => this.#viewer(),
+      content: () => (user) => user,
+    };
+  }
+}
+
+const missing = (key: string) => new ApiError(404, `user "${key}" does not exist`);
+
+/** The document with the hash of its password, if it holds one, in the place of the password. */
+async function hashed(body: unknown, old: User | null): Promise<unknown> {
+  if (!isDocument(body)) return body;
+  if ("password_hash" in body) throw invalid("password_hash", "is not a known field");
+  if (!("password" in body)) return body;
+  const { password, ...rest } = body;
+  checkPassword(password, [rest["email"], rest["name"], old?.email, old?.name]);
+  return { ...rest, password_hash: await hashPassword(password) };
+}

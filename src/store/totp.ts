@@ -1,0 +1,44 @@
+// Second factors in their table: at most one for each user; knows nothing of codes or of when one is asked for.
+import { eq } from "drizzle-orm";
+import { totp } from "./schema.ts";
+import type { TableContext } from "./store.ts";
+
+/** A row as it is stored. */
+export type TotpRow = typeof totp.$inferSelect;
+
+export class TotpTable {
+  readonly #context: TableContext;
+
+  constructor(context: TableContext) {
+    this.#context = context;
+  }
+
+  /** Null when the user has none. */
+  get(userId: string): TotpRow | null {
+    return this.#context.db.select().from(totp).where(eq(totp.user_id, userId)).get() ?? null;
+  }
+
+  /** Of everybody, in no order. */
+  all(): TotpRow[] {
+    return this.#context.db.select().from(totp).all();
+  }
+
+  /** Replaces what the user has. */
+  put(row: TotpRow): void {
+    const { user_id: _, ...set } = row;
+    this.#context.transact(() =>
+      this.#context.db
+        .insert(totp)
+        .values(row)
+        .onConflictDoUpdate({ target: totp.user_id, set })
+        .run(),
+    );
+  }
+
+  /** Does nothing when the user has none. */
+  remove(userId: string): void {
+    this.#context.transact(() =>
+      this.#context.db.delete(totp).where(eq(totp.user_id, userId)).run(),
+    );
+  }
+}
