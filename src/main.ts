@@ -4,6 +4,7 @@ import { announce } from "./cli/announce.ts";
 import { type Address, formatAddress } from "./cli/flags.ts";
 import { firstListeners, warnAboutIgnoredFlags } from "./cli/first-start.ts";
 import { isLoopback } from "./cli/loopback.ts";
+import { rotateKeyCommand } from "./cli/rotate-key.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
@@ -203,5 +204,10 @@ function refuseOpenManagement({ admin, allowUnauthenticatedRemote }: ServeOption
 }
 
 process.exit(
-  await runCommandLine(process.argv.slice(2), [createServe(serve), checkCommand, versionCommand]),
+  await runCommandLine(process.argv.slice(2), [
+    createServe(serve),
+    checkCommand,
+    rotateKeyCommand,
+    versionCommand,
+  ]),
 );

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../log.ts";
-import { StoreError, sqliteCode } from "./error.ts";
+import { DirectoryInUseError, StoreError, sqliteCode } from "./error.ts";
 
 const OWN_FILE = /^sluice[.-]/;
 /** Ours too, but what is wrong with their modes must not go unseen: they are judged where they are used. */
@@ -91,7 +91,7 @@ export function lockDirectory(dataDir: string): DirectoryLock {
   } catch (error) {
     lock.close();
     if (sqliteCode(error) !== "SQLITE_BUSY") throw error;
-    throw new StoreError(
+    throw new DirectoryInUseError(
       `data directory ${dataDir} is in use by another sluice (process ${readPid(pidPath)})`,
       { cause: error },
     );

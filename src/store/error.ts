@@ -8,6 +8,9 @@ export class StoreError extends Error {
   }
 }
 
+/** Another process holds the data directory. */
+export class DirectoryInUseError extends StoreError {}
+
 /** SQLite's result code, `SQLITE_FULL` for one; empty for other errors. */
 export function sqliteCode(error: unknown): string {
   // drizzle wraps what SQLite threw.

@@ -106,11 +106,6 @@ export function finishRotation(dataDir: string): void {
   syncDirectory(dataDir);
 }
 
-/** Takes back the first step. */
-export function abandonRotation(dataDir: string): void {
-  remove(newPath(dataDir));
-}
-
 /** A change of keys that died leaves both files: which one holds is what the stored values say. */
 function settleRotation(dataDir: string, stored?: StoredKeys): void {
   const left = readKeyFile(newPath(dataDir), { orIncomplete: true });
@@ -120,7 +115,7 @@ function settleRotation(dataDir: string, stored?: StoredKeys): void {
   const isUsed = (key: Uint8Array) => stored?.ids.has(stored.idOf(key)) ?? false;
   // Without an old key it is the first start that died; an incomplete key has never encrypted anything.
   if (isComplete && (old === null || (isUsed(left) && !isUsed(old)))) finishRotation(dataDir);
-  else abandonRotation(dataDir);
+  else remove(newPath(dataDir));
 }
 
 /** Null when there is no such file. */

@@ -51,7 +51,7 @@ export interface TableContext {
   transact(write: () => void): void;
 }
 
-const DATABASE = "sluice.db";
+export const DATABASE = "sluice.db";
 
 /** The only writer of a data directory. Every method is synchronous: no transaction is ever open across an await. */
 export class Store {
@@ -95,9 +95,18 @@ export class Store {
     return sealedKeyIds(this.#database);
   }
 
-  /** Gives every stored text that holds an encrypted value to `replace`, all or nothing. */
-  replaceSealed(replace: (text: string) => string): void {
-    this.#transact(() => replaceSealed(this.#database, replace));
+  /**
+   * Gives every stored text that holds an encrypted value to `replace`, all or nothing. `judge` gets the ids of the keys
+   * that are in use then, and throws to take all of it back.
+   */
+  replaceSealed(
+    replace: (text: string) => string,
+    judge: (keyIds: ReadonlySet<string>) => void,
+  ): void {
+    this.#transact(() => {
+      replaceSealed(this.#database, replace);
+      judge(sealedKeyIds(this.#database));
+    });
   }
 
   /** Writes the file anew, so that no page keeps what was deleted or replaced. */
