@@ -143,8 +143,10 @@ function wordsOf(value: unknown): readonly string[] | null {
 }
 
 function parseKeys(body: unknown): KeySet {
+  if (!isDocument(body) || !Array.isArray(body["keys"]) || body["keys"].length === 0)
+    throw new SsoError("provider_error", "the provider publishes no keys");
   try {
-    return createLocalJWKSet(body as JSONWebKeySet);
+    return createLocalJWKSet(body as unknown as JSONWebKeySet);
   } catch {
     throw new SsoError("provider_error", "the provider's keys are not a set of keys");
   }
