@@ -2,6 +2,7 @@
 import type { Issue } from "../model/error.ts";
 import { overlaps } from "../snapshot/address-overlap.ts";
 import type { ListenerPlan, Snapshot } from "../snapshot/snapshot.ts";
+import { ownerOfPort } from "./port-owner.ts";
 
 const REASONS: Readonly<Record<string, readonly [reason: string, status: 400 | 409]>> = {
   EADDRINUSE: ["address already in use", 409],
@@ -32,9 +33,10 @@ function probe({ listener: { name, address, port } }: ListenerPlan): Issue | nul
   } catch (error) {
     const { code, message } = error as { readonly code?: string; readonly message: string };
     const [reason, status] = REASONS[code ?? ""] ?? [message, 400 as const];
+    const owner = code === "EADDRINUSE" ? ownerOfPort(port) : null;
     return {
       path: "",
-      message: `listener "${name}": port ${port} on ${address}: ${reason}`,
+      message: `listener "${name}": port ${port} on ${address}: ${reason}${owner === null ? "" : ` by ${owner}`}`,
       status,
     };
   }

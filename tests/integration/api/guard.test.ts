@@ -32,7 +32,7 @@ describe("every error has one shape", () => {
   const methods = [
     { path: "/api/v1/services", allow: "GET, HEAD, POST" },
     { path: "/api/v1/services/x", allow: "GET, HEAD, PUT, PATCH, DELETE" },
-    { path: "/api/v1/listeners", allow: "GET, HEAD" },
+    { path: "/api/v1/listeners", allow: "GET, HEAD, POST" },
     { path: "/api/v1/settings", allow: "GET, HEAD, PUT, PATCH" },
     { path: "/healthz", allow: "GET, HEAD" },
   ];
