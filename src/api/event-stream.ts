@@ -46,10 +46,12 @@ export class EventStreams {
   /** Throws a 429 when there are too many. */
   open(principal: Principal, wanted: Omit<SubscribeOptions, "role">): Response {
     this.#requireRoom(principal);
-    const { hub, commentMs = COMMENT_MS } = this.#options;
+    const { hub, commentMs = COMMENT_MS, isStillValid } = this.#options;
     const stream = new OpenStream(principal, {
       subscribe: (wake) => hub.subscribe({ ...wanted, role: principal.role }, wake),
       commentMs,
+      // A token whose end was moved closer runs out without anybody saying so.
+      mayGoOn: () => isStillValid(principal),
       onEnd: () => void this.#open.delete(stream),
     });
     this.#open.add(stream);
@@ -95,6 +97,8 @@ const callerOf = ({ method, userId, tokenId, address }: Principal) =>
 interface OpenStreamOptions {
   readonly subscribe: (wake: () => void) => Subscription;
   readonly commentMs: number;
+  /** Asked before each comment. */
+  readonly mayGoOn: () => boolean;
   readonly onEnd: () => void;
 }
 
@@ -107,13 +111,16 @@ class OpenStream {
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
   #isWoken = false;
 
-  constructor(principal: Principal, { subscribe, commentMs, onEnd }: OpenStreamOptions) {
+  constructor(principal: Principal, options: OpenStreamOptions) {
     this.principal = principal;
-    this.#subscription = subscribe(() => this.#wake());
-    const comments = setInterval(() => this.#comment(), commentMs);
+    this.#subscription = options.subscribe(() => this.#wake());
+    const comments = setInterval(() => {
+      if (options.mayGoOn()) this.#comment();
+      else this.end();
+    }, options.commentMs);
     this.onEnd(() => clearInterval(comments));
     this.onEnd(() => this.#subscription.close());
-    this.onEnd(onEnd);
+    this.onEnd(options.onEnd);
     this.body = new ReadableStream({
       start: (controller) => {
         this.#controller = controller;

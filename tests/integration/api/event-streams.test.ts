@@ -116,6 +116,13 @@ describe("a caller who is shut out", () => {
     silent.close();
   });
 
+  test("without anybody saying so is cut off before the next comment", async () => {
+    const { shutOut, open } = scene({ a: user("a") }, { commentMs: 5 });
+    const a = await open("a");
+    shutOut.add("a");
+    await a.ends();
+  });
+
   test("by the clock: when the session or token runs out", async () => {
     const soon = new Date(Date.now() + 50).toISOString();
     const far = new Date(Date.now() + 3_000_000_000).toISOString();
