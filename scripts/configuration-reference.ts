@@ -34,7 +34,7 @@ const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
     "retries.backoff_ms",
     "retries.budget_percent",
   ],
-  settings: ["geoip", "retention.audit_days", "retention.audit_entries", "retention.requests"],
+  settings: ["geoip", "retention.requests"],
   listener: [
     "client_auth",
     "client_ca",
