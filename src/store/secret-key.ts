@@ -2,11 +2,13 @@
 import {
   closeSync,
   constants,
+  fchownSync,
   fstatSync,
   fsyncSync,
   openSync,
   readSync,
   renameSync,
+  statSync,
   unlinkSync,
   writeSync,
 } from "node:fs";
@@ -92,6 +94,9 @@ export function prepareNewKey(dataDir: string): Uint8Array {
   const file = openSync(path, "wx", 0o600);
   try {
     writeSync(file, key);
+    // Root may do this for a gateway that runs as the owner of the directory, and must not lock it out.
+    const { uid, gid } = statSync(dataDir);
+    if (process.getuid?.() === 0 && uid !== 0) fchownSync(file, uid, gid);
     fsyncSync(file);
   } finally {
     closeSync(file);
