@@ -1,6 +1,7 @@
 // Settings of single sign-on: what is shown, kept and refused, and the test of the connection.
 import { afterEach, describe, expect, test } from "bun:test";
 import type { TestReport } from "../../../src/control/auth/sso/connection-test.ts";
+import { selfSigned } from "../../support/certificate.ts";
 import { options } from "../../unit/control/fixture.ts";
 import { clientId, clientSecret } from "./lying-provider.ts";
 import { createWorld, type Scene, user, type World } from "./world.ts";
@@ -246,6 +247,19 @@ describe("the test of the connection", () => {
     await world.provider.stop();
     expect(failures(await world.sso.test(origin))).toEqual([
       expect.stringMatching(/^discovery: 127\.0\.0\.1:\d+ refused the connection$/),
+    ]);
+  });
+
+  test("says that the certificate is not trusted", async () => {
+    using server = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      tls: await selfSigned(),
+      fetch: () => Response.json({}),
+    });
+    const world = await scene({ sso: { issuer: `https://localhost:${server.port}` } });
+    expect(failures(await world.sso.test(origin))).toEqual([
+      expect.stringMatching(/^discovery: localhost:\d+ shows a certificate that is not trusted/),
     ]);
   });
 });

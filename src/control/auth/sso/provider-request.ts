@@ -83,7 +83,10 @@ function reasonOf(error: unknown, { timeoutMs }: RequestLimits): string {
   if (name === "TimeoutError") return `did not answer within ${timeoutMs / 1000} s`;
   if (code === "ECONNREFUSED" || code === "ConnectionRefused") return "refused the connection";
   if (code === "ENOTFOUND") return "is a name that cannot be resolved";
-  return typeof code === "string" ? `cannot be reached (${code})` : "cannot be reached";
+  if (typeof code !== "string") return "cannot be reached";
+  return /CERT|ISSUER|SIGNATURE/.test(code)
+    ? `shows a certificate that is not trusted (${code})`
+    : `cannot be reached (${code})`;
 }
 
 /** Whether secrets may be sent there: encrypted, or without leaving the machine. */
