@@ -75,6 +75,7 @@ function describeAttempt(method: string, path: string) {
   const action = ACTIONS[method] ?? method.toLowerCase();
   const last = words.findLast((word) => !word.startsWith(":")) ?? "";
   const [first = ""] = words;
+  if (first === "admin") return { action, kind: toKind(words.join("_")) };
   if (words.includes(":id") && last !== first && !last.endsWith("s"))
     return { action: last, kind: toKind(first) };
   return { action, kind: toKind(last) };
