@@ -10,9 +10,10 @@ import { type RealProvider, signInAt, startProvider } from "./real-provider.ts";
 const CALLBACK = "/api/v1/auth/sso/callback";
 const PUBLIC = "https://gateway.example";
 const secret = "canary-client-secret:with/strange+signs%and spaces";
-const password = "correct horse battery staple";
+const root = "root@example.com";
 
 const people = {
+  [root]: { email_verified: true, name: "Root" },
   "ann@example.com": { email_verified: true, name: "Ann", groups: ["ops"] },
   "eve@example.com": { email_verified: false, name: "Eve", groups: ["ops"] },
   "nob@example.com": { email_verified: true, name: "Nob", groups: [] },
@@ -52,11 +53,10 @@ beforeAll(async () => {
   gateway = await startGateway({ workers: 1 });
   const redirects = [`${gateway.admin}${CALLBACK}`, `${PUBLIC}${CALLBACK}`];
   provider = await startProvider(people, clients, redirects);
-  const root = { email: "root@example.com", name: "Root", role: "admin", password };
-  await gateway.ok("POST", "/api/v1/users", root);
-  const login = await gateway.api("POST", "/api/v1/auth/login", { email: root.email, password });
-  cookie = login.headers.getSetCookie()[0]?.split(";")[0] ?? "";
-  await configure();
+  await gateway.ok("PUT", "/api/v1/sso", { issuer: provider.issuer, ...plain });
+  await gateway.ok("POST", "/api/v1/users", { email: root, name: "Root", role: "admin" });
+  const end = await signIn(new CookieBrowser(), { email: root });
+  cookie = end.cookies[0]?.split(";")[0] ?? "";
 });
 afterAll(async () => {
   provider.stop();
