@@ -11,13 +11,16 @@ export type AuditRow = Omit<typeof audit.$inferInsert, "id">;
 export class AuditTable implements AuditStore {
   readonly #db: BunSQLiteDatabase;
 
+  readonly #insert: ReturnType<typeof prepareInsert>;
+
   constructor(db: BunSQLiteDatabase) {
     this.#db = db;
+    this.#insert = prepareInsert(db);
   }
 
   /** Several rows are to be added inside a transaction. */
   append(rows: readonly AuditRow[]): void {
-    for (const row of rows) this.#db.insert(audit).values(row).run();
+    for (const row of rows) this.#insert.run({ ...row });
   }
 
   prune(retention: AuditRetention): number {
@@ -73,6 +76,26 @@ export class AuditTable implements AuditStore {
   #count(): number {
     return this.#db.select({ rows: count() }).from(audit).get()?.rows ?? 0;
   }
+}
+
+function prepareInsert(db: BunSQLiteDatabase) {
+  const value = sql.placeholder;
+  return db
+    .insert(audit)
+    .values({
+      at: value("at"),
+      actor: value("actor"),
+      method: value("method"),
+      address: value("address"),
+      action: value("action"),
+      kind: value("kind"),
+      object_id: value("object_id"),
+      object_name: value("object_name"),
+      result: value("result"),
+      revision: value("revision"),
+      detail: value("detail"),
+    })
+    .prepare();
 }
 
 /** Whether an entry is young enough and, if it changed nothing, among those that are not too many. */
