@@ -10,6 +10,8 @@ export interface GuardOptions {
   /** Host that the listener is bound to. */
   readonly boundHost: string;
   readonly publicUrl: () => string | null;
+  /** What the gateway writes into CDN-Loop (RFC 8586) of every request that it passes on; absent: nothing. */
+  readonly loopToken?: string;
   /** Who calls; throws a 401 for wrong credentials, null when there are none and some are needed. */
   readonly authenticate?: (request: Request, peer: string) => Principal | null;
 }
@@ -31,6 +33,7 @@ export function createGuard(
     if (pathname !== HEALTH_PATH) {
       if (!options.isAllowedAddress(peer))
         throw new ApiError(403, "this address may not use the management API");
+      checkLoop(request, options.loopToken);
       checkHost(request, options);
     }
     checkOrigin(request, options.publicUrl());
@@ -65,6 +68,15 @@ function decodeParams(params: Readonly<Record<string, string>>): Record<string, 
   } catch {
     throw new ApiError(400, "the path is not valid percent-encoding");
   }
+}
+
+/**
+ * A target may be this listener under a name that nobody could recognise: whoever comes that way has passed neither the
+ * firewall around it nor an address of its own.
+ */
+function checkLoop({ headers }: Request, token: string | undefined): void {
+  if (token !== undefined && headers.get("cdn-loop")?.includes(token) === true)
+    throw new ApiError(403, "requests that the gateway itself passes on are not accepted");
 }
 
 /**

@@ -15,6 +15,8 @@ export interface ManagementApiDeps extends StatusSource {
   readonly log: Log;
   /** Host that the listener is bound to: decides which values of Host are accepted. */
   readonly boundHost: string;
+  /** As in the guard's options. */
+  readonly loopToken?: string;
   /** Default: whoever was let in remains so, as long as there are no users. */
   readonly streams?: Partial<Pick<EventStreamsOptions, "isStillValid" | "commentMs" | "limits">>;
 }
@@ -39,6 +41,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
     isAllowedAddress,
     authenticate: refusals.watch((_, peer) => anybody(peer)),
     boundHost: deps.boundHost,
+    ...(deps.loopToken === undefined ? {} : { loopToken: deps.loopToken }),
     publicUrl: () => changes.config.settings.public_url,
   });
   const answer = async (request: Request, pathname: string, peer: string) =>

@@ -8,11 +8,7 @@ export interface ListenAddress {
 
 const isAny = (address: string) => address === "0.0.0.0" || address === "::";
 const isIpv6 = (address: string) => address.includes(":");
-const isLoopback = (address: string) =>
-  address.startsWith("127.") ||
-  address === "::1" ||
-  /^::ffff:127\./i.test(address) ||
-  /^::ffff:7f/i.test(address);
+const isLoopback = (address: string) => address.startsWith("127.") || address === "::1";
 
 /** Whether two sockets could not both be bound. `::` takes IPv4 connections too. */
 export function overlaps(a: ListenAddress, b: ListenAddress): boolean {
@@ -22,17 +18,26 @@ export function overlaps(a: ListenAddress, b: ListenAddress): boolean {
   return isAny(a.address) || isAny(b.address);
 }
 
+/** One form for each address: `0:0:0:0:0:0:0:1` is `::1`, and `::ffff:10.0.0.1` is `10.0.0.1`. */
+function canonical(host: string): string {
+  const name = host.toLowerCase().replace(/\.$/, "");
+  if (!isIpv6(name) || !URL.canParse(`http://[${name}]`)) return name;
+  const address = new URL(`http://[${name}]`).hostname.slice(1, -1);
+  const [, high, low] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(address) ?? [];
+  if (high === undefined || low === undefined) return address;
+  const [first, second] = [Number.parseInt(high, 16), Number.parseInt(low, 16)];
+  return [first >> 8, first & 255, second >> 8, second & 255].join(".");
+}
+
 /**
  * Whether a connection to `host` would reach a socket bound to `bound`, as far as the name itself tells: proxied traffic
  * must not become a way around the management listener's own restrictions.
  */
 export function reaches(host: string, port: number | null, bound: ListenAddress): boolean {
   if (port !== bound.port) return false;
-  const name = host.toLowerCase().replace(/\.$/, "");
-  if (name === bound.address) return true;
+  const [name, own] = [canonical(host), canonical(bound.address)];
+  if (name === own) return true;
   const local =
     name === "localhost" || name.endsWith(".localhost") || isLoopback(name) || isAny(name);
-  return (
-    local && (isLoopback(bound.address) || isAny(bound.address) || bound.address === "localhost")
-  );
+  return local && (isLoopback(own) || isAny(own) || own === "localhost");
 }
