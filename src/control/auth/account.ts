@@ -19,9 +19,8 @@ import { findUser, type Users, type UserView } from "./users.ts";
 
 /** Counts wrong passwords, here and at sign-in alike. */
 export interface AttemptLimit {
-  /** Throws a 429 while there were too many failures from the address or for the account. */
-  admit(address: string, account: string): void;
-  failed(address: string, account: string): void;
+  /** Counts an attempt as a failure until it is taken back; throws a 429 when there were too many. */
+  begin(address: string, account: string): { withdraw(): void };
 }
 
 export interface AccountOptions {
@@ -48,14 +47,15 @@ export class Account {
     const user = this.#userFor(principal, key);
     const { password, current_password: current } = decode(passwordChangeInput, body);
     checkPassword(password, [user.email, user.name]);
-    if (isSelf(principal, user)) {
+    const ofOneself = isSelf(principal, user);
+    if (ofOneself) {
       // Whoever signs in elsewhere is let go there: a password of their own would outlive that.
       if (user.password_hash === null && !includesRole(principal.role, "admin"))
         throw new ApiError(403, "you have no password yet; an admin can give you one");
       await this.#prove(principal, user, current);
     }
     const hash = await hashPassword(password);
-    const replacement = { hash, instead: user.password_hash };
+    const replacement = ofOneself ? { hash, instead: user.password_hash } : { hash };
     return await this.#options.users.replaceHash(user.id, replacement, options);
   }
 
@@ -110,17 +110,16 @@ export class Account {
   async #prove({ address }: Principal, user: User, password: string | undefined): Promise<void> {
     if (user.password_hash === null) return;
     if (password === undefined) throw invalid("current_password", "is required");
-    const { attempts } = this.#options;
-    attempts.admit(address, user.email);
-    if (await verifyPassword(password, user.password_hash)) return;
-    attempts.failed(address, user.email);
-    throw new ApiError(403, "current_password: is wrong");
+    const attempt = this.#options.attempts.begin(address, user.email);
+    if (!(await verifyPassword(password, user.password_hash)))
+      throw new ApiError(403, "current_password: is wrong");
+    attempt.withdraw();
   }
 
   /** Checking a password takes time, in which the user may have been deleted or given another one. */
   #stillThere(user: User): User {
     const now = this.#options.changes.config.users.get(user.id);
-    if (now?.password_hash === user.password_hash) return now;
+    if (now?.enabled && now.password_hash === user.password_hash) return now;
     throw new ApiError(409, "the user was changed by somebody else meanwhile");
   }
 

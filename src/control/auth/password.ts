@@ -3,7 +3,7 @@ import { commonPhrases, commonWords } from "../../crypto/common-passwords.ts";
 import { invalid } from "../../model/error.ts";
 
 const MIN_CHARACTERS = 10;
-const MAX_CHARACTERS = 1024;
+const MAX_LENGTH = 1024;
 
 /**
  * Throws a 400 that never holds the password. `about` is what is known of the user and must not serve as the password:
@@ -21,10 +21,10 @@ function problemOf(password: unknown, about: readonly unknown[]): string | null 
   if (typeof password !== "string") return "must be a string";
   // Half a character is replaced when it is hashed, so that different passwords would pass for each other.
   if (!password.isWellFormed()) return "must be valid Unicode";
-  // A shorter text has no more characters: nobody counts those of a whole megabyte.
-  const length = password.length > 2 * MAX_CHARACTERS ? Infinity : [...password].length;
-  if (length < MIN_CHARACTERS) return `must have at least ${MIN_CHARACTERS} characters`;
-  if (length > MAX_CHARACTERS) return `must have at most ${MAX_CHARACTERS} characters`;
+  // In units of UTF-16, as where it is typed to sign in.
+  if (password.length > MAX_LENGTH) return `must have at most ${MAX_LENGTH} characters`;
+  if ([...password].length < MIN_CHARACTERS)
+    return `must have at least ${MIN_CHARACTERS} characters`;
   const plain = password.normalize("NFKC").toLowerCase();
   if (about.some((text) => isSame(text, plain)))
     return "must not be the e-mail address or the name of the user";

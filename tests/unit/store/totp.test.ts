@@ -1,0 +1,71 @@
+// Second factors in a real database: over a restart, one for each user, and none without a user.
+import { expect, test } from "bun:test";
+import { SecondFactors } from "../../../src/control/auth/totp.ts";
+import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
+import { SecretBox } from "../../../src/crypto/secret-box.ts";
+import { TotpTable } from "../../../src/store/totp.ts";
+import { base32 } from "oslo/encoding";
+import { userOf, withUsers } from "../control/auth/fixture.ts";
+import { openStore, temporaryDirectory } from "./fixture.ts";
+
+const record = {
+  user_id: "a",
+  sealed_key: "sealed:1:00000000:AAAA",
+  confirmed: false,
+  last_step: 0,
+  recovery_hashes: [],
+};
+
+test("a row is replaced, kept over a restart, and removed", () => {
+  using directory = temporaryDirectory();
+  {
+    using opened = openStore(directory.path);
+    const table = opened.store.with((context) => new TotpTable(context));
+    expect(table.get("a")).toBeNull();
+    table.put(record);
+    table.put({ ...record, user_id: "b" });
+    table.put({ ...record, confirmed: true, last_step: 7, recovery_hashes: ["x", "y"] });
+  }
+  using opened = openStore(directory.path);
+  const table = opened.store.with((context) => new TotpTable(context));
+  expect(table.get("a")).toEqual({
+    ...record,
+    confirmed: true,
+    last_step: 7,
+    recovery_hashes: ["x", "y"],
+  });
+  expect(table.all()).toHaveLength(2);
+  table.remove("a");
+  table.remove("nobody");
+  expect(table.all().map(({ user_id }) => user_id)).toEqual(["b"]);
+});
+
+test("a used code stays used over a restart, and what belongs to no user is forgotten", () => {
+  using directory = temporaryDirectory();
+  const anna = userOf("anna", "admin");
+  const now = Date.parse("2026-03-01T12:00:15Z");
+  const box = new SecretBox(new Uint8Array(32));
+  const { changes } = withUsers([anna]).control;
+  const open = (store: ReturnType<typeof openStore>["store"]) => {
+    const table = store.with((context) => new TotpTable(context));
+    return { table, factors: new SecondFactors({ store: table, box, changes }) };
+  };
+  let [code, recovery] = ["", ""];
+  {
+    using opened = openStore(directory.path);
+    const { table, factors } = open(opened.store);
+    const { secret } = factors.begin(anna);
+    code = hotp(base32.decode(secret), stepAt(now));
+    recovery = factors.confirm(anna.id, code, now)[0] ?? "";
+    expect(factors.verifySecondFactor(anna.id, recovery, now)).toBe(true);
+    table.put({ ...record, user_id: "deleted while the process died" });
+    const stored = JSON.stringify(table.all());
+    expect(stored).not.toContain(secret);
+    expect(stored).not.toContain(recovery.replaceAll("-", ""));
+  }
+  using opened = openStore(directory.path);
+  const { table, factors } = open(opened.store);
+  expect(table.all().map(({ user_id }) => user_id)).toEqual([anna.id]);
+  expect(factors.verifySecondFactor(anna.id, code, now)).toBe(false);
+  expect(factors.verifySecondFactor(anna.id, recovery, now)).toBe(false);
+});
