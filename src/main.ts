@@ -30,6 +30,7 @@ import { firstConfiguration } from "./store/first-configuration.ts";
 import { SessionTable } from "./store/sessions.ts";
 import { Store, type StoredState } from "./store/store.ts";
 import { TotpTable } from "./store/totp.ts";
+import { TokenTable } from "./store/tokens.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { createRollout } from "./supervisor/rollout.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
@@ -87,6 +88,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     tls,
     checks: fieldChecks,
     managementAddresses: management.port === 0 ? [] : [management],
+    openSealed: (sealed) => box.open(sealed),
   });
   const current = compileOrRefuse(stored, context());
   refuse(probeNewPorts(null, current.snapshot));
@@ -107,6 +109,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     auditStore: store.audit,
     totpStore: store.with((context) => new TotpTable(context)),
     sessionStore: store.with((context) => new SessionTable(context)),
+    tokenStore: store.with((context) => new TokenTable(context)),
     box,
     rollout,
     clock,

@@ -9,6 +9,7 @@ import { toResponse } from "./reply.ts";
 import type { EventStreams } from "./event-stream.ts";
 import { auditEndpoints } from "./routes/audit.ts";
 import { eventEndpoints } from "./routes/events.ts";
+import { certificateEndpoints } from "./routes/certificates.ts";
 import { listenerEndpoints } from "./routes/listeners.ts";
 import { routeEndpoints } from "./routes/routes.ts";
 import { secretEndpoints } from "./routes/secrets.ts";
@@ -73,6 +74,7 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...targetEndpoints(control),
     ...routeEndpoints(control),
     ...listenerEndpoints(control),
+    ...certificateEndpoints(control),
     ...secretEndpoints(control),
     ...userEndpoints(control),
     ...settingsEndpoints(control),

@@ -1,5 +1,6 @@
 // Schemas of what the management API answers, put together from the model's; used for the description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
+import { certificateFacts, certificateInput } from "../model/certificate.ts";
 import { identity } from "../model/fields.ts";
 import { listenerInput } from "../model/listener.ts";
 import { routeInput } from "../model/route.ts";
@@ -84,6 +85,11 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   RouteInput: routeInput,
   Listener: t.Composite([identityObject, listenerInput], { title: "Listener" }),
   ListenerInput: listenerInput,
+  Certificate: t.Composite(
+    [identityObject, t.Omit(certificateInput, ["private_key"]), t.Object(certificateFacts)],
+    { title: "Certificate" },
+  ),
+  CertificateInput: certificateInput,
   User: t.Composite(
     [
       identityObject,

@@ -34,7 +34,13 @@ export const checkCommand: Command = {
 function findProblems(dataDir: string, print: (text: string) => void): readonly string[] {
   try {
     const { config, revision } = inspectStore(dataDir);
-    const context = { tls: noCertificate, checks: fieldChecks, managementAddresses: [], revision };
+    const context = {
+      tls: noCertificate,
+      checks: fieldChecks,
+      managementAddresses: [],
+      openSealed: () => "",
+      revision,
+    };
     const result = compile(config, null, context);
     if ("issues" in result) {
       const draft = new Draft(config, () => "");

@@ -7,12 +7,15 @@ import { type Compiled, compile, type CompileContext } from "../snapshot/compile
 import { Account } from "./auth/account.ts";
 import { SecondFactors, type TotpStore } from "./auth/totp.ts";
 import { Users } from "./auth/users.ts";
+import { Auth, type AuthOptions } from "./auth/auth.ts";
+import { LoginThrottle } from "./auth/throttle.ts";
 import { AuditLog, type AuditStore } from "./audit.ts";
 import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
 import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
+import { Certificates } from "./certificates.ts";
 import { createListeners } from "./listeners.ts";
 import { describeProblem } from "./reference.ts";
 import { createRoutes } from "./routes.ts";
@@ -30,6 +33,7 @@ export interface ControlPlaneOptions {
   readonly auditStore: AuditStore;
   readonly sessionStore: SessionStore;
   readonly totpStore: TotpStore;
+  readonly tokenStore: AuthOptions["tokenStore"];
   /** Seals what has to be read again. */
   readonly box: SecretBox;
   readonly rollout: Rollout;
@@ -51,10 +55,12 @@ export interface ControlPlane {
   readonly targets: Targets;
   readonly routes: ReturnType<typeof createRoutes>;
   readonly listeners: ReturnType<typeof createListeners>;
+  readonly certificates: Certificates;
   readonly secrets: ReturnType<typeof createSecrets>;
   readonly users: Users;
   readonly secondFactors: SecondFactors;
   readonly account: Account;
+  readonly auth: Auth;
   readonly settings: SettingsUseCases;
   rolloutStatus(): RolloutStatus;
 }
@@ -73,20 +79,25 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     targets: createTargets(changes),
     routes: createRoutes(changes),
     listeners: createListeners(changes),
+    certificates: new Certificates(changes, options.box, options.clock),
     secrets: createSecrets(changes, options.box),
-    ...createUsers(options, changes, audit),
+    ...createAccess(options, { changes, audit, sessions }),
     settings: new SettingsUseCases(changes),
     rolloutStatus: () => options.rollout.status(),
   };
 }
 
-function createUsers(options: ControlPlaneOptions, changes: Changes, audit: AuditLog) {
+function createAccess(
+  options: ControlPlaneOptions,
+  parts: { readonly changes: Changes; readonly audit: AuditLog; readonly sessions: Sessions },
+) {
   const { totpStore: store, box, clock } = options;
-  const secondFactors = new SecondFactors({ store, box, changes });
-  const users = new Users(changes, secondFactors);
-  const attempts = { admit: () => undefined, failed: () => undefined };
-  const account = new Account({ changes, users, secondFactors, attempts, audit, clock });
-  return { users, secondFactors, account };
+  const secondFactors = new SecondFactors({ ...parts, store, box });
+  const users = new Users(parts.changes, secondFactors);
+  const throttle = new LoginThrottle(clock);
+  const account = new Account({ ...parts, users, secondFactors, attempts: throttle, clock });
+  const auth = new Auth({ ...options, ...parts, secondFactors, throttle });
+  return { users, secondFactors, account, auth };
 }
 
 function createEvents(changes: Changes, audit: AuditLog): EventHub {

@@ -1,7 +1,7 @@
 // The attempts of one request: which target is next, whether there is another one, what targets are told; knows no exchange.
 import type { Retries } from "../model/service.ts";
 import type { FailureText } from "../shared-memory/target-health.ts";
-import type { ProxyError } from "./error.ts";
+import { failures, type ProxyError } from "./error.ts";
 import { hashKey } from "./hash-key.ts";
 import type { Plan } from "./proxied-request.ts";
 import type { TargetRuntime } from "./service-runtime.ts";
@@ -23,9 +23,15 @@ export class Attempts {
   #target: TargetRuntime | null = null;
   #isBegun = false;
   #startedAt = 0;
+  /** Status of an answer that may still break off; 0: none. */
+  #openStatus = 0;
   #tried: Set<string> | null = null;
+  /** Found before the attempt before it was given up, so that nothing is given up for nothing. */
+  #next: TargetRuntime | null = null;
   #count = 0;
   #usedFresh = false;
+  #isFresh = false;
+  #isHeldByBody = false;
 
   constructor(plan: Plan) {
     const { service } = plan.service;
@@ -45,36 +51,56 @@ export class Attempts {
     return this.#target;
   }
 
-  /** Chooses a target and begins on it; null when none may take the request. */
+  /** Whether the present attempt must not use a kept connection. */
+  get needsFresh(): boolean {
+    return this.#isFresh;
+  }
+
+  /** Whether the last failure stands for no other reason than that the body cannot be sent again. */
+  get isHeldByBody(): boolean {
+    return this.#isHeldByBody;
+  }
+
+  /** Chooses a target and begins on it. Null when none may take the request. */
   begin(): TargetRuntime | null {
     const { group } = this.#plan.service;
-    const target =
-      this.#again() ?? this.#stayedWith() ?? group.pick({ key: this.#key, tried: this.#tried });
+    let target = this.#planned() ?? this.#stayedWith() ?? this.#pick();
+    while (target !== null && !group.enter(target)) {
+      this.#tried ??= new Set();
+      this.#tried.add(target.id);
+      target = this.#pick();
+    }
     if (target === null) return null;
+    this.#isFresh = this.#usedFresh && target === this.#target;
     this.#target = target;
     this.#count++;
     this.#isBegun = true;
-    group.enter(target);
     if (group.needsLatency) this.#startedAt = performance.now();
     return target;
   }
 
-  /** After a kept connection that the target had closed: the same target on a connection of its own. */
-  #again(): TargetRuntime | null {
-    return this.#usedFresh && this.#count === 1 ? this.#target : null;
+  /** Why `begin` found none at the first attempt. */
+  get noTarget(): ProxyError {
+    return this.#plan.service.group.isFull ? failures.targetsFull : failures.noTarget;
   }
 
-  /** The target that the client was on before, unless it is down, full or gone. */
+  #pick(): TargetRuntime | null {
+    return this.#plan.service.group.pick({ key: this.#key, tried: this.#tried });
+  }
+
+  /** The target of a retry; another one if that has gone down or filled up during the pause. */
+  #planned(): TargetRuntime | null {
+    const next = this.#next;
+    if (next === null) return null;
+    this.#next = null;
+    return this.#plan.service.group.isUsable(next) ? next : (this.#pick() ?? next);
+  }
+
+  /** The target that the client was on before, unless it is down, full or gone; one that is drained still takes it. */
   #stayedWith(): TargetRuntime | null {
     const { service, context } = this.#plan;
     const target = service.sticky?.targetOf(context) ?? null;
-    if (target === null || this.#tried?.has(target.id) === true) return null;
-    return service.group.isUsable(target) ? target : null;
-  }
-
-  /** Whether the next attempt must not use a kept connection. */
-  get needsFresh(): boolean {
-    return this.#usedFresh && this.#count === 1;
+    return target !== null && service.group.isUsable(target) ? target : null;
   }
 
   /** The request is over on the present target. */
@@ -84,13 +110,22 @@ export class Attempts {
     this.#plan.service.group.leave(this.#target);
   }
 
-  /** The head of an answer has arrived. */
+  /** The head of an answer has arrived. Only a refusal is judged by it: what promises more may still break off. */
   answered(status: number): void {
     const target = this.#target;
     if (target === null) return;
     const { group } = this.#plan.service;
-    group.passive.answered(target.row, status);
     if (group.needsLatency) group.took(target, performance.now() - this.#startedAt);
+    this.#openStatus = status;
+    if (status >= 400) this.completed();
+  }
+
+  /** The target has kept its word; counts once for each answer. */
+  completed(): void {
+    const status = this.#openStatus;
+    this.#openStatus = 0;
+    if (status === 0 || this.#target === null) return;
+    this.#plan.service.group.passive.answered(this.#target.row, status);
   }
 
   /** The present attempt failed; the target is told when the failure is its own. */
@@ -98,43 +133,59 @@ export class Attempts {
     const target = this.#target;
     if (target === null || error.source !== "upstream" || error.retry === "fresh-connection")
       return;
+    this.#openStatus = 0;
     this.#plan.service.group.passive.failed(target.row, failureOf(error));
   }
 
   /** Milliseconds until the next attempt may be made; null: the failure stands. */
   pauseAfterFailure(error: ProxyError, body: BodyState): number | null {
-    if (error.retry === "fresh-connection") return this.#freshPause(body);
+    const isUnsent = error.retry === "always";
+    this.#isHeldByBody = false;
+    if (error.retry === "fresh-connection" && !this.#usedFresh) return this.#freshPause(body);
     const reason = reasonOf(error);
-    if (reason === null) return null;
-    return this.#pause(reason, body, error.retry === "always");
+    return reason === null ? null : this.#pause(reason, { body, isUnsent });
   }
 
   /** The same for an answer that arrived whole but says that the target cannot serve. */
   pauseAfterStatus(status: number, body: BodyState): number | null {
-    return this.#pause(String(status), body, false);
+    return this.#pause(String(status), { body, isUnsent: false });
   }
 
-  /** Says nothing about the target: once, at once, and without a token. */
+  /** A kept connection that the target had closed says nothing about it: again at once, for free, but only once. */
   #freshPause(body: BodyState): number | null {
-    if (this.#usedFresh || this.#count > 1) return this.#pause("reset", body, false);
-    if (body === "gone" || !this.#mayRepeat()) return null;
+    if (!this.#mayRepeat()) return null;
+    this.#isHeldByBody = body === "gone";
+    if (this.#isHeldByBody) return null;
     this.#usedFresh = true;
+    this.#next = this.#target;
     return 0;
   }
 
-  #pause(reason: string, body: BodyState, isUnsent: boolean): number | null {
+  #pause(
+    reason: string,
+    { body, isUnsent }: { readonly body: BodyState; readonly isUnsent: boolean },
+  ): number | null {
     const { policy } = this;
     const retries = this.#count - 1 - (this.#usedFresh ? 1 : 0);
     if (!(policy.on as readonly string[]).includes(reason) || retries >= policy.count) return null;
-    if (body === "gone" || (!isUnsent && !this.#mayRepeat())) return null;
+    if (!isUnsent && !this.#mayRepeat()) return null;
     this.#tried ??= new Set();
     if (this.#target !== null) this.#tried.add(this.#target.id);
-    const { group } = this.#plan.service;
-    // Every target was tried: the last failure says more than "no target is available".
-    if (!group.hasOther(this.#tried) || !group.takeToken(policy.budget_percent)) return null;
+    const next = this.#pick();
+    // Nobody is left: the last failure says more than "no target is available".
+    if (next === null) return null;
+    this.#isHeldByBody = body === "gone";
+    if (this.#isHeldByBody || !this.#isAffordable(isUnsent)) return null;
+    this.#next = next;
     // A target that did not take the request costs the next one nothing: no need to wait.
-    if (isUnsent && retries === 0) return 0;
-    return Math.random() * Math.min(LONGEST_PAUSE_MS, policy.backoff_ms * 2 ** retries);
+    return isUnsent && retries === 0 ? 0 : backOff(policy.backoff_ms, retries, Math.random());
+  }
+
+  /** The budget keeps retries from adding to the load of targets; an attempt that reached none has added nothing. */
+  #isAffordable(isUnsent: boolean): boolean {
+    const { budget_percent: percent } = this.policy;
+    if (isUnsent) return percent > 0;
+    return this.#plan.service.group.takeToken(percent);
   }
 
   #mayRepeat(): boolean {
@@ -149,6 +200,14 @@ export class Attempts {
     if (sticky === null || target === null || sticky.targetOf(context) === target) return null;
     return sticky.setCookie(target, context.clientScheme() === "https");
   }
+}
+
+/**
+ * Milliseconds before the retry after `retries` others: anything up to twice as much as the time before, so that those who
+ * failed together do not come back together. `random` from 0 to below 1.
+ */
+export function backOff(firstMs: number, retries: number, random: number): number {
+  return random * Math.min(LONGEST_PAUSE_MS, firstMs * 2 ** retries);
 }
 
 /** The word of `retries.on` that covers a failure; null: no word does. */
@@ -168,7 +227,7 @@ function reasonOf(error: ProxyError): string | null {
 }
 
 /** What people read about the target. Failures are worded for both; what is not one of those is broken HTTP. */
-function failureOf(error: ProxyError): FailureText {
+export function failureOf(error: ProxyError): FailureText {
   switch (error.token) {
     case "dns_error":
     case "connection_refused":

@@ -73,6 +73,13 @@ export const failures = {
     detail: "no target is available",
     retry: "never",
   },
+  targetsFull: {
+    source: "gateway",
+    status: 503,
+    token: "connection_limit_reached",
+    detail: "every target has as many requests in flight as it may have",
+    retry: "never",
+  },
   maintenance: {
     source: "gateway",
     status: 503,

@@ -7,7 +7,7 @@ import type {
 } from "../snapshot/snapshot.ts";
 import type { Settings } from "../model/settings.ts";
 import { listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
-import type { ListenerPlan } from "../snapshot/snapshot.ts";
+import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
 import { Router } from "./router.ts";
 import { type RouteRuntime, routeRuntime } from "./route-runtime.ts";
 import {
@@ -24,6 +24,7 @@ export interface Generation {
   readonly router: Router<RouteRuntime>;
   readonly services: ReadonlyMap<string, ServiceRuntime>;
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
+  readonly certificates: ReadonlyMap<string, CertificatePlan>;
   readonly listenerFacts: ReadonlyMap<string, ListenerFacts>;
   readonly loopToken: string;
   /** 0: no limit. */
@@ -59,6 +60,7 @@ export function nextGeneration(
       serviceRuntime(plan, context.pools, context),
     ),
     listeners,
+    certificates: apply(previous?.certificates, change.certificates, (plan) => plan),
     listenerFacts: nextFacts(previous, listeners, settings),
     loopToken: loopToken(context.instanceId),
     maxInFlight: limits.max_in_flight_requests,

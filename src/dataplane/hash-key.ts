@@ -13,7 +13,12 @@ export function hashKey({ hash_on: hashOn }: Service, context: RequestContext): 
   return value === null ? null : hashText(value);
 }
 
+/** Null when absent or empty: all requests without a value on one target would be no balance. */
 function textOf(source: Source, name: string, context: RequestContext): string | null {
+  return rawTextOf(source, name, context) || null;
+}
+
+function rawTextOf(source: Source, name: string, context: RequestContext): string | null {
   switch (source) {
     case "ip":
       return context.clientAddress();

@@ -19,6 +19,7 @@ import { Exchange, type ExchangeOwner } from "./upstream/exchange.ts";
 import { RequestBody } from "./upstream/request-body.ts";
 import { type ForwardedFields, requestHead } from "./upstream/request-writer.ts";
 import type { ResponseHead } from "./upstream/response-parser.ts";
+import { addStickyCookie } from "./sticky.ts";
 import type { WorkerScope } from "./worker-scope.ts";
 
 /** Everything that was decided before the first attempt. */
@@ -56,8 +57,6 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   #pause: Timer | null = null;
   #mode: Mode = "waiting";
   #head: ResponseHead | null = null;
-  /** What the attempt before this one failed with. */
-  #lastError: ProxyError | null = null;
   #parts: Piece[] = [];
   #reserved = 0;
   /** Place among the bodies that are waited for; null until this one is. */
@@ -97,10 +96,9 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
 
   #attempt(): void {
     const { context, service, route, fields, maxHeadBytes } = this.#plan;
-    const fresh = this.#attempts.needsFresh;
     const target = this.#attempts.begin();
     if (target === null) {
-      this.#answerError(this.#lastError ?? failures.noTarget);
+      this.#answerError(this.#attempts.noTarget);
       return;
     }
     const perTry = this.#attempts.policy.per_try_timeout;
@@ -118,7 +116,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
       maxHeadBytes,
       heads: target.heads,
     };
-    this.#exchange = new Exchange(target.pool.lease(fresh), request, this);
+    this.#exchange = new Exchange(target.pool.lease(this.#attempts.needsFresh), request, this);
     this.#exchange.start(this.#scope.inFlight.now());
   }
 
@@ -129,6 +127,8 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     this.#tryDeadline = Number.POSITIVE_INFINITY;
     if (head.status >= 400 && this.#retryInstead(head.status)) return;
     this.#head = head;
+    // Events go on for ever: nobody would wait for their end to say that the target works.
+    if (head.isEventStream) this.#attempts.completed();
     const { collect_bytes: limit } = this.#plan.service.service;
     if (head.isEventStream || head.framing === "close" || head.length > limit)
       this.#startStreaming();
@@ -198,6 +198,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   }
 
   finished(): void {
+    this.#attempts.completed();
     if (this.#mode === "collecting" && this.#head !== null) {
       const head = this.#head;
       const response = completeResponse(
@@ -220,10 +221,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   failed(error: ProxyError): void {
     this.#attempts.failed(error);
     if (this.#mode === "streaming") {
-      // Never ended as if complete: the client must see that the answer broke off.
-      this.#stream?.fail(new Error(error.detail));
-      this.#scope.report(this.#plan.context, error);
-      this.#end();
+      this.#breakOff(error);
       return;
     }
     this.#stopCollecting();
@@ -234,13 +232,21 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
       this.#answerError(this.#withBodyNote(error));
       return;
     }
-    this.#lastError = error;
     this.#retry(pause);
+  }
+
+  /** Never ended as if complete: the client must see that the answer broke off. */
+  #breakOff(error: ProxyError): void {
+    // The target did its part until the client had enough.
+    if (error.source === "client") this.#attempts.completed();
+    this.#stream?.fail(new Error(error.detail));
+    this.#scope.report(this.#plan.context, error);
+    this.#end();
   }
 
   /** Says why a failure that could have been retried was not. */
   #withBodyNote(error: ProxyError): ProxyError {
-    if (error.source !== "upstream" || this.#bodyState === "repeatable") return error;
+    if (!this.#attempts.isHeldByBody) return error;
     return {
       ...error,
       detail: `${error.detail}; not retried, because the request body was already sent`,
@@ -287,16 +293,31 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
       this.#outlivesIdle = true;
       this.#plan.context.server.timeout(this.#plan.context.request, 0);
     }
-    if (now >= this.#totalDeadline) this.#abortWith(failures.requestTimeout);
-    else if (now >= this.#tryDeadline) this.#endTry();
+    if (now >= this.#totalDeadline) this.#endAll();
+    else if (now >= this.#tryDeadline) this.#endTry(now);
     else this.#exchange?.tick(now);
   }
 
+  /** All attempts together took too long: the target of the present one too, unless the client is still sending. */
+  #endAll(): void {
+    const isAwaiting = this.#mode === "waiting" && this.#exchange !== null;
+    if (isAwaiting && this.#body?.waitsForClient !== true)
+      this.#attempts.failed(failures.requestTimeout);
+    this.#abortWith(failures.requestTimeout);
+  }
+
   /** The attempt took too long: another target may be faster. */
-  #endTry(): void {
+  #endTry(now: number): void {
+    if (this.#body?.waitsForClient === true) {
+      // No target can answer what the client has not sent yet.
+      this.#tryDeadline = now + this.#attempts.policy.per_try_timeout;
+      this.#exchange?.tick(now);
+      return;
+    }
     this.#tryDeadline = Number.POSITIVE_INFINITY;
+    const wasSent = this.#exchange?.isSent === true;
     this.#exchange?.abort();
-    this.failed(failures.responseTimeout);
+    this.failed(wasSent ? failures.responseTimeout : failures.connectTimeout);
   }
 
   #needsTime(now: number): boolean {
@@ -323,7 +344,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     this.#exchange?.abort();
     if (this.#mode !== "done") {
       this.#body?.cancel();
-      if (this.#mode === "streaming") this.failed(error);
+      if (this.#mode === "streaming") this.#breakOff(error);
       else this.#answerError(error);
     }
   }
@@ -354,7 +375,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     const cookie = service.sticky === null ? null : this.#attempts.stickyCookie();
     if (debugFields === null && cookie === null) return head.fields;
     const fields = new Headers(head.fields);
-    if (cookie !== null) fields.append("Set-Cookie", cookie);
+    if (cookie !== null) addStickyCookie(fields, cookie);
     for (const [name, value] of debugFields ?? []) fields.set(name, value);
     if (debugFields !== null) fields.set("X-Sluice-Target", this.#attempts.target?.id ?? "");
     return fields;

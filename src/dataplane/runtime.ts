@@ -75,13 +75,15 @@ class Runtime implements DataPlane {
     });
     const opened = new Map<string, HttpListener>();
     const issues: Issue[] = [];
-    for (const plan of change.listeners.upserts) {
-      if (!this.#mustBind(plan)) continue;
+    for (const plan of generation.listeners.values()) {
+      if (!this.#mustBind(plan, generation)) continue;
       try {
-        opened.set(
-          plan.id,
-          openHttpListener(plan, this.#answerOn(plan.id), this.#webSockets.handler),
-        );
+        const listener = openHttpListener(plan, {
+          answer: this.#answerOn(plan.id),
+          websocket: this.#webSockets.handler,
+          certificates: generation.certificates,
+        });
+        opened.set(plan.id, listener);
       } catch (error) {
         issues.push(bindIssue(plan, error));
       }
@@ -92,9 +94,12 @@ class Runtime implements DataPlane {
   }
 
   /** A listener is bound anew only when what Bun.serve was given has changed; everything else is read at each request. */
-  #mustBind(plan: ListenerPlan): boolean {
+  #mustBind(plan: ListenerPlan, { certificates }: Generation): boolean {
     const bound = this.#listeners.get(plan.id)?.plan;
-    return bound === undefined || JSON.stringify(bindKey(bound)) !== JSON.stringify(bindKey(plan));
+    if (bound === undefined) return true;
+    if (plan.tls !== null && this.#live?.certificates !== certificates) return true;
+    if (bound === plan) return false;
+    return JSON.stringify(bindKey(bound)) !== JSON.stringify(bindKey(plan));
   }
 
   activate(revision: number): void {

@@ -17,6 +17,8 @@ export interface TargetRuntime {
   readonly priority: number;
   /** Its place in the memory that all workers share. */
   readonly row: number;
+  /** Of the row when the target was given it. */
+  readonly epoch: number;
   readonly endpoint: Endpoint;
   /** Host of requests that name the target: `host` or `host:port`. */
   readonly authority: string;
@@ -95,10 +97,11 @@ export function serviceRuntime(
   context: ServiceContext,
 ): ServiceRuntime {
   const { service } = plan;
-  const targets = plan.targets.map((target) => ({
-    ...targetRuntime(target, service, pools),
-    row: context.board.rowOf(target.id),
-  }));
+  const { board } = context;
+  const targets = plan.targets.map((target) => {
+    const row = board.rowOf(target.id);
+    return { ...targetRuntime(target, service, pools), row, epoch: board.get(row, "epoch") };
+  });
   return {
     id: plan.id,
     service,
@@ -119,7 +122,7 @@ function targetRuntime(
   target: Target,
   service: Service,
   pools: PoolRegistry,
-): Omit<TargetRuntime, "row"> {
+): Omit<TargetRuntime, "row" | "epoch"> {
   const isTls = service.protocol === "https" || service.protocol === "tls";
   const port = target.port ?? (isTls ? 443 : 80);
   const hostname = target.host.replace(/^\[|\]$/g, "");
@@ -136,7 +139,8 @@ function targetRuntime(
   };
 }
 
-function tlsOptions(service: Service): Endpoint["tls"] {
+/** How TLS is spoken to targets of the service. */
+export function tlsOptions(service: Service): NonNullable<Endpoint["tls"]> {
   const {
     verify,
     ca_certificates: ca,

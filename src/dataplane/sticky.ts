@@ -39,6 +39,17 @@ export class StickyTargets<T extends { readonly id: string }> {
   }
 }
 
+/**
+ * Adds the cookie to the fields of an answer. What a shared cache kept would bind everybody to one target, so the answer
+ * becomes one for this client alone (as with `nocache` of HAProxy's `cookie insert`).
+ */
+export function addStickyCookie(fields: Headers, cookie: string): void {
+  fields.append("Set-Cookie", cookie);
+  const control = fields.get("cache-control") ?? "";
+  if (!/(^|[\s,])(private|no-store)([\s,]|$)/i.test(control))
+    fields.append("Cache-Control", "private");
+}
+
 function cookieFor(serviceId: string, targetId: string, key: string): string {
   const signature = createHmac("sha256", key).update(`${serviceId} ${targetId}`).digest();
   return signature.subarray(0, SIGNATURE_BYTES).toString("base64url");

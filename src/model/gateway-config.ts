@@ -1,4 +1,5 @@
 // The whole desired state as plain data, keyed by id; knows nothing of how it is stored or served.
+import type { Certificate } from "./certificate.ts";
 import type { Listener } from "./listener.ts";
 import type { Route } from "./route.ts";
 import type { Secret } from "./secret.ts";
@@ -15,6 +16,7 @@ export interface ResourceOf {
   readonly targets: Target;
   readonly routes: Route;
   readonly listeners: Listener;
+  readonly certificates: Certificate;
   readonly users: User;
   readonly tokens: Token;
   readonly secrets: Secret;
@@ -29,6 +31,7 @@ export const collectionNames = [
   "targets",
   "routes",
   "listeners",
+  "certificates",
   "users",
   "tokens",
   "secrets",

@@ -7,6 +7,7 @@ import { type ConfigDifference, checkConfig, differenceOf } from "./cross-rules.
 import type { FieldChecks } from "./field-rules.ts";
 import type { Problem } from "./problem.ts";
 import { findShadows, type Shadows } from "./shadow.ts";
+import { planCertificates } from "./certificate-plans.ts";
 import type { ListenerPlan, RoutePlan, ServicePlan, Snapshot } from "./snapshot.ts";
 
 export interface CompileContext {
@@ -16,6 +17,8 @@ export interface CompileContext {
   /** Where the management API listens: no target and no listener may be there. */
   readonly managementAddresses: readonly ListenAddress[];
   readonly checks: FieldChecks;
+  /** Decrypts a value that was stored sealed. */
+  readonly openSealed: (sealed: string) => string;
 }
 
 /** A configuration that holds together, with what serves it. Hand it back as `previous` for the next one. */
@@ -44,6 +47,7 @@ export function compile(
     services: planServices(config, previous, difference),
     routes: planRoutes(previous, difference),
     listeners: planListeners(config, previous, context),
+    certificates: planCertificates(config, previous, context),
     settings: config.settings,
   };
   const before =

@@ -4,6 +4,7 @@ import type { Listener } from "../model/listener.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
 import type { Target } from "../model/target.ts";
+import type { Certificate } from "../model/certificate.ts";
 import type { Secret } from "../model/secret.ts";
 import type { Token } from "../model/token.ts";
 import type { User } from "../model/user.ts";
@@ -12,6 +13,7 @@ import { type ListenAddress, overlaps, reaches } from "./address-overlap.ts";
 import { diffMaps } from "./diff.ts";
 import {
   checkListener,
+  checkName,
   checkRoute,
   checkService,
   checkSettings,
@@ -27,6 +29,7 @@ export interface ConfigDifference {
   readonly targets: CollectionChange<Target>;
   readonly routes: CollectionChange<Route>;
   readonly listeners: CollectionChange<Listener>;
+  readonly certificates: CollectionChange<Certificate>;
   readonly users: CollectionChange<User>;
   readonly tokens: CollectionChange<Token>;
   readonly secrets: CollectionChange<Secret>;
@@ -40,6 +43,7 @@ export function differenceOf(before: GatewayConfig | null, after: GatewayConfig)
     targets: diffMaps(before?.targets, after.targets),
     routes: diffMaps(before?.routes, after.routes),
     listeners: diffMaps(before?.listeners, after.listeners),
+    certificates: diffMaps(before?.certificates, after.certificates),
     users: diffMaps(before?.users, after.users),
     tokens: diffMaps(before?.tokens, after.tokens),
     secrets: diffMaps(before?.secrets, after.secrets),
@@ -67,6 +71,7 @@ export function checkConfig(candidate: Candidate, context: RuleContext): readonl
   checkTargets(candidate, context, list);
   checkRoutes(candidate, context, list);
   checkListeners(candidate, context, list);
+  checkCertificates(candidate, list);
   checkAccess(candidate, context, list);
   if (candidate.difference.settings)
     checkSettings(candidate.config.settings, context.checks, list.of("settings"));
@@ -173,9 +178,15 @@ function checkListeners(candidate: Candidate, context: RuleContext, list: Proble
   }
 }
 
+function checkCertificates(candidate: Candidate, list: ProblemList): void {
+  for (const certificate of candidate.difference.certificates.upserts)
+    checkName(certificate, list.of("certificates", certificate.id));
+  checkNames("certificates", candidate, list);
+}
+
 /** Unique names: only new names are compared, with all others of the collection. */
 function checkNames(
-  collection: "services" | "routes" | "listeners",
+  collection: "services" | "routes" | "listeners" | "certificates",
   { config, previous, difference }: Candidate,
   list: ProblemList,
 ): void {

@@ -18,11 +18,21 @@ export interface RoutePlan {
   readonly route: Route;
 }
 
+/** A certificate with the names that it is presented for; no other one is presented for them. */
+export interface CertificatePlan {
+  readonly id: string;
+  /** Host names, `*.` for one label. */
+  readonly names: readonly string[];
+  /** PEM chain and key. */
+  readonly cert: string;
+  readonly key: string;
+}
+
 /** An enabled listener with what it needs to bind. */
 export interface ListenerPlan {
   readonly id: string;
   readonly listener: Listener;
-  /** PEM certificate chain and key; null for plain listeners. */
+  /** PEM chain and key for names that no certificate is there for; null for plain listeners. */
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
 
@@ -35,6 +45,7 @@ export interface Snapshot {
   readonly services: ReadonlyMap<string, ServicePlan>;
   readonly routes: ReadonlyMap<string, RoutePlan>;
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
+  readonly certificates: ReadonlyMap<string, CertificatePlan>;
   readonly settings: Settings;
 }
 
@@ -51,6 +62,7 @@ export interface SnapshotChange {
   readonly services: CollectionChange<ServicePlan>;
   readonly routes: CollectionChange<RoutePlan>;
   readonly listeners: CollectionChange<ListenerPlan>;
+  readonly certificates: CollectionChange<CertificatePlan>;
   /** Absent when unchanged. */
   readonly settings: Settings | null;
 }

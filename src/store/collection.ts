@@ -5,13 +5,23 @@ import { ApiError } from "../model/error.ts";
 import type { Identity } from "../model/fields.ts";
 import type { ResourceChange } from "../model/gateway-config.ts";
 import { StoreError } from "./error.ts";
-import type { listeners, routes, secrets, services, targets, tokens, users } from "./schema.ts";
+import type {
+  certificates,
+  listeners,
+  routes,
+  secrets,
+  services,
+  targets,
+  tokens,
+  users,
+} from "./schema.ts";
 
 type Table =
   | typeof services
   | typeof targets
   | typeof routes
   | typeof listeners
+  | typeof certificates
   | typeof users
   | typeof tokens
   | typeof secrets;

@@ -32,6 +32,11 @@ export const routes = sqliteTable("routes", { ...object(), name: text("name").un
 
 export const listeners = sqliteTable("listeners", { ...object(), name: text("name").unique() });
 
+export const certificates = sqliteTable("certificates", {
+  ...object(),
+  name: text("name").notNull().unique(),
+});
+
 export const users = sqliteTable("users", {
   ...object(),
   /** In lower case, because case does not tell two users apart. */

@@ -1,6 +1,7 @@
 // The configuration in its tables: read as a whole, written by change; knows no file, no lock and no transaction.
 import { desc, eq, lte, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import { type Certificate, certificateRecord } from "../model/certificate.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError } from "../model/error.ts";
 import {
@@ -23,6 +24,7 @@ import { type User, userRecord } from "../model/user.ts";
 import { type Collection, createCollection } from "./collection.ts";
 import { StoreError } from "./error.ts";
 import {
+  certificates,
   listeners,
   meta,
   revisions,
@@ -58,6 +60,7 @@ export const documentFormat = (): string =>
       targetInput,
       routeInput,
       listenerInput,
+      certificateRecord,
       userRecord,
       tokenRecord,
       secretRecord,
@@ -162,6 +165,13 @@ function createCollections(db: BunSQLiteDatabase) {
       columns: named,
       columnNames: ["name"],
       decode: (document) => decode(listenerInput, document),
+    }),
+    certificates: createCollection<Certificate>(db, {
+      table: certificates,
+      word: "certificate",
+      columns: named,
+      columnNames: ["name"],
+      decode: (document) => decode(certificateRecord, document),
     }),
     users: createCollection<User>(db, {
       table: users,

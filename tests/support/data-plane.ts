@@ -10,6 +10,7 @@ import { inlineTargetInput } from "../../src/model/target.ts";
 import { TargetBoard } from "../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
 import type {
+  CertificatePlan,
   ListenerPlan,
   RoutePlan,
   ServicePlan,
@@ -46,6 +47,8 @@ export interface DataPlaneSketch {
 export interface DataPlaneChange extends DataPlaneSketch {
   readonly removedServices?: readonly string[];
   readonly removedRoutes?: readonly string[];
+  readonly certificates?: readonly CertificatePlan[];
+  readonly removedCertificates?: readonly string[];
   /** What differs from the listener's beginning; its port stays. */
   readonly listener?: Sketch<ListenerInput>;
 }
@@ -155,6 +158,7 @@ export async function startDataPlane(
       },
       routes: { upserts: (next.routes ?? []).map(routePlan), removals: next.removedRoutes ?? [] },
       listeners: { upserts: listeners, removals: [] },
+      certificates: { upserts: next.certificates ?? [], removals: next.removedCertificates ?? [] },
       settings:
         next.settings === undefined && revision > 0
           ? null

@@ -2,7 +2,7 @@
 import type { Service } from "../../model/service.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import { payIn, takeToken } from "../../shared-memory/retry-budget.ts";
-import { isUnhealthy, nextTurn } from "../../shared-memory/target-health.ts";
+import { isForbidden, isUnhealthy, nextTurn } from "../../shared-memory/target-health.ts";
 import { createBalancer } from "../balancer/algorithms.ts";
 import type { Balancer, Candidate, Load, PickRequest } from "../balancer/balancer.ts";
 import { PassiveCheck } from "./passive-check.ts";
@@ -10,6 +10,8 @@ import { PassiveCheck } from "./passive-check.ts";
 /** A target with its place on the board. */
 export interface Grouped extends Candidate {
   readonly row: number;
+  /** Of the row when the target was given it. */
+  readonly epoch: number;
   /** Tier: those with a higher number are used when all lower ones are down. */
   readonly priority: number;
 }
@@ -35,6 +37,8 @@ export class TargetGroup<T extends Grouped> {
   readonly #load: Load<T>;
   /** One balancer for each tier that has a healthy target, the first to be used first. */
   #tiers: readonly Balancer<T>[] = [];
+  /** Over those that are unhealthy, but not because a person said so. */
+  #others: Balancer<T> | null = null;
   #version = -1;
   /** In the board's time: until when the tiers are right if nothing is noted. */
   #validUntil = 0;
@@ -62,12 +66,13 @@ export class TargetGroup<T extends Grouped> {
       const target = tier.pick(request);
       if (target !== null) return target;
     }
-    return null;
+    // The healthy ones have failed this request: one that was set aside may work again.
+    return request.tried === null ? null : (this.#others?.pick(request) ?? null);
   }
 
-  /** Whether another target than those tried could take the request. */
-  hasOther(tried: ReadonlySet<string>): boolean {
-    return this.#targets.some((target) => !tried.has(target.id) && !this.#load.isFull(target));
+  /** When `pick` found none for a new request: whether that is only because all that could be used are full. */
+  get isFull(): boolean {
+    return this.#tiers.length > 0;
   }
 
   /** Whether a target may still be chosen, for one that a client wants to stay with. */
@@ -86,9 +91,16 @@ export class TargetGroup<T extends Grouped> {
     return takeToken(this.#context.board, this.#row, { percent, now: Date.now() });
   }
 
-  /** A request begins on the target. */
-  enter(target: T): void {
-    this.#context.board.enter(target.row, this.#context.worker);
+  /** A request begins on the target. False: it must not, because others were faster and it is full, or it was deleted. */
+  enter(target: T): boolean {
+    const { board, worker } = this.#context;
+    const before = board.enter(target.row, worker);
+    const most = this.#service.max_connections_per_target;
+    const isFull = most > 0 && before >= most;
+    // Deleted long ago, the request of an old version comes back for another attempt: the row may be somebody else's.
+    if (!isFull && board.get(target.row, "epoch") === target.epoch) return true;
+    board.leave(target.row, worker);
+    return false;
   }
 
   /** It has ended. */
@@ -122,23 +134,29 @@ export class TargetGroup<T extends Grouped> {
     for (const { row } of this.#targets)
       this.#validUntil = Math.min(this.#validUntil, nextTurn(board, row, time));
     const lists = this.#healthyTiers(time);
-    this.#tiers = lists.map((list) => createBalancer(this.#service.algorithm, list, this.#load));
+    const { algorithm } = this.#service;
+    this.#tiers = lists.map((list) => createBalancer(algorithm, list, this.#load));
+    const others = this.#targets.filter(
+      ({ row }) => isUnhealthy(board, row, time) && !isForbidden(board, row, time),
+    );
+    this.#others = others.length === 0 ? null : createBalancer(algorithm, others, this.#load);
   }
 
   #healthyTiers(time: number): readonly (readonly T[])[] {
     const { board } = this.#context;
-    const tiers = Map.groupBy(this.#targets, (target) => target.priority);
+    const allowed = this.#targets.filter(({ row }) => !isForbidden(board, row, time));
+    const tiers = Map.groupBy(allowed, (target) => target.priority);
     const lists: (readonly T[])[] = [];
     for (const [, targets] of [...tiers].sort(([a], [b]) => a - b)) {
       const healthy = targets.filter((target) => !isUnhealthy(board, target.row, time));
+      if (healthy.length === 0) continue;
       const percent = (healthy.length / targets.length) * 100;
       // So few are left that they would break down under the load of all: health is ignored.
-      if (percent < this.#service.health.panic_percent) lists.push(targets);
-      else if (healthy.length > 0) lists.push(healthy);
+      lists.push(percent < this.#service.health.panic_percent ? targets : healthy);
     }
     if (lists.length > 0) return lists;
-    // All are unhealthy: to try is better than to refuse, unless a person has said not to.
-    const last = this.#targets.filter((target) => board.get(target.row, "override") === 0);
+    // All are unhealthy: to try is better than to refuse, and those that a person has taken out come last.
+    const last = allowed.length > 0 ? allowed : this.#targets;
     return last.length > 0 ? [last] : [];
   }
 

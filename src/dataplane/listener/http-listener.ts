@@ -1,6 +1,7 @@
 // One Bun.serve of one worker; knows no route and no upstream.
 import type { Server, WebSocketHandler } from "bun";
-import type { ListenerPlan } from "../../snapshot/snapshot.ts";
+import type { Listener } from "../../model/listener.ts";
+import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
 import { idleTimeoutOf } from "./listener-facts.ts";
 
 /** Answers a request; a WebSocket that was accepted has no answer. */
@@ -17,13 +18,18 @@ export interface HttpListener {
   close(): Promise<void>;
 }
 
+/** What a listener is given beside its own plan. */
+export interface ListenerContext {
+  readonly answer: RequestHandler;
+  readonly websocket: WebSocketHandler<never>;
+  /** Those of a plain listener do not matter. */
+  readonly certificates: ReadonlyMap<string, CertificatePlan>;
+}
+
 /** Binds at once, beside the other workers on the same port. Throws the system's error. */
-export function openHttpListener(
-  plan: ListenerPlan,
-  answer: RequestHandler,
-  websocket: WebSocketHandler<never>,
-): HttpListener {
+export function openHttpListener(plan: ListenerPlan, context: ListenerContext): HttpListener {
   const { listener, tls } = plan;
+  const certificates = [...context.certificates.values()];
   const options = {
     hostname: listener.address,
     port: listener.port,
@@ -34,17 +40,9 @@ export function openHttpListener(
     idleTimeout: idleTimeoutOf(listener),
     // Limits are ours: Bun's would answer without a page and could not be changed at run time.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    ...(tls === null
-      ? {}
-      : {
-          tls: {
-            cert: tls.cert,
-            key: tls.key,
-            minVersion: listener.tls_min_version === "1.3" ? 0x0304 : 0x0303,
-          },
-        }),
-    fetch: answer,
-    websocket,
+    ...(tls === null ? {} : { tls: tlsOptions(listener, tls, certificates) }),
+    fetch: context.answer,
+    websocket: context.websocket,
   };
   const server = Bun.serve(options as unknown as Parameters<typeof Bun.serve>[0]);
   return {
@@ -52,4 +50,18 @@ export function openHttpListener(
     stop: () => server.stop(false),
     close: () => server.stop(true),
   };
+}
+
+/** The default first, which clients get that name nothing known; Bun prefers an exact name to a wildcard. */
+function tlsOptions(
+  listener: Listener,
+  fallback: NonNullable<ListenerPlan["tls"]>,
+  certificates: readonly CertificatePlan[],
+) {
+  const minVersion = listener.tls_min_version === "1.3" ? 0x0304 : 0x0303;
+  const named = certificates.flatMap(({ names, cert, key }) =>
+    names.map((serverName) => ({ serverName, cert, key, minVersion })),
+  );
+  const first = { cert: fallback.cert, key: fallback.key, minVersion };
+  return named.length === 0 ? first : [first, ...named];
 }

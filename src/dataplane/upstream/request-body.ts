@@ -72,7 +72,11 @@ export class RequestBody {
       if (done) break;
       this.bytes += value.byteLength;
       if (maxBytes > 0 && this.bytes > maxBytes) return failures.bodyTooLarge;
-      if (isShort) pieces.push(value);
+      if (isShort) {
+        pieces.push(value);
+        // Before it is written: a connection that breaks meanwhile must not take it along.
+        if (this.bytes === length) this.#kept = Buffer.concat(pieces);
+      }
       await this.#write(connection, this.#frame(prefix, value));
       prefix = "";
     }
@@ -81,7 +85,6 @@ export class RequestBody {
     // Bun checks this too; a short body must never look complete to the target.
     else if (this.bytes !== length)
       return failures.badRequest("the request body does not have the declared length");
-    if (isShort) this.#kept = Buffer.concat(pieces);
     return null;
   }
 
@@ -117,6 +120,11 @@ export class RequestBody {
   /** Whether the whole body can be sent to another target. */
   get isRepeatable(): boolean {
     return !this.#isBegun || this.#kept !== null;
+  }
+
+  /** Whether the target has all that the client has sent so far, and more is to come. */
+  get waitsForClient(): boolean {
+    return this.#waitsFor === "client";
   }
 
   drained(): void {

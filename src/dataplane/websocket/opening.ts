@@ -7,6 +7,7 @@ import type { Plan } from "../proxied-request.ts";
 import { completeResponse } from "../response-builder.ts";
 import { exchangeTimeouts, totalTimeout, upstreamHost } from "../route-runtime.ts";
 import { Attempts } from "../attempts.ts";
+import { addStickyCookie } from "../sticky.ts";
 import type { TargetRuntime } from "../service-runtime.ts";
 import { type ConnectionHome, UpstreamConnection } from "../upstream/connection.ts";
 import { Exchange, type ExchangeOwner } from "../upstream/exchange.ts";
@@ -43,6 +44,10 @@ export class Opening implements ExchangeOwner, Watched {
   readonly #totalDeadline: number;
   readonly #abort = (): void => this.#stop(failures.clientGone);
   readonly #attempts: Attempts;
+  /** When the present attempt must have brought its head. */
+  #tryDeadline = Number.POSITIVE_INFINITY;
+  /** Waits for the next attempt. */
+  #pause: Timer | null = null;
   #exchange: Exchange | null = null;
   #head: ResponseHead | null = null;
   #parts: Buffer[] = [];
@@ -78,9 +83,11 @@ export class Opening implements ExchangeOwner, Watched {
     const { context, service, route, fields, maxHeadBytes } = this.#plan;
     const target = this.#attempts.begin();
     if (target === null) {
-      this.#answerError(failures.noTarget);
+      this.#answerError(this.#attempts.noTarget);
       return;
     }
+    const { per_try_timeout: perTry } = this.#attempts.policy;
+    if (perTry > 0) this.#tryDeadline = this.#owner.inFlight.now() + perTry;
     const head = requestHead(context, fields, {
       target: this.#plan.target,
       host: upstreamHost(this.#plan, target, context),
@@ -109,9 +116,14 @@ export class Opening implements ExchangeOwner, Watched {
     const fields = switchedFields(this.#plan.context, head);
     if (target === null || !Array.isArray(fields)) {
       connection.destroy();
-      this.#answerError(Array.isArray(fields) ? failures.noTarget : fields);
+      const error = Array.isArray(fields) ? failures.noTarget : fields;
+      this.#attempts.failed(error);
+      this.#answerError(error);
       return;
     }
+    this.#attempts.completed();
+    const cookie = this.#attempts.stickyCookie();
+    if (cookie !== null) fields.push(["Set-Cookie", cookie]);
     for (const [name, value] of this.#debugFields()) fields.push([name, value]);
     try {
       if (!this.#owner.switched(this.#plan, { target, connection, fields, rest })) {
@@ -140,6 +152,7 @@ export class Opening implements ExchangeOwner, Watched {
 
   head(head: ResponseHead): void {
     this.#attempts.answered(head.status);
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
     this.#head = head;
   }
 
@@ -157,7 +170,10 @@ export class Opening implements ExchangeOwner, Watched {
   finished(): void {
     const head = this.#head;
     if (head === null || this.#isDone) return;
+    this.#attempts.completed();
     const fields = new Headers(head.fields);
+    const cookie = this.#attempts.stickyCookie();
+    if (cookie !== null) addStickyCookie(fields, cookie);
     for (const [name, value] of this.#debugFields()) fields.set(name, value);
     const { status, hasContentType, hasLength } = head;
     const parts = { status, fields, hasContentType, hasLength };
@@ -178,14 +194,32 @@ export class Opening implements ExchangeOwner, Watched {
       return;
     }
     this.#attempts.end();
-    this.#attempt();
+    this.#exchange = null;
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    if (pause < 1) this.#attempt();
+    else this.#pause = setTimeout(() => this.#attempt(), pause);
   }
 
   // What the clock and the client tell.
 
   tick(now: number): void {
-    if (now >= this.#totalDeadline) this.#stop(failures.requestTimeout);
+    if (now >= this.#totalDeadline) this.#endAll();
+    else if (now >= this.#tryDeadline) this.#endTry();
     else this.#exchange?.tick(now);
+  }
+
+  #endAll(): void {
+    if (this.#exchange !== null && this.#head === null)
+      this.#attempts.failed(failures.requestTimeout);
+    this.#stop(failures.requestTimeout);
+  }
+
+  /** The attempt took too long. */
+  #endTry(): void {
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    const wasSent = this.#exchange?.isSent === true;
+    this.#exchange?.abort();
+    this.failed(wasSent ? failures.responseTimeout : failures.connectTimeout);
   }
 
   #stop(error: ProxyError): void {
@@ -212,6 +246,7 @@ export class Opening implements ExchangeOwner, Watched {
 
   #end(): void {
     this.#isDone = true;
+    if (this.#pause !== null) clearTimeout(this.#pause);
     this.#attempts.end();
     this.#exchange = null;
     this.#parts = [];

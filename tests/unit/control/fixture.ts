@@ -65,6 +65,7 @@ export const context = {
   tls: { cert: "cert", key: "key" },
   managementAddresses: [{ address: "127.0.0.1", port: 9080 }],
   checks: fieldChecks,
+  openSealed: (sealed: string) => sealed,
 };
 
 /** Compiles and throws what is wrong as text. */
@@ -163,6 +164,13 @@ export function controlPlane(config: GatewayConfig = configOf({}), now = () => D
     store: steps,
     auditStore: steps,
     sessionStore: { load: () => [], insert() {}, remove() {} },
+    tokenStore: {
+      loadAdminToken: () => null,
+      writeAdminToken() {},
+      loadUse: () => [],
+      writeUse() {},
+      removeUse() {},
+    },
     totpStore: new TotpMemory(),
     box: new SecretBox(new Uint8Array(32)),
     rollout: steps,

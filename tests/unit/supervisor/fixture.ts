@@ -42,6 +42,7 @@ export function snapshotOf(
     services: new Map(services.map((plan) => [plan.id, plan])),
     routes: new Map(),
     listeners: new Map(listeners.map((plan) => [plan.id, plan])),
+    certificates: new Map(),
     settings,
   };
 }
