@@ -102,7 +102,7 @@ describe("an uploaded certificate", () => {
     for (let ask = 0; ask < 20; ask++)
       expect((await presented("shop.test")).fingerprint).toBe(answer.body.fingerprint);
     const reply = new Promise<string>((resolve) =>
-      kept.once("data", (data) => resolve(String(data))),
+      kept.once("data", (data: Buffer) => resolve(String(data))),
     );
     kept.write("GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n");
     expect(await reply).toStartWith("HTTP/1.1 404");
