@@ -1,4 +1,5 @@
 // What all threads know about targets and services: requests in flight, health, turns; exact over all workers. Knows no HTTP.
+import { releaseLease } from "./check-lease.ts";
 
 /** Words of a row, each a 32-bit integer. Times are tenths of a second since the board was made. */
 const words = [
@@ -11,7 +12,7 @@ const words = [
   "ejected_until",
   /** What active checks say: 0 nothing, 1 healthy, 2 unhealthy. */
   "check",
-  /** Equal results of active checks in a row. */
+  /** Equal results of active checks in a row: successes above 0, failures below. */
   "check_streak",
   /** What a person said: 0 nothing, 1 healthy, 2 unhealthy. */
   "override",
@@ -35,21 +36,34 @@ const words = [
   /** Of a service: hundredths of retries made that its requests have not paid for yet. */
   "spent",
   "spent_at",
+  /** Changes when the row is given up, so that who still holds it can tell. Never goes back to 0. */
+  "epoch",
 ] as const;
 export type Word = (typeof words)[number];
 
 const WORDS = words.length;
 const at = Object.fromEntries(words.map((name, index) => [name, index])) as Record<Word, number>;
 
-/** Rows: targets and services together. */
-const CAPACITY = 32_768;
-/** Before the rows: when the board was made, in milliseconds since the Unix epoch, and the number of workers. */
+/** Targets and services together. */
+const CAPACITY = 30_000;
+/** Part of the rows that may be in use: more, and finding one that is not there would look at very many. */
+const MOST_FILLED = 0.9;
+/**
+ * Before the rows: as 64-bit floats when the board was made, in milliseconds since the Unix epoch, the number of workers and
+ * the capacity; then 8 bytes for the lease of `CheckLease`; then as 32-bit integers the lock and the number of rows in use.
+ */
 const HEADER_BYTES = 64;
+const LEASE_BYTE = 24;
+const LOCK = 8;
+const IN_USE = 9;
+/** Rows are made and given up in microseconds: who takes longer has died while holding the lock. */
+const LOCK_STALE_MS = 1000;
+const LOCK_TIME_MASK = 0x3fff_ffff;
 /** Keys that mean something: no row, and a row that may be used again. */
 const FREE = 0n;
 const REUSABLE = 1n;
 
-/** More targets and services than rows. */
+/** More targets and services than there may be. */
 export class BoardFullError extends Error {}
 
 /**
@@ -58,72 +72,134 @@ export class BoardFullError extends Error {}
  */
 export class TargetBoard {
   readonly buffer: SharedArrayBuffer;
+  /** Targets and services that there may be. */
+  readonly capacity: number;
+  /** Who makes the active checks; see `CheckLease`. */
+  readonly lease: BigUint64Array;
+  readonly #header: Int32Array;
+  readonly #rows: number;
   readonly #keys: BigUint64Array;
   readonly #cells: Int32Array;
   readonly #shares: Int32Array;
   readonly #madeAt: number;
-  readonly #workers: number;
 
   constructor(buffer: SharedArrayBuffer) {
     this.buffer = buffer;
-    const header = new Float64Array(buffer, 0, HEADER_BYTES / 8);
-    this.#madeAt = header[0] ?? 0;
-    this.#workers = header[1] ?? 0;
-    const cellsAt = HEADER_BYTES + CAPACITY * 8;
-    const sharesAt = cellsAt + CAPACITY * WORDS * 4;
-    this.#keys = new BigUint64Array(buffer, HEADER_BYTES, CAPACITY);
-    this.#cells = new Int32Array(buffer, cellsAt, CAPACITY * WORDS);
-    this.#shares = new Int32Array(buffer, sharesAt, CAPACITY * this.#workers);
+    const [madeAt = 0, workers = 0, capacity = 0] = new Float64Array(buffer, 0, 3);
+    this.#madeAt = madeAt;
+    this.capacity = capacity;
+    this.lease = new BigUint64Array(buffer, LEASE_BYTE, 1);
+    this.#header = new Int32Array(buffer, 0, HEADER_BYTES / 4);
+    this.#rows = rowsFor(capacity);
+    const cellsAt = HEADER_BYTES + this.#rows * 8;
+    const sharesAt = cellsAt + this.#rows * WORDS * 4;
+    this.#keys = new BigUint64Array(buffer, HEADER_BYTES, this.#rows);
+    this.#cells = new Int32Array(buffer, cellsAt, this.#rows * WORDS);
+    this.#shares = new Int32Array(buffer, sharesAt, this.#rows * workers);
   }
 
   /** `now`: milliseconds since the Unix epoch. */
-  static create(workers: number, now = Date.now()): TargetBoard {
-    const bytes = HEADER_BYTES + CAPACITY * (8 + WORDS * 4 + workers * 4);
+  static create(workers: number, { now = Date.now(), capacity = CAPACITY } = {}): TargetBoard {
+    const bytes = HEADER_BYTES + rowsFor(capacity) * (8 + WORDS * 4 + workers * 4);
     const buffer = new SharedArrayBuffer(bytes);
-    const header = new Float64Array(buffer, 0, 2);
-    header[0] = now;
-    header[1] = workers;
+    new Float64Array(buffer, 0, 3).set([now, workers, capacity]);
     return new TargetBoard(buffer);
   }
 
-  /** The row of an id, made when there is none. Any thread may ask; all get the same one. */
-  rowOf(id: string): number {
-    const key = keyOf(id);
-    const start = Number(key % BigInt(CAPACITY));
-    let reusable = -1;
-    for (let step = 0; step < CAPACITY; step++) {
-      const row = (start + step) % CAPACITY;
-      const found = Atomics.load(this.#keys, row);
-      if (found === key) return row;
-      if (found === REUSABLE && reusable < 0) reusable = row;
-      if (found !== FREE) continue;
-      return this.#claim(reusable < 0 ? row : reusable, key, id);
-    }
-    if (reusable >= 0) return this.#claim(reusable, key, id);
-    throw new BoardFullError(`there are more than ${CAPACITY} targets and services`);
+  /** Rows in use. */
+  get inUse(): number {
+    return Atomics.load(this.#header, IN_USE);
   }
 
-  /** Another thread may claim the same row, or another row for the same id, at the same time: then look again. */
-  #claim(row: number, key: bigint, id: string): number {
-    const expected = Atomics.load(this.#keys, row);
-    if (expected !== FREE && expected !== REUSABLE) return this.rowOf(id);
-    if (Atomics.compareExchange(this.#keys, row, expected, key) !== expected) return this.rowOf(id);
-    if (expected === REUSABLE) this.#cells.fill(0, row * WORDS, (row + 1) * WORDS);
+  /** The row of an id, made when there is none; throws BoardFullError. Any thread may ask; all get the same one. */
+  rowOf(id: string): number {
+    const key = keyOf(id);
+    return this.#find(key) ?? this.#locked(() => this.#claim(key));
+  }
+
+  /** The row of an id; null when there is none. */
+  findRow(id: string): number | null {
+    return this.#find(keyOf(id));
+  }
+
+  /**
+   * Lets the row of an id be used again, unless a request is in flight on it. False: one is, so ask again later. Nobody may
+   * ask for the row at the same time.
+   */
+  release(id: string): boolean {
+    const key = keyOf(id);
+    return this.#locked(() => {
+      const row = this.#find(key);
+      if (row === null) return true;
+      // First the mark, then the look: who enters looks for the mark afterwards, so one of the two sees the other.
+      this.add(row, "epoch", 1);
+      if (this.active(row) !== 0) return false;
+      Atomics.store(this.#keys, row, REUSABLE);
+      Atomics.sub(this.#header, IN_USE, 1);
+      this.#tidy(row);
+      return true;
+    });
+  }
+
+  #find(key: bigint): number | null {
+    const rows = this.#rows;
+    let row = Number(key % BigInt(rows));
+    for (let step = 0; step < rows; step++) {
+      const found = Atomics.load(this.#keys, row);
+      if (found === key) return row;
+      if (found === FREE) return null;
+      row = row + 1 === rows ? 0 : row + 1;
+    }
+    return null;
+  }
+
+  #claim(key: bigint): number {
+    const known = this.#find(key);
+    if (known !== null) return known;
+    if (this.inUse >= this.capacity)
+      throw new BoardFullError(`there are more than ${this.capacity} targets and services`);
+    let row = Number(key % BigInt(this.#rows));
+    while (Atomics.load(this.#keys, row) > REUSABLE) row = (row + 1) % this.#rows;
+    const epoch = this.get(row, "epoch");
+    // All but the requests in flight, which are none: one that comes too late, looks at the mark and goes again, may be there.
+    this.#cells.fill(0, row * WORDS + 1, (row + 1) * WORDS);
+    this.set(row, "epoch", epoch);
     this.set(row, "started_at", this.time(Date.now()));
+    // Last, because from here on others find it.
+    Atomics.store(this.#keys, row, key);
+    Atomics.add(this.#header, IN_USE, 1);
     return row;
   }
 
-  /** Lets the row of an id be used again; the caller knows that no request uses it any more. */
-  release(id: string): void {
-    const key = keyOf(id);
-    const start = Number(key % BigInt(CAPACITY));
-    for (let step = 0; step < CAPACITY; step++) {
-      const row = (start + step) % CAPACITY;
-      const found = Atomics.load(this.#keys, row);
-      if (found === FREE) return;
-      if (found !== key) continue;
-      Atomics.compareExchange(this.#keys, row, key, REUSABLE);
-      return;
+  /** Rows that may be used again keep a search going. Before a free one they need not: those become free too. */
+  #tidy(row: number): void {
+    if (Atomics.load(this.#keys, (row + 1) % this.#rows) !== FREE) return;
+    let last = row;
+    while (Atomics.load(this.#keys, last) === REUSABLE) {
+      Atomics.store(this.#keys, last, FREE);
+      last = last === 0 ? this.#rows - 1 : last - 1;
+    }
+  }
+
+  /** One thread at a time makes or gives up rows. */
+  #locked<T>(work: () => T): T {
+    const token = this.#lock();
+    try {
+      return work();
+    } finally {
+      Atomics.compareExchange(this.#header, LOCK, token, 0);
+    }
+  }
+
+  #lock(): number {
+    for (;;) {
+      const now = (Date.now() & LOCK_TIME_MASK) | 1;
+      const held = Atomics.load(this.#header, LOCK);
+      // Also when it was locked after `now` was read.
+      const isFresh = ((now - held + LOCK_STALE_MS) & LOCK_TIME_MASK) < 2 * LOCK_STALE_MS;
+      const isTaken = held !== 0 && isFresh;
+      if (isTaken) Atomics.wait(this.#header, LOCK, held, 1);
+      else if (Atomics.compareExchange(this.#header, LOCK, held, now) === held) return now;
     }
   }
 
@@ -150,17 +226,18 @@ export class TargetBoard {
     return Atomics.compareExchange(this.#cells, cell, from, to | 0) === from;
   }
 
-  /** A request of this worker begins on the target. */
-  enter(row: number, worker: number): void {
-    Atomics.add(this.#cells, row * WORDS, 1);
-    const share = worker * CAPACITY + row;
+  /** A request of this worker begins on the target; returns how many there were before it. */
+  enter(row: number, worker: number): number {
+    const before = Atomics.add(this.#cells, row * WORDS, 1);
+    const share = worker * this.#rows + row;
     this.#shares[share] = (this.#shares[share] ?? 0) + 1;
+    return before;
   }
 
   /** It has ended. */
   leave(row: number, worker: number): void {
     Atomics.sub(this.#cells, row * WORDS, 1);
-    const share = worker * CAPACITY + row;
+    const share = worker * this.#rows + row;
     this.#shares[share] = (this.#shares[share] ?? 0) - 1;
   }
 
@@ -169,10 +246,11 @@ export class TargetBoard {
     return Atomics.load(this.#cells, row * WORDS);
   }
 
-  /** Takes off what a worker that ended had in flight. */
+  /** Takes off what a worker that ended had in flight, and the lease of checks if it had that. */
   forgetWorker(worker: number): void {
-    const first = worker * CAPACITY;
-    for (let row = 0; row < CAPACITY; row++) {
+    releaseLease(this.lease, worker);
+    const first = worker * this.#rows;
+    for (let row = 0; row < this.#rows; row++) {
       const share = this.#shares[first + row] ?? 0;
       if (share === 0) continue;
       Atomics.sub(this.#cells, row * WORDS, share);
@@ -190,6 +268,8 @@ export class TargetBoard {
     return this.#madeAt + time * 100;
   }
 }
+
+const rowsFor = (capacity: number) => Math.ceil(capacity / MOST_FILLED) + 1;
 
 /** 64 bits of an id; the two smallest numbers mean something else. */
 function keyOf(id: string): bigint {

@@ -28,6 +28,11 @@ export function isUnhealthy(board: TargetBoard, row: number, time: number): bool
   return board.get(row, "check") === UNHEALTHY || board.get(row, "ejected_until") > time;
 }
 
+/** Whether a person has said that it must not be used. */
+export function isForbidden(board: TargetBoard, row: number, time: number): boolean {
+  return overrideOf(board, row, time) === UNHEALTHY;
+}
+
 /** What a person said and still holds: 0 nothing, 1 healthy, 2 unhealthy. */
 function overrideOf(board: TargetBoard, row: number, time: number): number {
   const override = board.get(row, "override");
@@ -47,15 +52,20 @@ export function readHealth(board: TargetBoard, row: number, now: number): Health
   const time = board.time(now);
   const override = overrideOf(board, row, time);
   const check = board.get(row, "check");
-  const ejectedUntil = board.get(row, "ejected_until");
-  const since = Math.max(board.get(row, "since"), ejectedUntil <= time ? ejectedUntil : 0);
+  const ejected = board.get(row, "ejected_until");
+  const overrideUntil = board.get(row, "override_until");
+  const since = Math.max(
+    board.get(row, "since"),
+    ejected <= time ? ejected : 0,
+    overrideUntil <= time ? overrideUntil : 0,
+  );
   const common = {
     since: since === 0 ? null : board.date(since),
     lastError: failureText(board.get(row, "error")),
   };
   if (override !== 0)
     return { ...common, state: override === HEALTHY ? "healthy" : "unhealthy", by: "override" };
-  if (ejectedUntil > time) return { ...common, state: "unhealthy", by: "passive" };
+  if (ejected > time) return { ...common, state: "unhealthy", by: "passive" };
   if (check !== 0)
     return { ...common, state: check === HEALTHY ? "healthy" : "unhealthy", by: "active" };
   if (board.get(row, "outcome") === HEALTHY) return { ...common, state: "healthy", by: "passive" };
@@ -73,6 +83,8 @@ export function override(
   },
 ): void {
   const { target } = rows;
+  const time = board.time(order.now);
+  const wasUnhealthy = isUnhealthy(board, target, time);
   board.set(target, "override_until", order.until === null ? 0 : board.time(order.until));
   board.set(
     target,
@@ -84,7 +96,97 @@ export function override(
     for (const word of ["ejected_until", "failures", "ejections"] as const)
       board.set(target, word, 0);
   }
+  // Starts slowly, as after every other recovery.
+  if (wasUnhealthy && !isUnhealthy(board, target, time)) board.set(target, "started_at", time);
   noteChange(board, rows, order.now);
+}
+
+const learned = [
+  "failures",
+  "ejections",
+  "ejected_until",
+  "check",
+  "check_streak",
+  "error",
+  "outcome",
+  "latency",
+] as const;
+
+/** Forgets what checks and traffic said: there is another server behind the target now. What a person said stays. */
+export function forget(board: TargetBoard, rows: TargetRows, now: number): void {
+  for (const word of learned) board.set(rows.target, word, 0);
+  board.set(rows.target, "started_at", board.time(now));
+  noteChange(board, rows, now);
+}
+
+/** Forgets what active checks said, because nothing makes them any more. */
+export function forgetChecks(board: TargetBoard, rows: TargetRows, now: number): void {
+  board.set(rows.target, "check_streak", 0);
+  if (board.get(rows.target, "check") === 0) return;
+  board.set(rows.target, "check", 0);
+  noteChange(board, rows, now);
+}
+
+/** Successes and failures in a row that change what active checks say. */
+export interface CheckThresholds {
+  readonly healthy: number;
+  readonly unhealthy: number;
+}
+
+/** Takes in that an active check succeeded. A target of which nothing was known works from the first success on. */
+export function checkSucceeded(
+  board: TargetBoard,
+  rows: TargetRows,
+  { thresholds, now }: { readonly thresholds: CheckThresholds; readonly now: number },
+): void {
+  const row = rows.target;
+  const streak = Math.max(0, board.get(row, "check_streak")) + 1;
+  board.set(row, "check_streak", streak);
+  const check = board.get(row, "check");
+  if (check === HEALTHY || (check === UNHEALTHY && streak < thresholds.healthy)) return;
+  board.set(row, "check", HEALTHY);
+  if (check === UNHEALTHY) board.set(row, "started_at", board.time(now));
+  noteChange(board, rows, now);
+}
+
+/** Takes in that one failed. */
+export function checkFailed(
+  board: TargetBoard,
+  rows: TargetRows,
+  result: {
+    readonly thresholds: CheckThresholds;
+    readonly failure: Failure;
+    readonly now: number;
+  },
+): void {
+  const row = rows.target;
+  const streak = Math.min(0, board.get(row, "check_streak")) - 1;
+  board.set(row, "check_streak", streak);
+  board.set(row, "error", failureCode(result.failure));
+  if (board.get(row, "check") === UNHEALTHY || -streak < result.thresholds.unhealthy) return;
+  board.set(row, "check", UNHEALTHY);
+  noteChange(board, rows, result.now);
+}
+
+/** Whether active checks have found it unhealthy. */
+export function failsChecks(board: TargetBoard, row: number): boolean {
+  return board.get(row, "check") === UNHEALTHY;
+}
+
+/** When the traffic's verdict ends, in the board's time; 0: there is none. */
+export function ejectedUntil(board: TargetBoard, row: number, time: number): number {
+  const until = board.get(row, "ejected_until");
+  return until > time ? until : 0;
+}
+
+/** Ends an ejection early. The number of ejections stays: who fails again at once is out for longer. */
+export function endEjection(board: TargetBoard, rows: TargetRows, now: number): void {
+  const time = board.time(now);
+  const until = board.get(rows.target, "ejected_until");
+  if (until <= time) return;
+  if (!board.swap(rows.target, "ejected_until", { from: until, to: time })) return;
+  board.set(rows.target, "failures", 0);
+  noteChange(board, rows, now);
 }
 
 /** Writes down that the state of a target has changed, so that every worker looks again. */
@@ -111,8 +213,10 @@ const failureTexts = [
   "the check could not be sent",
 ] as const;
 export type FailureText = Exclude<(typeof failureTexts)[number], "">;
+/** What went wrong; a status when that was it. */
+export type Failure = FailureText | { readonly status: number };
 
-export function failureCode(failure: FailureText | { readonly status: number }): number {
+export function failureCode(failure: Failure): number {
   return typeof failure === "string" ? failureTexts.indexOf(failure) : 1000 + failure.status;
 }
 
