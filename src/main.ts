@@ -1,13 +1,18 @@
 // Entry of the executable and composition root: puts the parts together and takes them apart again; holds no logic of theirs.
-import { checkCommand } from "./cli/check.ts";
 import { announce } from "./cli/announce.ts";
+import { checkCommand } from "./cli/check.ts";
+import { type ControlSocket, serveControlSocket } from "./cli/control-socket.ts";
 import { type Address, formatAddress } from "./cli/flags.ts";
 import { firstListeners, warnAboutIgnoredFlags } from "./cli/first-start.ts";
+import { idleRollout, type OpenOffline } from "./cli/local-command.ts";
 import { isLoopback } from "./cli/loopback.ts";
+import { reachableAt } from "./cli/own-addresses.ts";
+import { createResetPassword } from "./cli/reset-password.ts";
 import { rotateKeyCommand } from "./cli/rotate-key.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
+import { createTokenCommand } from "./cli/token.ts";
 import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ManagementServer } from "./api/server.ts";
@@ -15,11 +20,14 @@ import {
   type ChangeContext,
   compileStored,
   type ControlPlane,
+  type ControlPlaneOptions,
   createControlPlane,
 } from "./control/control-plane.ts";
 import { fieldChecks } from "./control/field-checks.ts";
+import { Recovery } from "./control/recovery.ts";
 import { openSecretBox } from "./control/sealing.ts";
 import { loadDefaultCertificate } from "./crypto/default-certificate.ts";
+import { loopToken } from "./dataplane/upstream/request-writer.ts";
 import { createLog, type Log } from "./log.ts";
 import { ApiError, type Issue } from "./model/error.ts";
 import { TargetBoard } from "./shared-memory/target-board.ts";
@@ -83,11 +91,11 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
   const stored = loadOrMake(store, options, log);
   const tls = await loadDefaultCertificate({ dataDir, now: clock.now(), log });
-  const management = { address: admin.hostname, port: admin.port };
+  const management = { ...admin };
   const context = (): ChangeContext => ({
     tls,
     checks: fieldChecks,
-    managementAddresses: management.port === 0 ? [] : [management],
+    managementAddresses: management.port === 0 ? [] : reachableAt(management),
     openSealed: (sealed) => box.open(sealed),
   });
   const current = compileOrRefuse(stored, context());
@@ -104,34 +112,68 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     snapshot: current.snapshot,
   });
   const rollout = createRollout(pool);
-  const control = createControlPlane({
-    store,
-    auditStore: store.audit,
-    totpStore: store.with((context) => new TotpTable(context)),
-    sessionStore: store.with((context) => new SessionTable(context)),
-    tokenStore: store.with((context) => new TokenTable(context)),
-    box,
-    rollout,
-    clock,
-    log,
-    current,
-    context,
-  });
+  const control = createControl(store, { box, rollout, log, current, context });
   const started = pool.start();
-  const serveApi = await loadApi(control, admin, log);
+  const serveApi = await loadApi({ control, admin, log, instanceId: stored.instanceId });
   refuse(await started);
   const server = serveApi();
   management.port = server.port;
   // In the same turn in which the API begins to listen, so that no change comes before it; and not earlier, because a first
   // start that fails must leave the next one free to choose other ports.
   if (store.isEmpty()) store.begin(stored.config, entryOf("first start"));
+  const socket = serveControlSocket({ dataDir, operations: new Recovery(control), log });
   announce({ version, dataDir, management: server.url, config: stored.config, workers }, log);
-  return { stop: () => stopGateway({ server, pool, store, control }, log) };
+  return { stop: () => stopGateway({ server, socket, pool, store, control }, log) };
 }
 
-async function stopGateway({ server, pool, store, control }: Parts, log: Log): Promise<void> {
+/** Everything that is kept in the store, and what differs between serving it and repairing it. */
+function createControl(
+  store: Store,
+  parts: Pick<ControlPlaneOptions, "box" | "rollout" | "log" | "current" | "context">,
+): ControlPlane {
+  return createControlPlane({
+    ...parts,
+    store,
+    clock,
+    auditStore: store.audit,
+    totpStore: store.with((context) => new TotpTable(context)),
+    sessionStore: store.with((context) => new SessionTable(context)),
+    tokenStore: store.with((context) => new TokenTable(context)),
+  });
+}
+
+/** The data directory for a command that repairs it, while nobody serves it. */
+const openOffline: OpenOffline = (dataDir) => {
+  const sink = (line: string) => void process.stderr.write(line);
+  const log = createLog({ level: "warn", format: "text", sink });
+  const store = Store.open({ dataDir, log });
+  try {
+    const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
+    const context = (): ChangeContext => ({
+      tls: { cert: "", key: "" },
+      checks: fieldChecks,
+      managementAddresses: [],
+      openSealed: (sealed) => box.open(sealed),
+    });
+    const current = compileStored(store.load(), context());
+    const control = createControl(store, { box, rollout: idleRollout, log, current, context });
+    const close = () => {
+      control.audit.flush(true);
+      store.close();
+    };
+    return { operations: new Recovery(control), close };
+  } catch (error) {
+    store.close();
+    throw error instanceof StoreError ? error : new StoreError((error as Error).message);
+  }
+};
+
+async function stopGateway(
+  { server, socket, pool, store, control }: Parts,
+  log: Log,
+): Promise<void> {
   const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
-  const managementStopped = server.stop();
+  const managementStopped = Promise.all([server.stop(), socket?.stop()]);
   const aborted = await pool.drain(timeoutMs);
   if (aborted > 0) log.warn("requests did not end in time and were cut", { requests: aborted });
   // An event stream never ends by itself: nobody waits for it.
@@ -142,21 +184,31 @@ async function stopGateway({ server, pool, store, control }: Parts, log: Log): P
 
 interface Parts {
   readonly server: ManagementServer;
+  readonly socket: ControlSocket | null;
   readonly pool: WorkerPool;
   readonly store: Store;
   readonly control: ControlPlane;
 }
 
 /** Loads the API while the workers start in their own threads, because it is the slowest part to load. */
-async function loadApi(
-  control: ControlPlane,
-  admin: Address,
-  log: Log,
-): Promise<() => ManagementServer> {
+async function loadApi({
+  control,
+  admin,
+  log,
+  instanceId,
+}: {
+  readonly control: ControlPlane;
+  readonly admin: Address;
+  readonly log: Log;
+  readonly instanceId: string;
+}): Promise<() => ManagementServer> {
   const { createManagementApi, serveManagementApi } = await import("./api/server.ts");
   const startedAt = clock.now();
   const boundHost = admin.hostname;
-  const api = createManagementApi({ control, clock, log, version, startedAt, boundHost });
+  const api = createManagementApi({
+    ...{ control, clock, log, version, startedAt, boundHost },
+    loopToken: loopToken(instanceId),
+  });
   return () => {
     try {
       return serveManagementApi(api, admin);
@@ -210,6 +262,8 @@ process.exit(
   await runCommandLine(process.argv.slice(2), [
     createServe(serve),
     checkCommand,
+    createResetPassword(openOffline),
+    createTokenCommand(openOffline),
     rotateKeyCommand,
     versionCommand,
   ]),

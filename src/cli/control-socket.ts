@@ -1,0 +1,127 @@
+// The local socket in the data directory, on which commands reach the gateway that serves it; knows no operation itself.
+import { chmodSync, lstatSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { Type as t } from "@sinclair/typebox";
+import type { Recovery } from "../control/recovery.ts";
+import type { Log } from "../log.ts";
+import { decode } from "../model/decode.ts";
+import { ApiError } from "../model/error.ts";
+import { oneOf } from "../model/fields.ts";
+import { roles } from "../model/user.ts";
+import { StoreError } from "../store/error.ts";
+import { DATABASE } from "../store/store.ts";
+
+/** What commands ask for. */
+export type LocalOperations = Pick<Recovery, "resetPassword" | "issueToken">;
+export type LocalOperation = keyof LocalOperations;
+export type LocalInput<K extends LocalOperation> = Parameters<LocalOperations[K]>[0];
+export type LocalAnswer<K extends LocalOperation> = Awaited<ReturnType<LocalOperations[K]>>;
+
+const resetInput = t.Object(
+  {
+    email: t.String({ maxLength: 254 }),
+    password: t.Union([t.String({ maxLength: 4096 }), t.Null()]),
+    role: t.Union([oneOf(roles, { description: "Role" }), t.Null()]),
+  },
+  { additionalProperties: false },
+);
+const tokenInput = t.Object({ rotate: t.Boolean() }, { additionalProperties: false });
+
+const MAX_BODY_BYTES = 65_536;
+const pathOf = (dataDir: string) => join(dataDir, "control.sock");
+
+export interface ControlSocket {
+  /** Takes the socket away; what is under way comes to its end. */
+  stop(): Promise<void>;
+}
+
+export interface ControlSocketOptions {
+  readonly dataDir: string;
+  readonly operations: LocalOperations;
+  readonly log: Log;
+}
+
+/**
+ * Listens for commands of the same user or root. To be called by the holder of the directory's lock, to whom a socket that
+ * is there is a leftover. Null when the file system has no sockets: the gateway serves without.
+ */
+export function serveControlSocket(options: ControlSocketOptions): ControlSocket | null {
+  const { dataDir, log } = options;
+  const path = pathOf(dataDir);
+  // Until its mode is set, nobody else may connect.
+  const mask = process.umask(0o177);
+  try {
+    rmSync(path, { force: true });
+    const server = Bun.serve({
+      unix: path,
+      development: false,
+      maxRequestBodySize: MAX_BODY_BYTES,
+      fetch: (request) => answer(request, options),
+    });
+    chmodSync(path, 0o600);
+    return { stop: () => server.stop() };
+  } catch (error) {
+    log.warn("the local socket is missing: reset-password and token need the gateway stopped", {
+      path,
+      error,
+    });
+    return null;
+  } finally {
+    process.umask(mask);
+  }
+}
+
+async function answer(request: Request, { operations, log }: ControlSocketOptions) {
+  try {
+    const { pathname } = new URL(request.url);
+    if (request.method !== "POST") throw new ApiError(405, "only POST is allowed");
+    const body: unknown = await request.json().catch(() => null);
+    switch (pathname) {
+      case "/resetPassword":
+        return Response.json(await operations.resetPassword(decode(resetInput, body)));
+      case "/issueToken":
+        return Response.json(operations.issueToken(decode(tokenInput, body)));
+      default:
+        throw new ApiError(404, "this gateway does not know the command: it is of another version");
+    }
+  } catch (error) {
+    if (error instanceof ApiError)
+      return Response.json({ error: error.message }, { status: error.status });
+    log.error("a local command failed", { error });
+    return Response.json({ error: "the gateway failed; its log says why" }, { status: 500 });
+  }
+}
+
+/** What the gateway that serves the data directory answers; null when none listens. Throws an ApiError when it refuses. */
+export async function askGateway<K extends LocalOperation>(
+  dataDir: string,
+  operation: K,
+  input: LocalInput<K>,
+): Promise<LocalAnswer<K> | null> {
+  const path = pathOf(dataDir);
+  if (!isOurSocket(path, dataDir)) return null;
+  const sent = fetch(`http://localhost/${operation}`, {
+    unix: path,
+    method: "POST",
+    body: JSON.stringify(input),
+  });
+  const response = await sent.catch((error: unknown) => {
+    const { code = "" } = error as { readonly code?: string };
+    if (["ENOENT", "ECONNREFUSED", "FailedToOpenSocket", "ConnectionRefused"].includes(code))
+      return null;
+    throw error;
+  });
+  if (response === null) return null;
+  const body = (await response.json()) as { readonly error?: string };
+  if (!response.ok) throw new ApiError(400, body.error ?? `status ${response.status}`);
+  return body as LocalAnswer<K>;
+}
+
+/** A directory that others can write to may hold a socket of somebody who waits for passwords. */
+function isOurSocket(path: string, dataDir: string): boolean {
+  const socket = lstatSync(path, { throwIfNoEntry: false });
+  if (socket === undefined) return false;
+  const database = lstatSync(join(dataDir, DATABASE), { throwIfNoEntry: false });
+  if (socket.isSocket() && socket.uid === database?.uid) return true;
+  throw new StoreError(`${path} was not made by the gateway that owns the database beside it`);
+}

@@ -1,0 +1,28 @@
+// Tells words that stand for themselves from flags and their values on a command line; knows no command.
+import type { Flag } from "./flags.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** The one word that is no flag, and the rest. `name` stands for it in messages: `EMAIL`. */
+export function takeOperand(
+  known: readonly Flag[],
+  argv: readonly string[],
+  name: string,
+): { readonly operand: string; readonly rest: readonly string[] } {
+  const rest: string[] = [];
+  const operands: string[] = [];
+  const words = [...argv];
+  for (let word = words.shift(); word !== undefined; word = words.shift()) {
+    if (!word.startsWith("-")) {
+      operands.push(word);
+      continue;
+    }
+    rest.push(word);
+    const flag = known.find((candidate) => word === `--${candidate.name}`);
+    const value = flag !== undefined && flag.value !== null ? words.shift() : undefined;
+    if (value !== undefined) rest.push(value);
+  }
+  const [operand, unexpected] = operands;
+  if (operand === undefined) throw new UsageError(`${name} is missing`);
+  if (unexpected !== undefined) throw new UsageError(`unexpected argument "${unexpected}"`);
+  return { operand, rest };
+}

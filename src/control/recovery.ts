@@ -1,0 +1,120 @@
+// What whoever holds the data directory may do without credentials: a new password, a new admin token; knows no HTTP.
+import { randomInt } from "node:crypto";
+import { hashPassword } from "../crypto/password.ts";
+import { ApiError } from "../model/error.ts";
+import type { User } from "../model/user.ts";
+import { checkPassword } from "./auth/password.ts";
+import { findUser } from "./auth/users.ts";
+import type { ControlPlane } from "./control-plane.ts";
+import type { Actor, Role } from "./principal.ts";
+import { labelOf } from "./reference.ts";
+
+/** A person on the machine itself. */
+const person: Actor = { actor: "local", method: "local", address: "", sessionId: null };
+
+export interface PasswordReset {
+  readonly email: string;
+  /** Null: one is made up. */
+  readonly password: string | null;
+  /** Null: the user keeps the role. */
+  readonly role: Role | null;
+}
+
+export interface ResetResult {
+  readonly email: string;
+  readonly role: Role;
+  /** The password that was made up, told here and nowhere else; null when it was given. */
+  readonly password: string | null;
+  /** Whether the user had a second factor, which is gone now. */
+  readonly had_second_factor: boolean;
+}
+
+export interface IssuedToken {
+  readonly token: string;
+  readonly fingerprint: string;
+  /** Whether another one was there, which is worth nothing now. */
+  readonly replaced: boolean;
+}
+
+const MAX_NAMES = 10;
+
+export class Recovery {
+  readonly #control: ControlPlane;
+
+  constructor(control: ControlPlane) {
+    this.#control = control;
+  }
+
+  /** Lets a user in again: with a new password, enabled, without a second factor and without sessions. */
+  async resetPassword({ email, password, role }: PasswordReset): Promise<ResetResult> {
+    const { changes, secondFactors, sessions, audit } = this.#control;
+    const { id, name } = this.#find(email);
+    if (password !== null) checkPassword(password, [email, name]);
+    const chosen = password ?? createPassword();
+    const password_hash = await hashPassword(chosen);
+    const { value: user } = await changes.run({
+      by: person,
+      dryRun: false,
+      mutate: (draft): User => {
+        const old = this.#find(email);
+        const enabled = { password_hash, enabled: true, role: role ?? old.role };
+        const next = { ...old, ...enabled, updated_at: draft.stamp() };
+        draft.put("users", next);
+        draft.place(id, "");
+        const label = labelOf(draft.config, { collection: "users", id });
+        draft.summary = `reset the password of ${label} on the machine itself`;
+        return next;
+      },
+    });
+    const hadSecondFactor = secondFactors.remove(user.id);
+    sessions.endOfUser(user.id);
+    audit.record({
+      ...{ ...person, action: "reset_password", kind: "user", result: "ok", revision: null },
+      ...{ object_id: user.id, object_name: user.email },
+      detail: { role: user.role, second_factor_removed: hadSecondFactor },
+    });
+    return {
+      email: user.email,
+      role: user.role,
+      password: password === null ? chosen : null,
+      had_second_factor: hadSecondFactor,
+    };
+  }
+
+  /** Makes the admin token; one that is there already is only replaced if that was asked for. */
+  issueToken({ rotate }: { readonly rotate: boolean }): IssuedToken {
+    const { auth } = this.#control;
+    const { exists, fingerprint } = auth.adminTokenStatus();
+    if (exists && !rotate)
+      throw new ApiError(
+        409,
+        `there is an admin token already (fingerprint ${fingerprint}), which cannot be shown again; --rotate replaces it`,
+      );
+    const made = auth.rotateAdminToken(person);
+    return { token: made.token, fingerprint: made.fingerprint, replaced: exists };
+  }
+
+  #find(email: string): User {
+    const { users } = this.#control.changes.config;
+    const user = findUser(users, email);
+    if (user !== null) return user;
+    if (users.size === 0)
+      throw new ApiError(
+        404,
+        "there are no users, so no password is needed: the first one is created with the management API",
+      );
+    const names = [...users.values()].slice(0, MAX_NAMES).map((known) => known.email);
+    const more = users.size > MAX_NAMES ? ` and ${users.size - MAX_NAMES} more` : "";
+    throw new ApiError(404, `there is no user "${email}"; there are ${names.join(", ")}${more}`);
+  }
+}
+
+/** Without characters that are taken for one another. */
+const ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789";
+
+/** 20 characters in groups, more than 98 bits: to be read from a screen and typed. */
+function createPassword(): string {
+  const group = () =>
+    Array.from({ length: 5 }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
+  return [group(), group(), group(), group()].join("-");
+}
