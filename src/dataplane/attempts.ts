@@ -26,7 +26,7 @@ export class Attempts {
   /** Status of an answer that may still break off; 0: none. */
   #openStatus = 0;
   #tried: Set<string> | null = null;
-  /** Found before the attempt before it was given up, so that nothing is given up for nothing. */
+  /** Where the next attempt will be made; it has a place there already. */
   #next: TargetRuntime | null = null;
   #count = 0;
   #usedFresh = false;
@@ -61,21 +61,16 @@ export class Attempts {
     return this.#isHeldByBody;
   }
 
-  /** Chooses a target and begins on it. Null when none may take the request. */
+  /** Chooses a target and begins on it. Null when none may take the request: never after a pause was given. */
   begin(): TargetRuntime | null {
-    const { group } = this.#plan.service;
-    let target = this.#planned() ?? this.#stayedWith() ?? this.#pick();
-    while (target !== null && !group.enter(target)) {
-      this.#tried ??= new Set();
-      this.#tried.add(target.id);
-      target = this.#pick();
-    }
+    const target = this.#next ?? this.#enter();
+    this.#next = null;
     if (target === null) return null;
     this.#isFresh = this.#usedFresh && target === this.#target;
     this.#target = target;
     this.#count++;
     this.#isBegun = true;
-    if (group.needsLatency) this.#startedAt = performance.now();
+    if (this.#plan.service.group.needsLatency) this.#startedAt = performance.now();
     return target;
   }
 
@@ -84,16 +79,20 @@ export class Attempts {
     return this.#plan.service.group.isFull ? failures.targetsFull : failures.noTarget;
   }
 
-  #pick(): TargetRuntime | null {
-    return this.#plan.service.group.pick({ key: this.#key, tried: this.#tried });
+  /** Finds the target for the next attempt and takes a place on it. */
+  #enter(): TargetRuntime | null {
+    const { group } = this.#plan.service;
+    let target = (this.#tried === null ? this.#stayedWith() : null) ?? this.#pick();
+    while (target !== null && !group.enter(target)) {
+      this.#tried ??= new Set();
+      this.#tried.add(target.id);
+      target = this.#pick();
+    }
+    return target;
   }
 
-  /** The target of a retry; another one if that has gone down or filled up during the pause. */
-  #planned(): TargetRuntime | null {
-    const next = this.#next;
-    if (next === null) return null;
-    this.#next = null;
-    return this.#plan.service.group.isUsable(next) ? next : (this.#pick() ?? next);
+  #pick(): TargetRuntime | null {
+    return this.#plan.service.group.pick({ key: this.#key, tried: this.#tried });
   }
 
   /** The target that the client was on before, unless it is down, full or gone; one that is drained still takes it. */
@@ -103,8 +102,14 @@ export class Attempts {
     return target !== null && service.group.isUsable(target) ? target : null;
   }
 
-  /** The request is over on the present target. */
+  /** The request is over; a retry that was on its way is not made. */
   end(): void {
+    if (this.#next !== null) this.#plan.service.group.leave(this.#next);
+    this.#next = null;
+    this.#leave();
+  }
+
+  #leave(): void {
     if (!this.#isBegun || this.#target === null) return;
     this.#isBegun = false;
     this.#plan.service.group.leave(this.#target);
@@ -137,7 +142,10 @@ export class Attempts {
     this.#plan.service.group.passive.failed(target.row, failureOf(error));
   }
 
-  /** Milliseconds until the next attempt may be made; null: the failure stands. */
+  /**
+   * Milliseconds until the next attempt may be made; null: the failure stands. The present attempt is ended, and the next
+   * one has its place: nothing is given up for nothing.
+   */
   pauseAfterFailure(error: ProxyError, body: BodyState): number | null {
     const isUnsent = error.retry === "always";
     this.#isHeldByBody = false;
@@ -158,6 +166,7 @@ export class Attempts {
     if (this.#isHeldByBody) return null;
     this.#usedFresh = true;
     this.#next = this.#target;
+    this.#isBegun = false;
     return 0;
   }
 
@@ -171,11 +180,15 @@ export class Attempts {
     if (!isUnsent && !this.#mayRepeat()) return null;
     this.#tried ??= new Set();
     if (this.#target !== null) this.#tried.add(this.#target.id);
-    const next = this.#pick();
+    const next = this.#enter();
     // Nobody is left: the last failure says more than "no target is available".
     if (next === null) return null;
     this.#isHeldByBody = body === "gone";
-    if (this.#isHeldByBody || !this.#isAffordable(isUnsent)) return null;
+    if (this.#isHeldByBody || !this.#isAffordable(isUnsent)) {
+      this.#plan.service.group.leave(next);
+      return null;
+    }
+    this.#leave();
     this.#next = next;
     // A target that did not take the request costs the next one nothing: no need to wait.
     return isUnsent && retries === 0 ? 0 : backOff(policy.backoff_ms, retries, Math.random());

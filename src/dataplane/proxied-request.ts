@@ -271,7 +271,6 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     this.#mode = "waiting";
     this.#exchange = null;
     this.#tryDeadline = Number.POSITIVE_INFINITY;
-    this.#attempts.end();
     if (pause < 1) this.#attempt();
     else this.#pause = setTimeout(() => this.#attempt(), pause);
   }

@@ -24,8 +24,8 @@ export function takeToken(
   const last = board.get(service, "spent_at");
   if (time > last && board.swap(service, "spent_at", { from: last, to: time })) {
     const paid = Math.min(MOST_TOKENS, (time - last) * TOKENS_PER_TICK) * TOKEN;
-    const spent = board.get(service, "spent");
-    board.set(service, "spent", Math.max(0, spent - paid));
+    // Taken off, not written: what other workers spend meanwhile must not be lost.
+    board.add(service, "spent", -Math.min(paid, Math.max(0, board.get(service, "spent"))));
   }
   if (board.add(service, "spent", TOKEN) + TOKEN <= MOST_TOKENS * TOKEN) return true;
   board.add(service, "spent", -TOKEN);

@@ -193,7 +193,6 @@ export class Opening implements ExchangeOwner, Watched {
       this.#answerError(error);
       return;
     }
-    this.#attempts.end();
     this.#exchange = null;
     this.#tryDeadline = Number.POSITIVE_INFINITY;
     if (pause < 1) this.#attempt();
