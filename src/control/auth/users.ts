@@ -77,18 +77,6 @@ export class Users {
     return this.#resource.remove(key, options);
   }
 
-  /** Checks and sets a password without asking for the old one. Ending sessions is up to who listens for changes. */
-  async setPassword(
-    key: string,
-    password: unknown,
-    options: WriteOptions,
-  ): Promise<Written<UserView>> {
-    const user = this.#find(key);
-    if (user === null) throw missing(key);
-    checkPassword(password, [user.email, user.name]);
-    return await this.replaceHash(user.id, { hash: await hashPassword(password) }, options);
-  }
-
   /** Puts a hash in the place of another one; throws a 409 when that one is gone meanwhile. */
   async replaceHash(
     id: string,
