@@ -229,12 +229,12 @@ function parseLog(text: string): LogEvent[] {
 /** Runs a command to its end. */
 export async function runCommand(
   args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string; binary?: string } = {},
+  options: { env?: Record<string, string>; cwd?: string; binary?: string; input?: string } = {},
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const child = Bun.spawn([...program(options.binary), ...args], {
     cwd: options.cwd ?? tmpdir(),
     env: { ...plainEnvironment, ...options.env },
-    stdin: "ignore",
+    stdin: options.input === undefined ? "ignore" : new Blob([options.input]),
     stdout: "pipe",
     stderr: "pipe",
   });
