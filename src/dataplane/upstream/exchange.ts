@@ -62,6 +62,8 @@ export class Exchange implements ConnectionUser {
   #remaining = 0;
   #decoder: ChunkedDecoder | null = null;
   #bodyIsSent: boolean;
+  /** An interim answer came: the target has begun with the request. */
+  #isHeard = false;
   #isPaused = false;
   #now = 0;
 
@@ -205,7 +207,10 @@ export class Exchange implements ConnectionUser {
     const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
     if (head.status >= 200) this.#takeHead(head, rest);
     else if (head.status === 101) this.#switchProtocols(head, rest);
-    else if (rest.length > 0) this.#headBytes(rest);
+    else {
+      this.#isHeard = true;
+      if (rest.length > 0) this.#headBytes(rest);
+    }
   }
 
   #switchProtocols(head: ResponseHead, rest: Buffer): void {
@@ -281,7 +286,7 @@ export class Exchange implements ConnectionUser {
       return;
     }
     if (this.#phase === "connecting") this.#fail(error ?? failures.refused());
-    else if (this.#isReused && this.#received.length === 0)
+    else if (this.#isReused && !this.#isHeard && this.#received.length === 0)
       this.#fail(error ?? failures.closedKept);
     else
       this.#fail(
