@@ -2,7 +2,10 @@
 import type { Flag } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** The one word that is no flag, and the rest. `name` stands for it in messages: `EMAIL`. */
+/**
+ * The one word that is no flag, and the rest, which is for parseFlags: it is what refuses flags that do not exist. `name`
+ * stands for the word in messages: `EMAIL`.
+ */
 export function takeOperand(
   known: readonly Flag[],
   argv: readonly string[],
@@ -18,7 +21,9 @@ export function takeOperand(
     }
     rest.push(word);
     const flag = known.find((candidate) => word === `--${candidate.name}`);
-    const value = flag !== undefined && flag.value !== null ? words.shift() : undefined;
+    // Whether the next word belongs to a flag that does not exist is unknown: the flag is what is wrong.
+    if (flag === undefined && !word.includes("=")) return { operand: "", rest };
+    const value = flag === undefined || flag.value === null ? undefined : words.shift();
     if (value !== undefined) rest.push(value);
   }
   const [operand, unexpected] = operands;
