@@ -4,6 +4,7 @@ import type { ListenerPlan, SnapshotChange } from "../snapshot/snapshot.ts";
 import { CollectBudget } from "./collecting.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
 import { errorResponse } from "./error-page.ts";
+import { ActiveChecks } from "./health/active-check.ts";
 import { failures, type ProxyError } from "./error.ts";
 import { type Generation, nextGeneration } from "./generation.ts";
 import { handle } from "./handler.ts";
@@ -33,6 +34,7 @@ class Runtime implements DataPlane {
   readonly #options: DataPlaneOptions;
   readonly #scope: WorkerScope;
   readonly #pools: PoolRegistry;
+  readonly #checks: ActiveChecks;
   readonly #webSockets: ReturnType<typeof createWebSocketProxy>;
   readonly #listeners = new Map<string, HttpListener>();
   /** Listeners that no longer accept and wait for their last request. */
@@ -45,6 +47,7 @@ class Runtime implements DataPlane {
     this.#options = options;
     const inFlight = new InFlight();
     this.#pools = new PoolRegistry(inFlight.now);
+    this.#checks = new ActiveChecks({ board: options.targets, worker: options.worker });
     this.#webSockets = createWebSocketProxy({
       inFlight,
       onCount: (open) => options.board.set(options.worker, "open_websockets", open),
@@ -120,6 +123,7 @@ class Runtime implements DataPlane {
       if (!generation.listeners.has(id)) this.#retireListener(id);
     if (before !== null && before.services !== generation.services)
       this.#retireServices(before, generation);
+    if (before?.services !== generation.services) this.#checks.update(generation.services);
     if (prepared.removedRoutes.length > 0 || before?.services !== generation.services)
       this.#closeOrphans(prepared);
   }
@@ -162,6 +166,7 @@ class Runtime implements DataPlane {
 
   async drain(timeoutMs: number): Promise<number> {
     clearInterval(this.#sweeper);
+    this.#checks.stop();
     for (const id of [...this.#listeners.keys()]) this.#retireListener(id);
     this.#webSockets.goAway();
     const deadline = performance.now() + timeoutMs;

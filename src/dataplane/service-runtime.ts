@@ -126,17 +126,22 @@ function targetRuntime(
   const isTls = service.protocol === "https" || service.protocol === "tls";
   const port = target.port ?? (isTls ? 443 : 80);
   const hostname = target.host.replace(/^\[|\]$/g, "");
-  const shown = hostname.includes(":") ? `[${hostname}]` : hostname;
   const endpoint: Endpoint = { hostname, port, tls: isTls ? tlsOptions(service) : null };
   return {
     id: target.id,
     weight: target.weight,
     priority: target.priority,
     endpoint,
-    authority: port === (isTls ? 443 : 80) ? shown : `${shown}:${port}`,
+    authority: authorityOf(endpoint),
     pool: pools.poolOf(target.id, endpoint, service),
     heads: new HeadCache(),
   };
+}
+
+/** Host of requests that name the endpoint: without its port when that is the usual one. */
+export function authorityOf({ hostname, port, tls }: Endpoint): string {
+  const shown = hostname.includes(":") ? `[${hostname}]` : hostname;
+  return port === (tls === null ? 80 : 443) ? shown : `${shown}:${port}`;
 }
 
 /** How TLS is spoken to targets of the service. */

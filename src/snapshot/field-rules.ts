@@ -5,6 +5,7 @@ import type { Service } from "../model/service.ts";
 import type { Settings } from "../model/settings.ts";
 import type { Target } from "../model/target.ts";
 import { UUID_PATTERN } from "../model/fields.ts";
+import { checkHealth } from "./health-rules.ts";
 import type { Report } from "./problem.ts";
 
 /** What is wrong with a text, worded to follow a field's name; null when nothing is. */
@@ -48,6 +49,7 @@ export function checkService(service: Service, checks: FieldChecks, report: Repo
     const problem = checks.hostHeader(hostHeader);
     if (problem !== null) report("host_header", problem);
   }
+  checkHealth(service, report);
   const needsName = ["header", "cookie", "query"].includes(hashOn.source);
   if (service.algorithm === "consistent_hash" && needsName && hashOn.name === "")
     report("hash_on.name", `is required for the source "${hashOn.source}"`);

@@ -1,0 +1,133 @@
+// One active check of one target from connecting to the verdict; knows no schedule and no health.
+import type { Failure } from "../../shared-memory/target-health.ts";
+import { failureOf } from "../attempts.ts";
+import type { ProxyError } from "../error.ts";
+import { type ConnectionHome, type Endpoint, UpstreamConnection } from "../upstream/connection.ts";
+import { Exchange, type ExchangeOwner } from "../upstream/exchange.ts";
+import { HeadCache } from "../upstream/head-cache.ts";
+import type { ResponseHead } from "../upstream/response-parser.ts";
+
+/** What is asked, and what the answer must be. */
+export interface ProbeSpec {
+  readonly endpoint: Endpoint;
+  /** Null: a connection is all that is wanted. */
+  readonly request: {
+    /** Request line and fields with the empty line, one character a byte. */
+    readonly head: string;
+    readonly isHead: boolean;
+    readonly accepts: (status: number) => boolean;
+    /** Bytes that the beginning of the body must contain; null: any body will do. */
+    readonly text: Buffer | null;
+  } | null;
+  readonly timeoutMs: number;
+}
+
+/** More of a body is not looked at. */
+const MAX_BODY_BYTES = 65_536;
+const MAX_HEAD_BYTES = 65_536;
+const NO_TIMEOUTS = { connect: 0, response: 0, read: 0, write: 0 };
+
+/** Every check has a connection of its own, so that it also tells whether the target accepts one. */
+const NO_HOME: ConnectionHome = { takeBack: (connection) => connection.destroy(), closed() {} };
+
+/** Starts with being made; `done` is called once, null for a success, and never after `stop`. */
+export class Probe implements ExchangeOwner {
+  readonly #spec: ProbeSpec;
+  readonly #done: (failure: Failure | null) => void;
+  readonly #timer: Timer;
+  #connection: UpstreamConnection | null = null;
+  #exchange: Exchange | null = null;
+  #isOver = false;
+  #bytes = 0;
+  /** The end of what has arrived: the text may lie across two pieces. */
+  #tail: Buffer = Buffer.alloc(0);
+
+  constructor(spec: ProbeSpec, done: (failure: Failure | null) => void) {
+    this.#spec = spec;
+    this.#done = done;
+    this.#timer = setTimeout(() => this.#timedOut(), spec.timeoutMs);
+    try {
+      this.#begin(new UpstreamConnection(spec.endpoint, NO_HOME));
+    } catch {
+      // Certificates to trust that are none, for example.
+      this.#end("the check could not be sent");
+    }
+  }
+
+  #begin(connection: UpstreamConnection): void {
+    this.#connection = connection;
+    const { request } = this.#spec;
+    if (request === null) {
+      connection.attach({
+        connected: () => this.#end(null),
+        received() {},
+        drained() {},
+        ended: (error) => this.#end(error === null ? CLOSED : failureOf(error)),
+      });
+      return;
+    }
+    const { head, isHead } = request;
+    const exchange = {
+      head,
+      isHead,
+      body: null,
+      timeouts: NO_TIMEOUTS,
+      maxHeadBytes: MAX_HEAD_BYTES,
+      heads: new HeadCache(),
+    };
+    this.#exchange = new Exchange(connection, exchange, this);
+    this.#exchange.start(0);
+  }
+
+  head({ status }: ResponseHead): void {
+    const { request } = this.#spec;
+    if (request?.accepts(status) === false) this.#end({ status });
+    else if (request?.text === null) this.#end(null);
+  }
+
+  content(chunk: Buffer): void {
+    const text = this.#spec.request?.text;
+    if (this.#isOver || !text) return;
+    const seen = Buffer.concat([this.#tail, chunk.subarray(0, MAX_BODY_BYTES - this.#bytes)]);
+    this.#bytes += chunk.length;
+    if (seen.includes(text)) this.#end(null);
+    else if (this.#bytes >= MAX_BODY_BYTES) this.#end("the answer lacks the expected text");
+    else this.#tail = seen.subarray(Math.max(0, seen.length - text.length + 1));
+  }
+
+  waiting(): void {}
+
+  finished(): void {
+    this.#end("the answer lacks the expected text");
+  }
+
+  failed(error: ProxyError): void {
+    this.#end(failureOf(error));
+  }
+
+  #timedOut(): void {
+    this.#end(
+      this.#exchange?.isSent === true
+        ? "the target did not answer in time"
+        : "the target did not accept the connection in time",
+    );
+  }
+
+  /** Breaks it off; nobody is told. */
+  stop(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#exchange?.abort();
+    this.#connection?.detach();
+    this.#connection?.destroy();
+  }
+
+  #end(failure: Failure | null): void {
+    if (this.#isOver) return;
+    this.stop();
+    this.#done(failure);
+  }
+}
+
+const CLOSED = "the target closed the connection without an answer";
