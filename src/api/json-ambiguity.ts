@@ -1,4 +1,4 @@
-// Finds what programs read in different ways in a text that is JSON: repeated members, numbers that are not exact; parses nothing.
+// Finds what programs read in different ways in a text that is JSON: repeated members, inexact numbers, halves of characters.
 const INTERESTING = /["{}[\],0-9-]/g;
 const NUMBER = /-?\d[\d.eE+-]*/y;
 
@@ -30,6 +30,8 @@ export function findAmbiguity(text: string): Ambiguity | null {
     else if (token.startsWith('"')) {
       if (level?.expectsName === true && !takesName(level, token))
         return { path: pathOf(levels), message: "is given twice" };
+      if (!isWellFormed(token))
+        return { path: pathOf(levels), message: "holds half a character, which is no text" };
     } else if (!isExact(token)) {
       const message = "is a number beyond what can be represented exactly";
       return { path: pathOf(levels), message };
@@ -87,6 +89,10 @@ function takesName(level: Level, token: string): boolean {
   level.names?.add(name);
   return true;
 }
+
+/** RFC 8259 8.2: what becomes of half a pair of escapes differs; in the database it would be another text. */
+const isWellFormed = (token: string) =>
+  !token.includes("\\u") || String(JSON.parse(token)).isWellFormed();
 
 /** RFC 8259 6: integers up to 2^53 are the same number for everybody. */
 function isExact(token: string): boolean {

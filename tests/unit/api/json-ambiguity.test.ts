@@ -11,6 +11,7 @@ describe("a text in which every program sees the same", () => {
     ['{"a":"a","b":"{\\"x\\":1,\\"x\\":2}"}', "JSON inside a text is a text"],
     ['{"a":"\\\\","b":"}","c":"\\",\\"a\\":1"}', "quotation marks and brackets inside texts"],
     ['{"n":9007199254740991,"m":-9007199254740991}', "the largest exact integers"],
+    ['{"a":"\\ud83d\\ude00 \\u00e9"}', "a whole pair of escapes"],
     ['{"n":0.1,"m":1e3,"o":-0,"p":1.5e-7}', "fractions are near enough"],
   ])("%s", (text) => {
     expect(findAmbiguity(text)).toBeNull();
@@ -29,6 +30,8 @@ describe("a text in which programs see different things", () => {
     ['{"port":9007199254740993}', "port: is a number beyond what can be represented exactly"],
     ['{"a":[1,-18446744073709551617]}', "a[1]: is a number beyond what can be represented exactly"],
     ['{"a":1e400}', "a: is a number beyond what can be represented exactly"],
+    ['{"a":["\\ud800"]}', "a[0]: holds half a character"],
+    ['{"a\\udc00":1}', "holds half a character"],
     ['{"a":1e20}', "a: is a number beyond what can be represented exactly"],
   ])("%s", (text, message) => {
     expect(() => parseJson(text)).toThrow(message);
