@@ -1,0 +1,263 @@
+// Which target comes next, when none does, and that every place that was taken is given back.
+import { describe, expect, test } from "bun:test";
+import { failures } from "../../../src/dataplane/error.ts";
+import { backOff } from "../../../src/dataplane/attempts.ts";
+import { readHealth } from "../../../src/shared-memory/target-health.ts";
+import { Random, seedOfRun } from "../../support/random.ts";
+import { World } from "./fixture.ts";
+
+const first = { algorithm: "first", retries: { count: 10, backoff_ms: 0 } };
+const tiers = [{}, {}, { priority: 1 }, { priority: 1 }, { priority: 2 }];
+
+/** Fails one attempt after another and names the targets, until the failure stands. */
+function allTargets(world: World, error = failures.closedEarly): string[] {
+  const attempts = world.attempts();
+  const targets = [attempts.begin()?.id ?? "none"];
+  while (attempts.pauseAfterFailure(error, "repeatable") !== null)
+    targets.push(attempts.begin()?.id ?? "none");
+  attempts.end();
+  return targets;
+}
+
+describe("tiers", () => {
+  test("all of a tier are tried before the next one", () => {
+    expect(allTargets(new World(first, tiers))).toEqual([
+      "app-0",
+      "app-1",
+      "app-2",
+      "app-3",
+      "app-4",
+    ]);
+  });
+
+  test.each(["round_robin", "least_connections", "random_two", "ewma", "consistent_hash", "first"])(
+    "%s: each once, none twice, tier by tier, and the last failure stands",
+    (algorithm) => {
+      for (let round = 0; round < 20; round++) {
+        const world = new World({ ...first, algorithm }, tiers);
+        const targets = allTargets(world);
+        expect(targets.slice(0, 2).sort()).toEqual(["app-0", "app-1"]);
+        expect(targets.slice(2, 4).sort()).toEqual(["app-2", "app-3"]);
+        expect(targets.slice(4)).toEqual(["app-4"]);
+        expect(world.active()).toEqual([0, 0, 0, 0, 0]);
+      }
+    },
+  );
+
+  test("unhealthy ones come last, and those that a person has taken out not at all", () => {
+    const world = new World(first, tiers);
+    world.eject(0);
+    world.board.set(world.row(3), "override", 2);
+    world.board.add(world.board.rowOf("app"), "version", 1);
+    expect(allTargets(world)).toEqual(["app-1", "app-2", "app-4", "app-0"]);
+  });
+
+  test("drained ones not at all", () => {
+    expect(allTargets(new World(first, [{ weight: 0 }, {}, { weight: 0, priority: 1 }]))).toEqual([
+      "app-1",
+    ]);
+  });
+
+  test("none at all: nothing is begun", () => {
+    const attempts = new World(first, []).attempts();
+    expect([attempts.begin(), attempts.target, attempts.count]).toEqual([null, null, 0]);
+    attempts.end();
+  });
+});
+
+describe("a place on the next target", () => {
+  test("is taken before the pause, so that the attempt is certain", () => {
+    const world = new World({ ...first, max_connections_per_target: 1 }, [{}, {}]);
+    const attempts = world.attempts();
+    attempts.begin();
+    expect(attempts.pauseAfterStatus(503, "repeatable")).not.toBeNull();
+    expect(world.active()).toEqual([0, 1]);
+    // Another request finds that target full and takes the one that has become free.
+    const other = world.attempts();
+    expect(other.begin()?.id).toBe("app-0");
+    expect(attempts.begin()?.id).toBe("app-1");
+    attempts.end();
+    other.end();
+    expect(world.active()).toEqual([0, 0]);
+  });
+
+  test("is given back when the request ends in the pause", () => {
+    const world = new World(first, [{}, {}]);
+    const attempts = world.attempts();
+    attempts.begin();
+    attempts.pauseAfterStatus(503, "repeatable");
+    attempts.end();
+    attempts.end();
+    expect(world.active()).toEqual([0, 0]);
+  });
+
+  test("is not kept when the body is gone or the budget used up, and the present one stays", () => {
+    for (const [budget, body] of [
+      [20, "gone"],
+      [0, "repeatable"],
+    ] as const) {
+      const world = new World({ ...first, retries: { ...first.retries, budget_percent: budget } }, [
+        {},
+        {},
+      ]);
+      const attempts = world.attempts();
+      attempts.begin();
+      expect(attempts.pauseAfterFailure(failures.closedEarly, body)).toBeNull();
+      expect(attempts.isHeldByBody).toBe(body === "gone");
+      expect(world.active()).toEqual([1, 0]);
+      attempts.end();
+      expect(world.active()).toEqual([0, 0]);
+    }
+  });
+
+  test("whatever happens, every place is given back", () => {
+    const seed = seedOfRun();
+    const random = new Random(seed);
+    const service = { retries: { count: 3, methods: "all" }, max_connections_per_target: 2 };
+    const world = new World(service, [{}, {}, { priority: 1 }]);
+    const errors = [
+      failures.refused(),
+      failures.closedEarly,
+      failures.closedKept,
+      failures.incomplete,
+    ];
+    const open = new Set<ReturnType<World["attempts"]>>();
+    for (let step = 0; step < 5000; step++) {
+      const attempts = open.size < 5 ? world.attempts() : random.pick([...open]);
+      if (!open.has(attempts)) {
+        if (attempts.begin() !== null) open.add(attempts);
+        continue;
+      }
+      const body = random.next() < 0.1 ? "gone" : "repeatable";
+      const pause = attempts.pauseAfterFailure(random.pick(errors), body);
+      if (pause === null || random.next() < 0.1) {
+        attempts.end();
+        open.delete(attempts);
+      } else expect(attempts.begin(), `seed ${seed}, step ${step}`).not.toBeNull();
+    }
+    for (const attempts of open) attempts.end();
+    expect(world.active(), `seed ${seed}`).toEqual([0, 0, 0]);
+  });
+});
+
+describe("a kept connection that was closed", () => {
+  test("is made up for once, at once, on the same target, and counts as no retry", () => {
+    const world = new World({ ...first, retries: { count: 1, on: ["reset"] } }, [{}, {}, {}]);
+    const attempts = world.attempts();
+    attempts.begin();
+    expect(attempts.needsFresh).toBe(false);
+    expect(attempts.pauseAfterFailure(failures.closedKept, "repeatable")).toBe(0);
+    expect(attempts.begin()?.id).toBe("app-0");
+    expect(attempts.needsFresh).toBe(true);
+    // The second time it is a reset like any other, and the one retry goes elsewhere.
+    expect(attempts.pauseAfterFailure(failures.closedKept, "repeatable")).not.toBeNull();
+    expect(attempts.begin()?.id).toBe("app-1");
+    expect(attempts.needsFresh).toBe(false);
+    expect(attempts.pauseAfterFailure(failures.closedKept, "repeatable")).toBeNull();
+    expect(attempts.count).toBe(3);
+    attempts.end();
+    expect(world.active()).toEqual([0, 0, 0]);
+  });
+
+  test("is made up for at a later attempt too", () => {
+    const world = new World(first, [{}, {}]);
+    const attempts = world.attempts();
+    attempts.begin();
+    attempts.pauseAfterFailure(failures.refused(), "repeatable");
+    attempts.begin();
+    expect(attempts.pauseAfterFailure(failures.closedKept, "repeatable")).toBe(0);
+    expect(attempts.begin()?.id).toBe("app-1");
+    expect(attempts.needsFresh).toBe(true);
+    attempts.end();
+  });
+
+  test.each([
+    ["POST", "repeatable"],
+    ["PUT", "gone"],
+  ] as const)("%s with a body that is %s: not", (method, body) => {
+    const attempts = new World(first, [{}, {}]).attempts(method);
+    attempts.begin();
+    expect(attempts.pauseAfterFailure(failures.closedKept, body)).toBeNull();
+  });
+});
+
+describe("the pause", () => {
+  test("is anything up to twice as much as before, and never above two seconds", () => {
+    expect([0, 1, 2, 3].map((retries) => backOff(25, retries, 0.5))).toEqual([12.5, 25, 50, 100]);
+    expect(backOff(25, 5, 0)).toBe(0);
+    expect(backOff(25, 10, 0.9999)).toBeLessThan(2000);
+    expect(backOff(86_400_000, 0, 0.9999)).toBeLessThan(2000);
+    expect(backOff(0, 9, 0.9999)).toBe(0);
+  });
+
+  test("is drawn anew each time", () => {
+    const pauses = Array.from({ length: 50 }, () => {
+      const attempts = new World({ ...first, retries: { backoff_ms: 100 } }, [{}, {}]).attempts();
+      attempts.begin();
+      return attempts.pauseAfterStatus(503, "repeatable") ?? -1;
+    });
+    expect(Math.min(...pauses)).toBeGreaterThanOrEqual(0);
+    expect(Math.max(...pauses)).toBeLessThan(100);
+    expect(new Set(pauses).size).toBeGreaterThan(40);
+  });
+
+  test("is left out once when the target did not take the request", () => {
+    const attempts = new World({ ...first, retries: { backoff_ms: 2000 } }, [{}, {}, {}]).attempts(
+      "POST",
+    );
+    attempts.begin();
+    expect(attempts.pauseAfterFailure(failures.refused(), "repeatable")).toBe(0);
+    attempts.begin();
+    expect(attempts.pauseAfterFailure(failures.refused(), "repeatable")).not.toBe(0);
+    attempts.end();
+  });
+});
+
+describe("what the target is told", () => {
+  const upstream = Object.entries(failures)
+    .map(
+      ([name, failure]) =>
+        [name, typeof failure === "function" ? failure("x" as never) : failure] as const,
+    )
+    .filter(([, { source, retry }]) => source === "upstream" && retry !== "fresh-connection");
+
+  test.each(upstream)("%s is a failure that people can read", (_, error) => {
+    const world = new World(first, [{}]);
+    const attempts = world.attempts();
+    attempts.begin();
+    attempts.failed(error);
+    const { lastError } = readHealth(world.board, world.row(0), Date.now());
+    expect(lastError).toMatch(/^the (target|TLS|answer)/);
+    expect(world.board.get(world.row(0), "failures")).toBe(1);
+  });
+
+  test.each([failures.clientGone, failures.bodyTimeout, failures.noTarget, failures.closedKept])(
+    "$detail is none",
+    (error) => {
+      const world = new World(first, [{}]);
+      const attempts = world.attempts();
+      attempts.begin();
+      attempts.failed(error);
+      expect(world.board.get(world.row(0), "failures")).toBe(0);
+    },
+  );
+
+  test("an answer counts once it is whole, and a refusal at once", () => {
+    const world = new World(first, [{}]);
+    const told = () =>
+      ["failures", "outcome"].map((word) => world.board.get(world.row(0), word as "outcome"));
+    const attempts = world.attempts();
+    attempts.begin();
+    attempts.answered(200);
+    expect(told()).toEqual([0, 0]);
+    attempts.failed(failures.incomplete);
+    attempts.completed();
+    expect(told()).toEqual([1, 2]);
+    attempts.answered(200);
+    attempts.completed();
+    expect(told()).toEqual([0, 1]);
+    attempts.answered(503);
+    attempts.completed();
+    expect(told()).toEqual([1, 2]);
+  });
+});
