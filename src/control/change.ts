@@ -96,6 +96,7 @@ export class Changes {
   #last: Promise<unknown> = Promise.resolve();
   readonly #storedListeners: Listener[] = [];
   readonly #servedListeners: Listener[] = [];
+  #isStillValid: (by: Actor) => boolean = () => true;
 
   constructor(options: ChangesOptions) {
     this.#options = options;
@@ -127,6 +128,14 @@ export class Changes {
     this.#servedListeners.push(listener);
   }
 
+  /**
+   * From here on changes of those for whom `check` is false are refused when it is their turn: whoever was let in may have
+   * been shut out while they waited.
+   */
+  refuseUnless(check: (by: Actor) => boolean): void {
+    this.#isStillValid = check;
+  }
+
   /** Resolves when every worker serves the change; rejects with an ApiError when it was refused or could not be served. */
   run<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     const result = this.#last.then(() => this.#apply(request));
@@ -136,6 +145,8 @@ export class Changes {
   }
 
   async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
+    if (!this.#isStillValid(request.by))
+      throw new ApiError(401, "the credentials are no longer valid");
     const draft = new Draft(this.#current.config, this.#stamp);
     const value = request.mutate(draft);
     if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };

@@ -1,0 +1,83 @@
+// Signing in, sessions, tokens and who calls as one object for the API; knows no HTTP.
+import type { Clock } from "../../clock.ts";
+import type { Log } from "../../log.ts";
+import type { AuditSink } from "../audit-entry.ts";
+import type { Changes } from "../change.ts";
+import type { Actor, Principal } from "../principal.ts";
+import { AdminToken, type AdminTokenStatus, type AdminTokenStore } from "./admin-token.ts";
+import { Authenticator } from "./authenticator.ts";
+import { endOrphans, SessionList } from "./session-list.ts";
+import type { Sessions } from "./sessions.ts";
+import { type SecondFactor, SignIn } from "./sign-in.ts";
+import type { LoginThrottle } from "./throttle.ts";
+import { createTokens } from "./tokens.ts";
+import { TokenUse, type TokenUseStore } from "./token-use.ts";
+import { VerificationQueue } from "./verification-queue.ts";
+
+export interface AuthOptions {
+  readonly changes: Changes;
+  readonly sessions: Sessions;
+  readonly secondFactors: SecondFactor;
+  readonly tokenStore: AdminTokenStore & TokenUseStore;
+  readonly throttle: LoginThrottle;
+  readonly audit: AuditSink;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class Auth {
+  readonly authenticator: Authenticator;
+  readonly signIn: SignIn;
+  readonly sessionList: SessionList;
+  readonly tokens: ReturnType<typeof createTokens>;
+  readonly adminToken: AdminToken;
+  readonly #options: AuthOptions;
+  readonly #use: TokenUse;
+
+  constructor(options: AuthOptions) {
+    const { changes, sessions, tokenStore: store } = options;
+    this.#options = options;
+    this.#use = new TokenUse({ ...options, store });
+    this.adminToken = new AdminToken({ ...options, store, use: this.#use });
+    this.tokens = createTokens(changes, this.#use);
+    endOrphans(changes, sessions);
+    this.sessionList = new SessionList(options);
+    this.signIn = new SignIn({ ...options, queue: new VerificationQueue() });
+    // After what ends sessions, because it tells others that something has ended.
+    const { adminToken } = this;
+    this.authenticator = new Authenticator({ ...options, adminToken, use: this.#use });
+    changes.refuseUnless((by) => this.authenticator.isStillValid(by));
+  }
+
+  /** Makes the admin token, or a new one in its place. */
+  rotateAdminToken(principal: Actor): ReturnType<AdminToken["rotate"]> {
+    const action = this.adminToken.hash === null ? "create" : "update";
+    const made = this.adminToken.rotate();
+    this.#record(principal, action, { fingerprint: made.fingerprint });
+    return made;
+  }
+
+  adminTokenStatus(): AdminTokenStatus {
+    return this.adminToken.status();
+  }
+
+  /** Throws a 404 when there is none. */
+  removeAdminToken(principal: Principal): void {
+    const { fingerprint } = this.adminToken.status();
+    this.adminToken.remove();
+    this.#record(principal, "delete", { fingerprint });
+  }
+
+  /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end. */
+  keepUp(): void {
+    this.#use.flush();
+    this.#options.sessions.prune();
+  }
+
+  #record({ actor, method, address }: Actor, action: string, detail: unknown): void {
+    this.#options.audit.record({
+      ...{ actor, method, address, action, kind: "admin_token", object_id: null },
+      ...{ object_name: null, result: "ok", revision: null, detail },
+    });
+  }
+}

@@ -1,0 +1,177 @@
+// Signing in with a password and out again, and who one is; the same answer whatever was wrong. No HTTP words.
+import type { Clock } from "../../clock.ts";
+import { verifyPassword } from "../../crypto/password.ts";
+import { decode } from "../../model/decode.ts";
+import { ApiError } from "../../model/error.ts";
+import { signInInput } from "../../model/sign-in.ts";
+import type { User } from "../../model/user.ts";
+import type { AuditSink } from "../audit-entry.ts";
+import type { Changes } from "../change.ts";
+import type { Principal, Role } from "../principal.ts";
+import { refused } from "./authenticator.ts";
+import type { Session, Sessions } from "./sessions.ts";
+import type { Attempt, LoginThrottle } from "./throttle.ts";
+import type { VerificationQueue } from "./verification-queue.ts";
+
+/** The second factor of users, asked for after the password. */
+export interface SecondFactor {
+  needsSecondFactor(userId: string): boolean;
+  /** Uses the code up. */
+  verifySecondFactor(userId: string, code: string, now: number): boolean;
+}
+
+export interface SignInOptions {
+  readonly changes: Changes;
+  readonly sessions: Sessions;
+  readonly secondFactors: SecondFactor;
+  readonly throttle: LoginThrottle;
+  readonly queue: VerificationQueue;
+  readonly audit: AuditSink;
+  readonly clock: Clock;
+}
+
+/** Who somebody is, as told to themselves. */
+export interface WhoIs {
+  readonly authentication: "disabled" | "enabled";
+  readonly user: Pick<User, "id" | "email" | "name" | "role"> | null;
+  readonly role: Role;
+  readonly method: "disabled" | "session" | "token";
+  readonly expires_at: string | null;
+}
+
+export interface SignedIn {
+  /** Value of the cookie to set. */
+  readonly cookie: string;
+  readonly who: WhoIs;
+}
+
+/** Where somebody signs in from; `address` is the socket's. */
+export interface Visitor {
+  readonly address: string;
+  readonly userAgent: string;
+}
+
+export class SignIn {
+  readonly #options: SignInOptions;
+
+  constructor(options: SignInOptions) {
+    this.#options = options;
+  }
+
+  /** Throws a 401 with one answer for all that is wrong, and a 429 after too many failures. */
+  async signIn(body: unknown, visitor: Visitor): Promise<SignedIn> {
+    const { email, password, totp } = decode(signInInput, body);
+    const { changes, throttle } = this.#options;
+    if (changes.config.users.size === 0)
+      throw refused("there are no users yet, so nobody can sign in");
+    const attempt = this.#begin(throttle, email, visitor);
+    try {
+      const user = await this.#userOf(email, password);
+      const signedIn = this.#secondStep(user, totp, visitor);
+      attempt.withdraw();
+      return signedIn;
+    } catch (error) {
+      // Only what was wrong counts, not what could not be looked at.
+      const isWrong = error instanceof ApiError && error.status === 401 && !isQuestion(error);
+      if (!isWrong) attempt.withdraw();
+      else this.#record(visitor, { email, error: error.message });
+      throw error;
+    }
+  }
+
+  /** Ends the session of the caller, if it is one. */
+  signOut(principal: Principal): void {
+    if (principal.sessionId === null) return;
+    if (!this.#options.sessions.end(principal.sessionId)) return;
+    const { actor, method, address, sessionId } = principal;
+    this.#options.audit.record({
+      ...{ actor, method, address, action: "logout", kind: "session", object_id: sessionId },
+      ...{ object_name: actor, result: "ok", revision: null, detail: null },
+    });
+  }
+
+  who(principal: Principal): WhoIs {
+    const { users } = this.#options.changes.config;
+    const user = principal.userId === null ? undefined : users.get(principal.userId);
+    const { role, method, expiresAt } = principal;
+    return {
+      authentication: users.size === 0 ? "disabled" : "enabled",
+      user: user === undefined ? null : publicly(user),
+      role,
+      method: method === "local" ? "token" : method,
+      expires_at: expiresAt,
+    };
+  }
+
+  #begin(throttle: LoginThrottle, email: string, visitor: Visitor): Attempt {
+    try {
+      return throttle.begin(visitor.address, email);
+    } catch (error) {
+      this.#record(visitor, { email, error: (error as Error).message });
+      throw error;
+    }
+  }
+
+  /** Takes as long for those who do not exist, are disabled or have no password. */
+  async #userOf(email: string, password: string): Promise<User> {
+    const before = this.#find(email);
+    const hash = before?.password_hash ?? null;
+    const fits = await this.#options.queue.run(() => verifyPassword(password, hash));
+    // Checking takes time, in which the user may have been disabled or given another password.
+    const user = this.#find(email);
+    if (!fits || user === undefined || !user.enabled || user.password_hash !== hash)
+      throw refused("wrong e-mail address or password");
+    return user;
+  }
+
+  /** In one turn with the session, so that a code is used up only for a session. */
+  #secondStep(user: User, code: string | undefined, visitor: Visitor): SignedIn {
+    const { secondFactors, sessions, clock } = this.#options;
+    if (secondFactors.needsSecondFactor(user.id)) {
+      if (code === undefined || code === "") throw codeRequired();
+      if (!secondFactors.verifySecondFactor(user.id, code, clock.now()))
+        throw refused("totp: the code is wrong");
+    }
+    const { cookie, session } = sessions.create(user.id, { ...visitor, method: "password" });
+    this.#recordSignIn(user, session);
+    const { expires_at } = session;
+    const { role } = user;
+    const who = { authentication: "enabled", user: publicly(user), role, expires_at } as const;
+    return { cookie, who: { ...who, method: "session" } };
+  }
+
+  #find(email: string): User | undefined {
+    const wanted = email.trim().toLowerCase();
+    const { users } = this.#options.changes.config;
+    return [...users.values()].find((user) => user.email.toLowerCase() === wanted);
+  }
+
+  #recordSignIn({ email }: User, { id, address }: Session): void {
+    this.#options.audit.record({
+      ...{ actor: email, method: "session", address, action: "login", kind: "session" },
+      ...{ object_id: id, object_name: email, result: "ok", revision: null, detail: null },
+    });
+  }
+
+  #record({ address }: Visitor, { email, error }: { email: string; error: string }): void {
+    // What was typed may be a password in the wrong field: only names that exist are taken down.
+    const known = this.#find(email)?.email ?? null;
+    this.#options.audit.record({
+      ...{ actor: "anonymous", method: "none", address, action: "login", kind: "session" },
+      ...{ object_id: null, object_name: known, result: "refused", revision: null },
+      detail: { error },
+    });
+  }
+}
+
+const TOTP_REQUIRED = "x-totp-required";
+
+const codeRequired = () =>
+  new ApiError(401, "totp: a code is required", {
+    headers: { "www-authenticate": "Bearer", [TOTP_REQUIRED]: "true" },
+  });
+
+/** The password was right, and the answer asks for the second factor. */
+const isQuestion = ({ headers }: ApiError) => TOTP_REQUIRED in headers;
+
+const publicly = ({ id, email, name, role }: User) => ({ id, email, name, role });

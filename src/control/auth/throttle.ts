@@ -1,0 +1,108 @@
+// Counts attempts to sign in that failed, by address and by account, and refuses more for a while; knows no password.
+import type { Clock } from "../../clock.ts";
+import { ApiError } from "../../model/error.ts";
+import { readIpv6 } from "../../net/address.ts";
+
+/** Failures within the window after which nothing more is tried. */
+export const MAX_FAILURES = 10;
+export const WINDOW_MS = 300_000;
+
+/** Addresses and accounts that are remembered; past it the ones that failed longest ago are forgotten. */
+const MAX_KEYS = 20_000;
+
+/** One attempt that counts as a failure until it is taken back. */
+export interface Attempt {
+  /** It did not fail. */
+  withdraw(): void;
+}
+
+export class LoginThrottle {
+  readonly #clock: Clock;
+  readonly #maxKeys: number;
+  /** Times of failures, oldest first; keys in the order of their last failure. */
+  readonly #failures = new Map<string, readonly number[]>();
+
+  constructor(clock: Clock, maxKeys = MAX_KEYS) {
+    this.#clock = clock;
+    this.#maxKeys = maxKeys;
+  }
+
+  /** How many addresses and accounts are remembered. */
+  get size(): number {
+    return this.#failures.size;
+  }
+
+  /**
+   * Counts an attempt before it is made, so that many at once are no way around the limit. Throws a 429 when there were too
+   * many; that one is not counted, or whoever repeats it would never be let in again.
+   */
+  begin(address: string, account: string): Attempt {
+    this.admit(address, account);
+    const at = this.#clock.now();
+    const keys = keysOf(address, account);
+    for (const key of keys) this.#add(key, at);
+    return {
+      withdraw: () => {
+        for (const key of keys.splice(0)) this.#remove(key, at);
+      },
+    };
+  }
+
+  /** Throws a 429 while there were too many failures from the address or for the account. */
+  admit(address: string, account: string): void {
+    const now = this.#clock.now();
+    const waits = keysOf(address, account).map((key) => {
+      const recent = this.#recent(key, now);
+      const [oldest] = recent.slice(-MAX_FAILURES);
+      return recent.length < MAX_FAILURES ? 0 : (oldest ?? now) + WINDOW_MS - now;
+    });
+    const wait = Math.max(...waits);
+    if (wait <= 0) return;
+    throw new ApiError(429, "too many attempts to sign in failed; try again later", {
+      headers: { "retry-after": String(Math.ceil(wait / 1000)) },
+    });
+  }
+
+  /** Counts a failure. */
+  failed(address: string, account: string): void {
+    for (const key of keysOf(address, account)) this.#add(key, this.#clock.now());
+  }
+
+  #add(key: string, at: number): void {
+    const recent = this.#recent(key, at);
+    this.#failures.delete(key);
+    this.#failures.set(key, [...recent, at].slice(-MAX_FAILURES));
+    for (const oldest of this.#failures.keys()) {
+      if (this.#failures.size <= this.#maxKeys) break;
+      this.#failures.delete(oldest);
+    }
+  }
+
+  #remove(key: string, at: number): void {
+    const times = this.#failures.get(key);
+    const index = times?.lastIndexOf(at) ?? -1;
+    if (times === undefined || index < 0) return;
+    if (times.length === 1) this.#failures.delete(key);
+    else this.#failures.set(key, times.toSpliced(index, 1));
+  }
+
+  #recent(key: string, now: number): readonly number[] {
+    const times = this.#failures.get(key) ?? [];
+    // A clock that was set back must not keep anybody out for longer than the window.
+    return times.filter((at) => at > now - WINDOW_MS && at <= now);
+  }
+}
+
+/** Accounts by what was typed, whether there is one or not: anything else would tell. */
+const keysOf = (address: string, account: string): string[] => [
+  `address ${networkOf(address)}`,
+  `account ${account.trim().toLowerCase()}`,
+];
+
+/** Whoever has one IPv6 address has 2^64 of them. */
+function networkOf(address: string): string {
+  const groups = new Uint16Array(8);
+  if (!address.includes(":") || !readIpv6(address, groups)) return address;
+  if (groups.subarray(0, 5).every((group) => group === 0)) return address;
+  return groups.subarray(0, 4).join(":");
+}
