@@ -4,6 +4,7 @@ import {
   bodyOf,
   deleteResponses,
   dryRunParameter,
+  errorResponses,
   ifMatchParameter,
   pathParameter,
   plainResponses,
@@ -55,7 +56,7 @@ function passwordEndpoint({ account }: ControlPlane): Endpoint {
       tags,
       parameters: [user, dryRunParameter, ifMatchParameter],
       requestBody: bodyOf("PasswordChange"),
-      responses: writeResponses("User"),
+      responses: { ...writeResponses("User"), ...errorResponses([429]) },
     },
     answer: async (call) => {
       const options = writeOptionsOf(call);
@@ -114,7 +115,7 @@ function totpEndpoints({ account }: ControlPlane): Endpoint[] {
         tags,
         parameters: [user],
         requestBody: { ...bodyOf("OwnPassword"), required: false },
-        responses: deleteResponses(),
+        responses: { ...deleteResponses(), ...errorResponses([400, 429]) },
       },
       answer: async (call) => {
         requireKnownQuery(call, []);
@@ -125,4 +126,4 @@ function totpEndpoints({ account }: ControlPlane): Endpoint[] {
   ];
 }
 
-const changeErrors = [400, 403, 404, 409, 413, 415, 500];
+const changeErrors = [400, 403, 404, 409, 413, 415, 429, 500];

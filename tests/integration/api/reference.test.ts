@@ -134,7 +134,10 @@ describe("the description", () => {
         visit(property, `${at}.${name}`);
       }
     };
-    for (const name of ["ServiceInput", "TargetInput", "RouteInput", "SettingsInput"])
+    for (const name of [
+      ...["ServiceInput", "TargetInput", "RouteInput", "SettingsInput"],
+      ...["UserInput", "PasswordChange", "OwnPassword", "TotpCode"],
+    ])
       visit(components.schemas[name], name);
     expect(bare).toEqual([]);
   });
