@@ -25,7 +25,14 @@ export const settingsInput = t.Object(
           default: "404",
           description: "Answer to a request that no route takes",
         }),
-        to: t.String({ default: "", maxLength: 2048, description: "Address to redirect to" }),
+        to: t.String({
+          default: "",
+          maxLength: 2048,
+          // It becomes a header as it is.
+          pattern: "^[\\x21-\\x7e]*$",
+          errorMessage: "must hold neither spaces, nor control characters, nor any beyond ASCII",
+          description: "Address to redirect to",
+        }),
         html: t.String({ default: "", maxLength: 262_144, description: "Page to show" }),
       },
       "Answer to requests that no route takes",
