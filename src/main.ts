@@ -101,18 +101,19 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const current = compileOrRefuse(stored, context());
   refuse(probeNewPorts(null, current.snapshot));
 
+  const targetBoard = TargetBoard.create(workers);
   const pool = new WorkerPool({
     url: new URL("./worker.ts", import.meta.url),
     workers,
     instanceId: stored.instanceId,
     stickyKey: box.derive("sticky cookies"),
     board: WorkerBoard.create(workers),
-    targets: TargetBoard.create(workers),
+    targets: targetBoard,
     log,
     snapshot: current.snapshot,
   });
   const rollout = createRollout(pool);
-  const control = createControl(store, { box, rollout, log, current, context });
+  const control = createControl(store, { box, rollout, targetBoard, log, current, context });
   const started = pool.start();
   const serveApi = await loadApi({ control, admin, log, instanceId: stored.instanceId });
   refuse(await started);
@@ -129,7 +130,10 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
 /** Everything that is kept in the store, and what differs between serving it and repairing it. */
 function createControl(
   store: Store,
-  parts: Pick<ControlPlaneOptions, "box" | "rollout" | "log" | "current" | "context">,
+  parts: Pick<
+    ControlPlaneOptions,
+    "box" | "rollout" | "targetBoard" | "log" | "current" | "context"
+  >,
 ): ControlPlane {
   return createControlPlane({
     ...parts,
@@ -156,7 +160,8 @@ const openOffline: OpenOffline = (dataDir) => {
       openSealed: (sealed) => box.open(sealed),
     });
     const current = compileStored(store.load(), context());
-    const control = createControl(store, { box, rollout: idleRollout, log, current, context });
+    const parts = { box, rollout: idleRollout, targetBoard: TargetBoard.create(0) };
+    const control = createControl(store, { ...parts, log, current, context });
     const close = () => {
       control.audit.flush(true);
       store.close();

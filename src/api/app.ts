@@ -10,12 +10,14 @@ import type { EventStreams } from "./event-stream.ts";
 import { auditEndpoints } from "./routes/audit.ts";
 import { eventEndpoints } from "./routes/events.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
+import { healthEndpoints } from "./routes/health.ts";
 import { listenerEndpoints } from "./routes/listeners.ts";
 import { routeEndpoints } from "./routes/routes.ts";
 import { secretEndpoints } from "./routes/secrets.ts";
 import { serviceEndpoints } from "./routes/services.ts";
 import { settingsEndpoints } from "./routes/settings.ts";
 import { ssoEndpoints } from "./routes/sso.ts";
+import { streamRouteEndpoints } from "./routes/stream-routes.ts";
 import { type StatusSource, statusEndpoints } from "./routes/status.ts";
 import { targetEndpoints } from "./routes/targets.ts";
 import { userEndpoints } from "./routes/users.ts";
@@ -72,9 +74,11 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
   return [
     ...serviceEndpoints(control),
     ...targetEndpoints(control),
+    ...healthEndpoints(control),
     ...routeEndpoints(control),
     ...listenerEndpoints(control),
     ...certificateEndpoints(control),
+    ...streamRouteEndpoints(control),
     ...secretEndpoints(control),
     ...userEndpoints(control),
     ...settingsEndpoints(control),

@@ -8,10 +8,17 @@ import { secretInput } from "../model/secret.ts";
 import { serviceInput, serviceWithTargetsInput } from "../model/service.ts";
 import { settingsInput } from "../model/settings.ts";
 import { ssoInput } from "../model/sso.ts";
-import { inlineTargetInput, targetInput } from "../model/target.ts";
+import { streamRouteInput } from "../model/stream-route.ts";
+import { inlineTargetInput, targetHealthInput, targetInput } from "../model/target.ts";
 import { ownPasswordInput, passwordChangeInput, totpCodeInput, userInput } from "../model/user.ts";
 
 const identityObject = t.Object(identity);
+
+const targetState = t.Unsafe<string>({
+  type: "string",
+  enum: ["unknown", "healthy", "unhealthy", "draining", "disabled"],
+  description: "What is known about the target",
+});
 
 const target = t.Composite(
   [
@@ -19,11 +26,7 @@ const target = t.Composite(
     targetInput,
     t.Object({
       health: t.Object({
-        state: t.Unsafe<string>({
-          type: "string",
-          enum: ["unknown", "healthy", "unhealthy", "draining", "disabled"],
-          description: "What is known about the target",
-        }),
+        state: targetState,
         since: t.String({ format: "date-time", description: "Since when" }),
         last_error: t.Union([t.String(), t.Null()], { description: "Last failure" }),
       }),
@@ -31,6 +34,37 @@ const target = t.Composite(
     }),
   ],
   { title: "Target" },
+);
+
+const serviceHealth = t.Object(
+  {
+    service: t.Object({ id: t.String(), name: t.String() }),
+    state: t.Unsafe<string>({
+      type: "string",
+      enum: ["healthy", "degraded", "unhealthy", "unknown"],
+      description:
+        "degraded: some targets are unhealthy; unknown: nothing is known of any target, or none takes traffic",
+    }),
+    targets: t.Array(
+      t.Object({
+        id: t.String(),
+        host: t.String(),
+        port: t.Union([t.Integer(), t.Null()]),
+        state: targetState,
+        since: t.String({ format: "date-time", description: "Since when" }),
+        last_error: t.Union([t.String(), t.Null()], { description: "Last failure" }),
+        by: t.Unsafe<string | null>({
+          type: ["string", "null"],
+          enum: ["override", "active", "passive", null],
+          description: "Who decided: a person, an active check, the traffic; null: nobody yet",
+        }),
+        weight: t.Integer(),
+        priority: t.Integer(),
+        active_requests: t.Integer({ description: "Requests in flight" }),
+      }),
+    ),
+  },
+  { title: "Health of a service" },
 );
 
 const orNull = (schema: TSchema, description: string) =>
@@ -81,6 +115,8 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   Target: target,
   TargetInput: targetInput,
   ServiceTargetInput: inlineTargetInput,
+  TargetHealthInput: targetHealthInput,
+  ServiceHealth: serviceHealth,
   Route: t.Composite([identityObject, routeInput], { title: "Route" }),
   RouteInput: routeInput,
   Listener: t.Composite([identityObject, listenerInput], { title: "Listener" }),
@@ -90,6 +126,20 @@ export const schemas: Readonly<Record<string, TSchema>> = {
     { title: "Certificate" },
   ),
   CertificateInput: certificateInput,
+  StreamRoute: t.Composite([identityObject, streamRouteInput], { title: "Stream route" }),
+  StreamRouteInput: streamRouteInput,
+  Connection: t.Object(
+    {
+      id: t.String({ description: "Id of the connection" }),
+      stream_route_id: t.String({ description: "Id of the stream route" }),
+      client: t.String({ description: "Address and port of the client" }),
+      target_id: t.Union([t.String(), t.Null()], { description: "Id of the target" }),
+      bytes_in: t.Integer({ description: "Bytes from the client" }),
+      bytes_out: t.Integer({ description: "Bytes to the client" }),
+      started_at: t.String({ format: "date-time", description: "Since when" }),
+    },
+    { title: "Connection" },
+  ),
   User: t.Composite(
     [
       identityObject,

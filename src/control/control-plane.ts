@@ -3,6 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
 import { Account } from "./auth/account.ts";
 import { SecondFactors, type TotpStore } from "./auth/totp.ts";
@@ -16,12 +17,17 @@ import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./c
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
 import { Certificates } from "./certificates.ts";
+import { TargetRows } from "./health/target-rows.ts";
+import { TargetStates } from "./health/target-states.ts";
+import { createHealth, type HealthUseCases } from "./health/create-health.ts";
 import { createListeners } from "./listeners.ts";
 import { describeProblem } from "./reference.ts";
 import { createRoutes } from "./routes.ts";
 import { createSecrets } from "./secrets.ts";
 import { createServices } from "./services.ts";
 import { SettingsUseCases } from "./settings.ts";
+import { type AskWorkers, StreamConnections } from "./stream-connections.ts";
+import { createStreamRoutes } from "./stream-routes.ts";
 import { createTargets, type Targets } from "./targets.ts";
 import { Draft } from "./draft.ts";
 
@@ -37,12 +43,16 @@ export interface ControlPlaneOptions {
   /** Seals what has to be read again. */
   readonly box: SecretBox;
   readonly rollout: Rollout;
+  /** Health and load of targets, shared with the workers. */
+  readonly targetBoard: TargetBoard;
   readonly clock: Clock;
   readonly log: Log;
   /** What the workers serve at the start, from `compileStored`. */
   readonly current: Compiled;
   /** Asked for each change anew: the address of the management API may be known later than the first version. */
   readonly context: () => ChangeContext;
+  /** Absent when no workers run. */
+  readonly askWorkers?: AskWorkers;
 }
 
 export interface ControlPlane {
@@ -53,9 +63,12 @@ export interface ControlPlane {
   readonly sso: SingleSignOn;
   readonly services: ReturnType<typeof createServices>;
   readonly targets: Targets;
+  readonly health: HealthUseCases;
   readonly routes: ReturnType<typeof createRoutes>;
   readonly listeners: ReturnType<typeof createListeners>;
   readonly certificates: Certificates;
+  readonly streamRoutes: ReturnType<typeof createStreamRoutes>;
+  readonly streamConnections: StreamConnections;
   readonly secrets: ReturnType<typeof createSecrets>;
   readonly users: Users;
   readonly secondFactors: SecondFactors;
@@ -66,19 +79,29 @@ export interface ControlPlane {
 }
 
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
-  const changes = new Changes(options);
+  const { targetBoard, clock, current } = options;
+  const rows = new TargetRows(targetBoard, options.rollout, current.snapshot.services);
+  const states = new TargetStates(targetBoard, clock);
+  const changes = new Changes({ ...options, rollout: rows });
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
   const sessions = new Sessions({ ...options, store: options.sessionStore });
+  const events = createEvents(changes, audit);
   return {
     changes,
     audit,
-    events: createEvents(changes, audit),
+    events,
+    health: createHealth({ ...options, rows, states, changes, audit, events }),
     sessions,
     sso: new SingleSignOn({ ...options, changes, audit, sessions }),
-    services: createServices(changes),
-    targets: createTargets(changes),
+    services: createServices(changes, states),
+    targets: createTargets(changes, states),
     routes: createRoutes(changes),
     listeners: createListeners(changes),
+    streamRoutes: createStreamRoutes(changes),
+    streamConnections: new StreamConnections(
+      { changes, audit },
+      options.askWorkers ?? (() => Promise.resolve([])),
+    ),
     certificates: new Certificates(changes, options.box, options.clock),
     secrets: createSecrets(changes, options.box),
     ...createAccess(options, { changes, audit, sessions }),

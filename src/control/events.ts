@@ -1,6 +1,7 @@
 // Tells whoever listens what happens in the gateway, as far as their role lets them know; knows no HTTP and no source of events.
 import type { AuditEntry } from "./audit-entry.ts";
 import type { ConfigEvent } from "./config-event.ts";
+import type { HealthEvent } from "./health/health-watch.ts";
 import { EventRing, type RingLimits } from "./event-ring.ts";
 import { includesRole, type Role } from "./principal.ts";
 
@@ -23,6 +24,7 @@ export const eventKindNames = Object.keys(eventKinds) as EventKind[];
 export interface EventPayloads {
   readonly config: ConfigEvent;
   readonly audit: AuditEntry;
+  readonly health: HealthEvent;
 }
 
 /** An event for one reader; the data is JSON. */

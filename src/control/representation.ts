@@ -18,16 +18,6 @@ export type TargetView = Target & {
 };
 export type ServiceView = Service & { readonly targets: readonly TargetView[] };
 
-/** The state follows from the configuration alone as long as nothing checks targets. */
-function healthOf(target: Target): TargetHealth {
-  const state = !target.enabled ? "disabled" : target.weight === 0 ? "draining" : "unknown";
-  return { state, since: target.updated_at, last_error: null };
-}
-
-export function viewTarget(target: Target): TargetView {
-  return { ...target, health: healthOf(target), active_requests: 0 };
-}
-
 /**
  * Finds the targets of a service, oldest first. From the second service on, all targets are grouped once, so that a list
  * does not walk over every target for each service.

@@ -5,15 +5,19 @@ import { serviceWithTargetsInput } from "../model/service.ts";
 import { isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import type { Draft } from "./draft.ts";
-import { type ServiceView, targetLookup, viewTarget } from "./representation.ts";
+import type { TargetStates } from "./health/target-states.ts";
+import { type ServiceView, targetLookup } from "./representation.ts";
 import { Resource, type ResourceKind } from "./resource.ts";
 import { fieldsOfTarget, reconcileTargets, targetReadOnly } from "./targets.ts";
 
-export function createServices(changes: Changes): Resource<"services", ServiceView> {
-  return new Resource(changes, kind);
+export function createServices(
+  changes: Changes,
+  states: TargetStates,
+): Resource<"services", ServiceView> {
+  return new Resource(changes, kindOf(states));
 }
 
-const kind: ResourceKind<"services", ServiceView> = {
+const kindOf = (states: TargetStates): ResourceKind<"services", ServiceView> => ({
   collection: "services",
   word: "service",
   readOnly: [],
@@ -37,13 +41,13 @@ const kind: ResourceKind<"services", ServiceView> = {
   },
   viewer: (config) => {
     const targetsOf = targetLookup(config);
-    return (service) => ({ ...service, targets: targetsOf(service.id).map(viewTarget) });
+    return (service) => ({ ...service, targets: targetsOf(service.id).map(states.view) });
   },
   content: (config) => {
     const targetsOf = targetLookup(config);
     return (service) => [service, targetsOf(service.id)];
   },
-};
+});
 
 /** Targets as they were read hold fields that the gateway sets; sent back they are left out. */
 function withPlainTargets(document: unknown): unknown {

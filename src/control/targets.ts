@@ -8,7 +8,8 @@ import type { Changes } from "./change.ts";
 import type { Draft } from "./draft.ts";
 import { findByKey, resolveKey } from "./key.ts";
 import type { QueryEntry } from "./list-filter.ts";
-import { type TargetView, viewTarget } from "./representation.ts";
+import type { TargetStates } from "./health/target-states.ts";
+import type { TargetView } from "./representation.ts";
 import {
   type FieldsOf,
   type Read,
@@ -24,8 +25,8 @@ export const targetReadOnly = ["health", "active_requests"] as const;
 export class Targets extends Resource<"targets", TargetView> {
   readonly #services: () => GatewayConfig["services"];
 
-  constructor(changes: Changes) {
-    super(changes, kind);
+  constructor(changes: Changes, states: TargetStates) {
+    super(changes, kindOf(states));
     this.#services = () => changes.config.services;
   }
 
@@ -50,11 +51,11 @@ export class Targets extends Resource<"targets", TargetView> {
   }
 }
 
-export function createTargets(changes: Changes): Targets {
-  return new Targets(changes);
+export function createTargets(changes: Changes, states: TargetStates): Targets {
+  return new Targets(changes, states);
 }
 
-const kind: ResourceKind<"targets", TargetView> = {
+const kindOf = (states: TargetStates): ResourceKind<"targets", TargetView> => ({
   collection: "targets",
   word: "target",
   readOnly: targetReadOnly,
@@ -64,9 +65,9 @@ const kind: ResourceKind<"targets", TargetView> = {
     const at = { path: "service_id", word: "service" };
     return { fields: fieldsOfTarget(fields, resolveKey(draft.config.services, key, at)) };
   },
-  viewer: () => viewTarget,
+  viewer: () => states.view,
   content: () => (target) => target,
-};
+});
 
 export function fieldsOfTarget(input: InlineTargetInput, serviceId: string): FieldsOf<"targets"> {
   return { service_id: serviceId, ...input };

@@ -1,6 +1,6 @@
 // A target: one server of a service; knows nothing of its run-time state.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { flag, type Identity, integer, labels, nullable } from "./fields.ts";
+import { flag, type Identity, integer, labels, nullable, oneOf } from "./fields.ts";
 
 /** What may be written about a target inside its service. */
 export const targetFields = {
@@ -40,6 +40,21 @@ export const inlineTargetInput = t.Object(targetFields, {
   additionalProperties: false,
   title: "Target of a service",
 });
+
+/** What a person says about the health of a target; no part of the configuration. */
+export const targetHealthInput = t.Object(
+  {
+    state: oneOf(["healthy", "unhealthy", "auto"], {
+      description: "What it is, whatever checks and traffic say; auto: what they say",
+    }),
+    ttl: t.Optional(
+      t.Union([t.Integer({ minimum: 1, maximum: 31_536_000 }), t.Null()], {
+        description: "Seconds for which it holds; absent: until it is taken back",
+      }),
+    ),
+  },
+  { additionalProperties: false, title: "Health of a target" },
+);
 
 export type TargetInput = Static<typeof targetInput>;
 export type InlineTargetInput = Static<typeof inlineTargetInput>;

@@ -6,10 +6,12 @@ import { type AuditFilter, AuditLog } from "../../../src/control/audit.ts";
 import type { AuditEntry } from "../../../src/control/audit-entry.ts";
 import { Changes } from "../../../src/control/change.ts";
 import { compileStored } from "../../../src/control/control-plane.ts";
+import { TargetStates } from "../../../src/control/health/target-states.ts";
 import { createServices } from "../../../src/control/services.ts";
 import { SettingsUseCases } from "../../../src/control/settings.ts";
 import { createLog } from "../../../src/log.ts";
 import { firstConfiguration } from "../../../src/store/first-configuration.ts";
+import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { Store } from "../../../src/store/store.ts";
 import { temporaryDirectory } from "../store/fixture.ts";
 import { at, context, options, Steps } from "./fixture.ts";
@@ -38,9 +40,10 @@ function scene(dataDir: string) {
   const current = compileStored(store.load(), context);
   const changes = new Changes({ store, rollout, clock, log, current, context: () => context });
   const audit = new AuditLog({ store: store.audit, changes, clock, log });
+  const states = new TargetStates(TargetBoard.create(1), clock);
   return {
     clock,
-    control: { services: createServices(changes), settings: new SettingsUseCases(changes) },
+    control: { services: createServices(changes, states), settings: new SettingsUseCases(changes) },
     audit,
     store,
     logged,

@@ -14,6 +14,7 @@ import type { ConfigChange, GatewayConfig } from "../../../src/model/gateway-con
 import { type Listener, listenerInput } from "../../../src/model/listener.ts";
 import { type Route, routeInput, pathMatchOf } from "../../../src/model/route.ts";
 import { type Service, serviceInput } from "../../../src/model/service.ts";
+import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { settingsInput } from "../../../src/model/settings.ts";
 import { type Target, targetInput } from "../../../src/model/target.ts";
 import { emptyConfiguration } from "../../../src/store/first-configuration.ts";
@@ -156,7 +157,11 @@ class TotpMemory implements TotpStore {
   }
 }
 
-export function controlPlane(config: GatewayConfig = configOf({}), now = () => Date.parse(at)) {
+export function controlPlane(
+  config: GatewayConfig = configOf({}),
+  now = () => Date.parse(at),
+  targetBoard = TargetBoard.create(1),
+) {
   const steps = new Steps();
   const events: ChangeEvent[] = [];
   const logged: string[] = [];
@@ -174,6 +179,7 @@ export function controlPlane(config: GatewayConfig = configOf({}), now = () => D
     totpStore: new TotpMemory(),
     box: new SecretBox(new Uint8Array(32)),
     rollout: steps,
+    targetBoard,
     clock: { now },
     log: createLog({ level: "info", format: "json", sink: (line) => logged.push(line) }),
     current: compileStored({ config, revision: 1 }, context),

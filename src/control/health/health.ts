@@ -1,0 +1,112 @@
+// Health of services and targets as people ask for it, and what they order about it; no HTTP words.
+import type { Clock } from "../../clock.ts";
+import { decode } from "../../model/decode.ts";
+import { ApiError, invalid } from "../../model/error.ts";
+import type { Service } from "../../model/service.ts";
+import { type Target, targetHealthInput } from "../../model/target.ts";
+import type { TargetBoard } from "../../shared-memory/target-board.ts";
+import { type Health, override } from "../../shared-memory/target-health.ts";
+import type { AuditSink } from "../audit-entry.ts";
+import type { Changes } from "../change.ts";
+import { findByKey } from "../key.ts";
+import type { Actor } from "../principal.ts";
+import { labelOf } from "../reference.ts";
+import { targetLookup, type TargetHealth, type TargetView } from "../representation.ts";
+import type { TargetStates } from "./target-states.ts";
+
+export interface ServiceHealth {
+  readonly service: Pick<Service, "id" | "name">;
+  /** degraded: some of the targets are unhealthy; unknown: nothing is known of any, or none takes traffic. */
+  readonly state: "healthy" | "degraded" | "unhealthy" | "unknown";
+  readonly targets: readonly TargetReport[];
+}
+
+export interface TargetReport extends Pick<Target, "id" | "host" | "port" | "weight" | "priority"> {
+  readonly state: TargetHealth["state"];
+  readonly since: string;
+  readonly last_error: string | null;
+  /** Who decided: a person, an active check, the traffic, or nobody yet. */
+  readonly by: Health["by"];
+  readonly active_requests: number;
+}
+
+export interface HealthOptions {
+  readonly board: TargetBoard;
+  readonly states: TargetStates;
+  readonly changes: Changes;
+  readonly audit: AuditSink;
+  readonly clock: Clock;
+}
+
+export class HealthUseCases {
+  readonly #options: HealthOptions;
+
+  constructor(options: HealthOptions) {
+    this.#options = options;
+  }
+
+  /** Of the service with this id or name; throws a 404 when there is none. */
+  ofService(key: string): ServiceHealth {
+    const { config } = this.#options.changes;
+    const service = findByKey(config.services, key);
+    if (service === null) throw new ApiError(404, `service "${key}" does not exist`);
+    const targets = targetLookup(config)(service.id).map((target) => this.#report(target));
+    return {
+      service: { id: service.id, name: service.name },
+      state: stateOf(targets.map(({ state }) => state)),
+      targets,
+    };
+  }
+
+  #report(target: Target): TargetReport {
+    const { states } = this.#options;
+    const { id, host, port, weight, priority, health, active_requests } = states.view(target);
+    const { by } = states.read(target);
+    return { id, host, port, ...health, by, weight, priority, active_requests };
+  }
+
+  /** Says what a target is, whatever checks and traffic say. It holds for all workers when this returns, and is not stored. */
+  order(key: string, body: unknown, by: Actor): TargetView {
+    const { changes, board, states, clock } = this.#options;
+    const target = findByKey(changes.config.targets, key);
+    if (target === null) throw new ApiError(404, `target "${key}" does not exist`);
+    const { state, ttl = null } = decode(targetHealthInput, body);
+    if (state === "auto" && ttl !== null) throw invalid("ttl", "makes no sense for auto");
+    const service = changes.config.services.get(target.service_id);
+    if (!target.enabled || service?.enabled !== true)
+      throw new ApiError(409, "the target takes no traffic: it or its service is disabled");
+    const now = clock.now();
+    const until = ttl === null ? null : now + ttl * 1000;
+    const rows = { target: board.rowOf(target.id), service: board.rowOf(service.id) };
+    override(board, rows, { state, until, now });
+    this.#record(target, { state, ttl }, by);
+    return states.view(target);
+  }
+
+  #record(
+    target: Target,
+    detail: { readonly state: string; readonly ttl: number | null },
+    by: Actor,
+  ) {
+    const { actor, method, address } = by;
+    const label = labelOf(this.#options.changes.config, { collection: "targets", id: target.id });
+    this.#options.audit.record({
+      ...{ actor, method, address },
+      action: "override_health",
+      kind: "target",
+      object_id: target.id,
+      object_name: /"(.*)"$/s.exec(label)?.[1] ?? null,
+      result: "ok",
+      revision: null,
+      detail,
+    });
+  }
+}
+
+/** Of a service, by the states of its targets; those that take no new traffic do not count. */
+function stateOf(states: readonly TargetHealth["state"][]): ServiceHealth["state"] {
+  const used = states.filter((state) => state !== "disabled" && state !== "draining");
+  const unhealthy = used.filter((state) => state === "unhealthy").length;
+  if (unhealthy > 0) return unhealthy === used.length ? "unhealthy" : "degraded";
+  return used.includes("healthy") ? "healthy" : "unknown";
+}

@@ -1,0 +1,44 @@
+// What people see of a target at this moment: health and load, from the memory that all workers share; changes nothing.
+import type { Clock } from "../../clock.ts";
+import type { Target } from "../../model/target.ts";
+import type { TargetBoard } from "../../shared-memory/target-board.ts";
+import { type Health, readHealth } from "../../shared-memory/target-health.ts";
+import type { TargetHealth, TargetView } from "../representation.ts";
+
+const UNKNOWN: Health = { state: "unknown", since: null, lastError: null, by: null };
+
+export class TargetStates {
+  readonly #board: TargetBoard;
+  readonly #clock: Clock;
+
+  constructor(board: TargetBoard, clock: Clock) {
+    this.#board = board;
+    this.#clock = clock;
+  }
+
+  /** The representation of a target. */
+  readonly view = (target: Target): TargetView => {
+    const row = this.#board.findRow(target.id);
+    return {
+      ...target,
+      health: this.#healthOf(target, row),
+      active_requests: row === null ? 0 : this.#board.active(row),
+    };
+  };
+
+  /** What checks, traffic and people say, whatever the configuration says. */
+  read(target: Target): Health {
+    const row = this.#board.findRow(target.id);
+    return row === null ? UNKNOWN : readHealth(this.#board, row, this.#clock.now());
+  }
+
+  #healthOf(target: Target, row: number | null): TargetHealth {
+    const { state, since, lastError } = this.read(target);
+    if (!target.enabled) return { state: "disabled", since: target.updated_at, last_error: null };
+    if (target.weight === 0)
+      return { state: "draining", since: target.updated_at, last_error: lastError };
+    if (row === null) return { state, since: target.updated_at, last_error: null };
+    const at = since ?? this.#board.date(this.#board.get(row, "started_at"));
+    return { state, since: new Date(at).toISOString(), last_error: lastError };
+  }
+}

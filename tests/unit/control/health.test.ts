@@ -1,0 +1,350 @@
+// Rows of targets come and go with the configuration; what people order and are told about health; no workers.
+import { describe, expect, test } from "bun:test";
+import { type HealthEvent, HealthWatch } from "../../../src/control/health/health-watch.ts";
+import { createLog } from "../../../src/log.ts";
+import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
+import {
+  checkFailed,
+  checkSucceeded,
+  forgetChecks,
+} from "../../../src/shared-memory/target-health.ts";
+import { controlPlane, options } from "./fixture.ts";
+
+const START = Date.parse("2026-01-01T00:00:00.000Z");
+
+/** A control plane over a board of its own, and a clock that a test can set. */
+function scene(capacity = 100) {
+  const clock = { now: START };
+  const board = TargetBoard.create(2, { now: START, capacity });
+  const plane = controlPlane(undefined, () => clock.now, board);
+  const { services, targets, health } = plane.control;
+  const create = async (name: string, ports: readonly number[], fields: object = {}) => {
+    const list = ports.map((port) => ({ host: "10.0.0.1", port }));
+    return (await services.create({ name, targets: list, ...fields }, options)).view;
+  };
+  const rowsOf = (service: { id: string; targets: readonly { id: string }[] }, index = 0) => ({
+    service: board.rowOf(service.id),
+    target: board.rowOf(service.targets[index]?.id ?? ""),
+  });
+  const remove = (id: string) => services.remove(id, { ...options, cascade: true });
+  return { ...plane, board, clock, services, targets, health, create, rowsOf, remove };
+}
+
+const thresholds = { healthy: 1, unhealthy: 1 };
+const failure = "the target refused the connection";
+
+describe("rows", () => {
+  test("are given back by what is deleted, however often", async () => {
+    const { create, remove, board } = scene(10);
+    for (let cycle = 0; cycle < 30; cycle++) {
+      const service = await create("s", [1, 2, 3, 4]);
+      expect(board.inUse).toBe(5);
+      await remove(service.id);
+      expect(board.inUse).toBe(0);
+    }
+  });
+
+  test("are kept while requests are in flight on them, and given back afterwards", async () => {
+    const { create, remove, board, rowsOf } = scene();
+    const service = await create("s", [1, 2]);
+    const { target } = rowsOf(service);
+    board.enter(target, 1);
+    await remove(service.id);
+    expect(board.inUse).toBe(1);
+    expect(board.active(target)).toBe(1);
+    board.leave(target, 1);
+    const other = await create("other", []);
+    expect(board.inUse).toBe(1);
+    expect(board.findRow(service.targets[0]?.id ?? "")).toBeNull();
+    await remove(other.id);
+  });
+
+  test("that there are not enough of refuse a change before any worker hears of it", async () => {
+    const { create, services, targets, board, steps } = scene(4);
+    const service = await create("s", [1, 2]);
+    const before = steps.steps.length;
+    const list = [1, 2].map((port) => ({ host: "10.0.0.2", port }));
+    const refused = await services
+      .create({ name: "t", targets: list }, options)
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({
+      status: 409,
+      message: "there is no room for so many targets and services: 4 may be enabled together",
+    });
+    expect(steps.steps.slice(before)).not.toContain("prepare 3");
+    // Nothing of it is left, and what fits is taken.
+    await services.create({ name: "t" }, options);
+    expect(board.inUse).toBe(4);
+    // Those that are switched off take no room.
+    const disabled = { service_id: service.id, host: "10.0.0.3", port: 3, enabled: false };
+    await targets.create(disabled, options);
+    const one = targets.create({ ...disabled, port: 4, enabled: true }, options);
+    expect(await one.catch(({ status }: { status: number }) => status)).toBe(409);
+  });
+
+  test("of a change that was refused later are given back too", async () => {
+    const { services, board, steps } = scene();
+    steps.fail.prepare = new Error("dead");
+    await services.create({ name: "s", targets: [{ host: "a", port: 1 }] }, options).catch(() => 0);
+    delete steps.fail.prepare;
+    await services.create({ name: "t" }, options);
+    expect(board.inUse).toBe(1);
+  });
+
+  test("keep what is known of targets through changes of everything else", async () => {
+    const { create, services, board, rowsOf, targets, clock } = scene(200);
+    const service = await create("s", [1, 2]);
+    const rows = rowsOf(service);
+    checkFailed(board, rows, { thresholds, failure, now: clock.now });
+    for (let change = 0; change < 50; change++) await create(`s${change}`, [change + 1]);
+    await services.patch(service.id, { description: "other", slow_start: 5000 }, options);
+    await targets.patch(service.targets[0]?.id ?? "", { weight: 7 }, options);
+    expect(rowsOf(service)).toEqual(rows);
+    expect(targets.get(service.targets[0]?.id ?? "").view.health).toMatchObject({
+      state: "unhealthy",
+      last_error: failure,
+    });
+  });
+
+  test("forget what is known of a target that is another server now", async () => {
+    const { create, board, rowsOf, targets, clock } = scene();
+    const service = await create("s", [1]);
+    checkFailed(board, rowsOf(service), { thresholds, failure, now: clock.now });
+    const id = service.targets[0]?.id ?? "";
+    const { view } = await targets.patch(id, { port: 2 }, options);
+    expect(view.id).toBe(id);
+    expect(targets.get(id).view.health).toMatchObject({ state: "unknown", last_error: null });
+  });
+});
+
+describe("what people see", () => {
+  test("of a target is what is known at this moment, and no version tag depends on it", async () => {
+    const { create, services, targets, board, rowsOf, clock } = scene();
+    const service = await create("s", [1]);
+    const id = service.targets[0]?.id ?? "";
+    const rows = rowsOf(service);
+    expect(targets.get(id).view).toMatchObject({
+      health: { state: "unknown", last_error: null },
+      active_requests: 0,
+    });
+    const tags = [targets.get(id).tag, services.get("s").tag, services.list([]).tag];
+    clock.now += 5000;
+    checkFailed(board, rows, { thresholds, failure, now: clock.now });
+    board.enter(rows.target, 0);
+    board.enter(rows.target, 1);
+    const state = {
+      health: { state: "unhealthy", since: "2026-01-01T00:00:05.000Z", last_error: failure },
+      active_requests: 2,
+    };
+    expect(targets.get(id).view).toMatchObject(state);
+    expect(services.get("s").view.targets[0]).toMatchObject(state);
+    expect(targets.listIn("s", []).view[0]).toMatchObject(state);
+    expect([targets.get(id).tag, services.get("s").tag, services.list([]).tag]).toEqual(tags);
+    await targets.patch(id, { weight: 0 }, options);
+    expect(targets.get(id).view).toMatchObject({
+      health: { state: "draining" },
+      active_requests: 2,
+    });
+    await targets.patch(id, { enabled: false }, options);
+    expect(targets.get(id).view).toMatchObject({
+      health: { state: "disabled" },
+      active_requests: 2,
+    });
+  });
+
+  test("of a service follows from its targets", async () => {
+    const { create, health, targets, board, rowsOf, clock } = scene();
+    const service = await create("s", [1, 2, 3]);
+    const state = () => health.ofService("s").state;
+    const [first, second, third] = [0, 1, 2].map((index) => rowsOf(service, index));
+    const fail = (rows = first) =>
+      checkFailed(board, rows!, { thresholds, failure, now: clock.now });
+    const succeed = (rows = first) => checkSucceeded(board, rows!, { thresholds, now: clock.now });
+    expect(state()).toBe("unknown");
+    succeed(first);
+    expect(state()).toBe("healthy");
+    fail(second);
+    expect(state()).toBe("degraded");
+    // One that is drained does not count.
+    await targets.patch(service.targets[1]?.id ?? "", { weight: 0 }, options);
+    expect(state()).toBe("healthy");
+    fail(first);
+    fail(third);
+    expect(state()).toBe("unhealthy");
+    for (const rows of [first, third]) forgetChecks(board, rows!, clock.now);
+    expect(state()).toBe("unknown");
+    expect(health.ofService(service.id)).toEqual({
+      service: { id: service.id, name: "s" },
+      state: "unknown",
+      targets: health.ofService("s").targets,
+    });
+    expect(health.ofService("s").targets[1]).toEqual({
+      id: service.targets[1]?.id ?? "",
+      host: "10.0.0.1",
+      port: 2,
+      state: "draining",
+      since: expect.any(String),
+      last_error: failure,
+      by: "active",
+      weight: 0,
+      priority: 0,
+      active_requests: 0,
+    });
+    await create("empty", []);
+    expect(health.ofService("empty").state).toBe("unknown");
+    expect(() => health.ofService("none")).toThrow('service "none" does not exist');
+  });
+});
+
+describe("an order", () => {
+  test("goes before what checks and traffic say, ends by its time, and is written down", async () => {
+    const { create, health, targets, board, rowsOf, clock, steps } = scene();
+    const service = await create("s", [1]);
+    const id = service.targets[0]?.id ?? "";
+    const see = () => targets.get(id).view.health.state;
+    expect(health.order(id, { state: "unhealthy", ttl: 60 }, options.by).health.state).toBe(
+      "unhealthy",
+    );
+    expect(health.ofService("s").targets[0]?.by).toBe("override");
+    clock.now += 59_900;
+    expect(see()).toBe("unhealthy");
+    clock.now += 100;
+    expect(see()).toBe("unknown");
+    checkFailed(board, rowsOf(service), { thresholds, failure, now: clock.now });
+    health.order(id, { state: "healthy" }, options.by);
+    expect(see()).toBe("healthy");
+    clock.now += 86_400_000;
+    expect(see()).toBe("healthy");
+    health.order(id, { state: "auto" }, options.by);
+    expect(see()).toBe("unhealthy");
+    expect(steps.recorded).toHaveLength(3);
+    expect(steps.recorded[0]).toMatchObject({
+      actor: "tester",
+      action: "override_health",
+      kind: "target",
+      object_id: id,
+      object_name: "10.0.0.1:1",
+      result: "ok",
+      revision: null,
+      detail: { state: "unhealthy", ttl: 60 },
+    });
+    // It is no change of the configuration.
+    expect(steps.steps.filter((step) => step.startsWith("prepare"))).toHaveLength(1);
+  });
+
+  const wrong = [
+    { why: "no state", body: {}, message: /^state: / },
+    { why: "another word", body: { state: "sick" }, message: /^state: / },
+    { why: "no time at all", body: { state: "healthy", ttl: 0 }, message: /^ttl: / },
+    { why: "a time for auto", body: { state: "auto", ttl: 5 }, message: /^ttl: / },
+    { why: "an unknown field", body: { state: "auto", until: 5 }, message: /^until: / },
+  ];
+  test.each(wrong)("with $why is refused", async ({ body, message }) => {
+    const { create, health } = scene();
+    const service = await create("s", [1]);
+    const id = service.targets[0]?.id ?? "";
+    expect(() => health.order(id, body, options.by)).toThrow(message);
+  });
+
+  test("about a target that takes no traffic is refused", async () => {
+    const { create, health, targets, services } = scene();
+    const service = await create("s", [1, 2]);
+    const [first, second] = service.targets.map(({ id }) => id);
+    await targets.patch(first ?? "", { enabled: false }, options);
+    const order = (id: string) => () => health.order(id, { state: "healthy" }, options.by);
+    expect(order(first ?? "")).toThrow("it or its service is disabled");
+    await services.patch("s", { enabled: false }, options);
+    expect(order(second ?? "")).toThrow("it or its service is disabled");
+    expect(order(crypto.randomUUID())).toThrow("does not exist");
+  });
+});
+
+describe("the watch", () => {
+  function watched() {
+    const parts = scene();
+    const lines: { level: string; message: string; reason: string }[] = [];
+    const events: HealthEvent[] = [];
+    const watch = new HealthWatch({
+      board: parts.board,
+      changes: parts.control.changes,
+      clock: { now: () => parts.clock.now },
+      log: createLog({
+        level: "info",
+        format: "json",
+        sink: (line) => lines.push(JSON.parse(line)),
+      }),
+      publish: (event) => events.push(event),
+    });
+    return { ...parts, watch, lines, events };
+  }
+
+  test("tells each change once, in the log and to listeners, with its reason", async () => {
+    const { create, watch, lines, events, board, rowsOf, clock } = watched();
+    const service = await create("s", [1, 2]);
+    watch.look();
+    expect(events).toBeEmpty();
+    const rows = rowsOf(service);
+    checkFailed(board, rows, { thresholds, failure, now: clock.now });
+    watch.look();
+    watch.look();
+    expect(lines).toMatchObject([
+      { level: "warn", message: "a target is unhealthy", reason: failure, service: "s" },
+    ]);
+    checkSucceeded(board, rows, { thresholds, now: clock.now });
+    watch.look();
+    expect(lines[1]).toMatchObject({
+      level: "info",
+      message: "a target takes traffic again",
+      reason: "active checks succeed",
+    });
+    expect(events).toEqual(
+      [
+        { state: "unhealthy" as const, reason: failure },
+        { state: "healthy" as const, reason: "active checks succeed" },
+      ].map((told) => ({
+        target_id: service.targets[0]?.id ?? "",
+        service_id: service.id,
+        host: "10.0.0.1",
+        port: 1,
+        ...told,
+      })),
+    );
+  });
+
+  test("notices what ends by time alone", async () => {
+    const { create, watch, events, health, clock } = watched();
+    const service = await create("s", [1]);
+    watch.look();
+    const id = service.targets[0]?.id ?? "";
+    health.order(id, { state: "unhealthy", ttl: 10 }, options.by);
+    watch.look();
+    clock.now += 9_900;
+    watch.look();
+    expect(events.map(({ reason }) => reason)).toEqual(["a person said that it is unhealthy"]);
+    clock.now += 200;
+    watch.look();
+    expect(events[1]).toMatchObject({
+      state: "unknown",
+      reason: "nothing speaks against it any more",
+    });
+  });
+
+  test("says nothing new of a target because something else was changed", async () => {
+    const { create, watch, events, board, rowsOf, clock, targets } = watched();
+    const service = await create("s", [1, 2]);
+    checkFailed(board, rowsOf(service), { thresholds, failure, now: clock.now });
+    watch.look();
+    expect(events).toHaveLength(1);
+    await create("other", [1]);
+    await targets.patch(service.targets[1]?.id ?? "", { weight: 5 }, options);
+    watch.look();
+    expect(events).toHaveLength(1);
+    // Taken out and brought back it is a new one.
+    await targets.patch(service.targets[0]?.id ?? "", { enabled: false }, options);
+    watch.look();
+    await targets.patch(service.targets[0]?.id ?? "", { enabled: true }, options);
+    watch.look();
+    expect(events).toHaveLength(1);
+    expect(targets.get(service.targets[0]?.id ?? "").view.health.state).toBe("unknown");
+  });
+});
