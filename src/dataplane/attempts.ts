@@ -247,6 +247,8 @@ export function failureOf(error: ProxyError): FailureText {
     case "connection_timeout":
     case "tls_certificate_error":
     case "tls_protocol_error":
+    case "tls_alert_received":
+    case "proxy_configuration_error":
     case "connection_terminated":
     case "http_response_incomplete":
     case "connection_read_timeout":

@@ -23,6 +23,8 @@ export interface DataPlaneOptions {
   readonly stickyKey: string;
   readonly log: LogLine;
   /** What differs from the product's times. */
+  /** Name servers to ask instead of the system's. */
+  readonly dnsServers?: readonly string[] | undefined;
   readonly webSocketTimes?: WebSocketTimes | undefined;
 }
 

@@ -18,6 +18,21 @@ export interface ProxyError {
   readonly cause?: unknown;
 }
 
+/** Which check of the target's certificate failed. */
+export type CertificateProblem =
+  | "the target's certificate has expired"
+  | "the target's certificate is not valid yet"
+  | "the target's certificate is self-signed"
+  | "the target's certificate comes from an unknown authority"
+  | "the target's certificate is for another name"
+  | "the target's certificate is not valid";
+
+/** Why there is no TLS connection. */
+export type TlsProblem =
+  | "the target's TLS version is too low"
+  | "the target does not speak TLS"
+  | "the TLS handshake with the target failed";
+
 /** A failure of the target; `retry` only where nothing of the request can have been carried out. */
 const upstream =
   (status: number, token: ProxyStatusError, detail: string) =>
@@ -114,12 +129,18 @@ export const failures = {
   connectTimeout: unsent(
     upstream(504, "connection_timeout", "the target did not accept the connection in time"),
   )(),
-  tlsCertificate: unsent(
-    upstream(502, "tls_certificate_error", "the target's certificate is not valid"),
+  tlsCertificate: (detail: CertificateProblem, cause: unknown): ProxyError => ({
+    ...upstream(502, "tls_certificate_error", detail)(cause),
+    retry: "always",
+  }),
+  tlsProtocol: (detail: TlsProblem, cause: unknown): ProxyError => ({
+    ...upstream(502, "tls_protocol_error", detail)(cause),
+    retry: "always",
+  }),
+  tlsSettings: unsent(
+    upstream(502, "proxy_configuration_error", "the TLS settings for the target are not valid"),
   ),
-  tlsProtocol: unsent(
-    upstream(502, "tls_protocol_error", "the TLS handshake with the target failed"),
-  ),
+  tlsAlert: upstream(502, "tls_alert_received", "the target wants a certificate of the gateway"),
   closedEarly: upstream(
     502,
     "connection_terminated",
@@ -150,4 +171,4 @@ export const failures = {
     "http_response_transfer_coding",
     "the target's transfer coding is not valid",
   )(),
-} as const satisfies Record<string, ProxyError | ((value: never) => ProxyError)>;
+} as const satisfies Record<string, ProxyError | ((...values: never[]) => ProxyError)>;

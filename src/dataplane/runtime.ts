@@ -16,6 +16,7 @@ import {
 } from "./listener/http-listener.ts";
 import type { RequestContext } from "./request-context.ts";
 import { PoolRegistry } from "./service-runtime.ts";
+import { NameResolver } from "./names/name-resolver.ts";
 import { createWebSocketProxy } from "./upstream/websocket.ts";
 import type { WorkerScope } from "./worker-scope.ts";
 
@@ -46,7 +47,11 @@ class Runtime implements DataPlane {
   constructor(options: DataPlaneOptions) {
     this.#options = options;
     const inFlight = new InFlight();
-    this.#pools = new PoolRegistry(inFlight.now);
+    this.#pools = new PoolRegistry(inFlight.now, {
+      resolver: new NameResolver({ servers: options.dnsServers ?? [] }),
+      now: () => performance.now(),
+      log: options.log,
+    });
     this.#checks = new ActiveChecks({ board: options.targets, worker: options.worker });
     this.#webSockets = createWebSocketProxy({
       inFlight,

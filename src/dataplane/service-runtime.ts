@@ -1,8 +1,11 @@
 // A service ready to be used by one worker: its targets with their connections, its limits; knows no route.
+import { isIP } from "node:net";
 import type { Service } from "../model/service.ts";
 import type { Target } from "../model/target.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { ServicePlan } from "../snapshot/snapshot.ts";
+import { type Addresses, FixedAddress } from "./names/addresses.ts";
+import { ResolvedName, type ResolvedNameContext } from "./names/resolved-name.ts";
 import { TargetGroup } from "./health/target-group.ts";
 import type { Endpoint } from "./upstream/connection.ts";
 import type { ExchangeTimeouts } from "./upstream/exchange.ts";
@@ -37,18 +40,28 @@ export interface ServiceRuntime {
   readonly timeouts: ExchangeTimeouts;
 }
 
+/** Where a target is and how it is spoken to, as plain data. */
+interface EndpointSpec extends Omit<Endpoint, "addresses"> {
+  /** As it is configured, in lower case unless it is a unix socket. */
+  readonly host: string;
+  readonly resolve: Service["resolve"];
+}
+
 /** Pools by target and address: they outlive versions of the configuration, so that a change drops no connection. */
 export class PoolRegistry {
   readonly #pools = new Map<string, ConnectionPool>();
+  readonly #keys = new WeakMap<ConnectionPool, string>();
   readonly #now: () => number;
+  readonly #names: ResolvedNameContext;
 
-  constructor(now: () => number) {
+  constructor(now: () => number, names: ResolvedNameContext) {
     this.#now = now;
+    this.#names = names;
   }
 
   /** The pool of a target as this version of its service wants it; an existing one goes on. */
-  poolOf(targetId: string, endpoint: Endpoint, service: Service): ConnectionPool {
-    const key = poolKey(targetId, endpoint);
+  poolOf(targetId: string, spec: EndpointSpec, service: Service): ConnectionPool {
+    const key = `${targetId} ${JSON.stringify(spec)}`;
     const options = {
       size: service.keepalive.size,
       idleTimeout: service.keepalive.idle_timeout,
@@ -56,9 +69,13 @@ export class PoolRegistry {
     };
     let pool = this.#pools.get(key);
     if (pool === undefined) {
-      pool = new ConnectionPool(endpoint, options, this.#now);
+      const { host, resolve, ...endpoint } = spec;
+      const addresses = addressesOf(host, resolve, this.#names);
+      pool = new ConnectionPool({ ...endpoint, addresses }, options, this.#now);
       this.#pools.set(key, pool);
+      this.#keys.set(pool, key);
     } else {
+      pool.endpoint.addresses.renew();
       pool.configure(options);
     }
     return pool;
@@ -69,7 +86,7 @@ export class PoolRegistry {
     const kept = new Set(after?.targets.map((target) => target.pool));
     for (const target of before.targets) {
       if (kept.has(target.pool)) continue;
-      this.#pools.delete(poolKey(target.id, target.endpoint));
+      this.#pools.delete(this.#keys.get(target.pool) ?? "");
       target.pool.close();
     }
   }
@@ -80,7 +97,18 @@ export class PoolRegistry {
   }
 }
 
-const poolKey = (targetId: string, endpoint: Endpoint) => `${targetId} ${JSON.stringify(endpoint)}`;
+function addressesOf(
+  host: string,
+  resolve: Service["resolve"],
+  names: ResolvedNameContext,
+): Addresses {
+  if (host.startsWith(UNIX)) return new FixedAddress({ unix: host.slice(UNIX.length) });
+  if (isIP(host) !== 0) return new FixedAddress({ host });
+  const question = { kind: resolve === "srv" ? "srv" : "dns", name: host } as const;
+  return new ResolvedName(question, resolve === "static", names);
+}
+
+const UNIX = "unix:";
 
 /** What the services of one worker share. */
 export interface ServiceContext {
@@ -124,24 +152,41 @@ function targetRuntime(
   pools: PoolRegistry,
 ): Omit<TargetRuntime, "row" | "epoch"> {
   const isTls = service.protocol === "https" || service.protocol === "tls";
-  const port = target.port ?? (isTls ? 443 : 80);
-  const hostname = target.host.replace(/^\[|\]$/g, "");
-  const endpoint: Endpoint = { hostname, port, tls: isTls ? tlsOptions(service) : null };
+  const pool = pools.poolOf(
+    target.id,
+    { ...placeOf(target, service), tls: isTls ? tlsOptions(service) : null },
+    service,
+  );
   return {
     id: target.id,
     weight: target.weight,
     priority: target.priority,
-    endpoint,
-    authority: authorityOf(endpoint),
-    pool: pools.poolOf(target.id, endpoint, service),
+    endpoint: pool.endpoint,
+    authority: authorityOf(pool.endpoint),
+    pool,
     heads: new HeadCache(),
   };
 }
 
-/** Host of requests that name the endpoint: without its port when that is the usual one. */
+/** A trailing dot says that a name is complete, which all of them are. */
+function placeOf(target: Target, { resolve, protocol }: Service): Omit<EndpointSpec, "tls"> {
+  if (target.host.startsWith(UNIX))
+    return { host: target.host, hostname: "localhost", port: 0, resolve: "static" };
+  const host = target.host
+    .replace(/^\[|\]$/g, "")
+    .toLowerCase()
+    .replace(/\.$/, "");
+  if (resolve === "srv" && isIP(host) === 0)
+    // RFC 6125 section 6.5.1: the name before the records were asked is the one that was meant.
+    return { host, hostname: host.replace(/^(_[^.]*\.)+/, ""), port: 0, resolve };
+  const usual = protocol === "https" || protocol === "tls" ? 443 : 80;
+  return { host, hostname: host, port: target.port ?? usual, resolve };
+}
+
+/** Host of requests that name the endpoint: without its port when that is the usual one, or only found with the address. */
 export function authorityOf({ hostname, port, tls }: Endpoint): string {
   const shown = hostname.includes(":") ? `[${hostname}]` : hostname;
-  return port === (tls === null ? 80 : 443) ? shown : `${shown}:${port}`;
+  return port === 0 || port === (tls === null ? 80 : 443) ? shown : `${shown}:${port}`;
 }
 
 /** How TLS is spoken to targets of the service. */

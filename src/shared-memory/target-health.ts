@@ -211,6 +211,15 @@ const failureTexts = [
   "the answer was not valid HTTP",
   "the answer lacks the expected text",
   "the check could not be sent",
+  "the target's certificate has expired",
+  "the target's certificate is not valid yet",
+  "the target's certificate is self-signed",
+  "the target's certificate comes from an unknown authority",
+  "the target's certificate is for another name",
+  "the target's TLS version is too low",
+  "the target does not speak TLS",
+  "the target wants a certificate of the gateway",
+  "the TLS settings for the target are not valid",
 ] as const;
 export type FailureText = Exclude<(typeof failureTexts)[number], "">;
 /** What went wrong; a status when that was it. */

@@ -29,7 +29,7 @@ export type ServiceSketch = Sketch<ServiceInput> & {
   readonly name: string;
   readonly targets?: readonly {
     readonly host?: string;
-    readonly port: number;
+    readonly port?: number | null;
     readonly weight?: number;
     readonly priority?: number;
   }[];
@@ -135,6 +135,7 @@ export async function startDataPlane(
   },
 ): Promise<RunningDataPlane> {
   const board = WorkerBoard.create(1);
+    readonly dnsServers?: DataPlaneOptions["dnsServers"];
   const targets = TargetBoard.create(1);
   const log: LoggedLine[] = [];
   const dataPlane = createDataPlane({
@@ -147,6 +148,7 @@ export async function startDataPlane(
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });
   const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);
+    dnsServers: sketch.dnsServers,
   let revision = 0;
   const serve = async (next: DataPlaneChange, listeners: readonly ListenerPlan[]) => {
     const change: SnapshotChange = {

@@ -1,17 +1,27 @@
 // One connection to a target: connecting, writing with back-pressure, pausing; knows no HTTP.
-import type { Socket, TCPSocketConnectOptions } from "bun";
+import type { Socket } from "bun";
+import { isIP } from "node:net";
 import { failures, type ProxyError } from "../error.ts";
+import type { Address, Addresses } from "../names/addresses.ts";
+import { Dial, type DialOwner, type SocketUser } from "./dial.ts";
+import { tlsBroken, tlsFailure } from "./tls-failure.ts";
 
 /** Where a connection leads. */
 export interface Endpoint {
+  /** The target's name or address; over TLS the name that its certificate must be for, unless another one is given. */
   readonly hostname: string;
+  /** 0: as the addresses say. */
   readonly port: number;
+  readonly addresses: Addresses;
   /** Null for plain TCP. */
   readonly tls: {
     readonly rejectUnauthorized: boolean;
     readonly ca?: string;
     readonly serverName?: string;
     readonly minVersion: number;
+    /** PEM chain and key to show to the target. */
+    readonly cert?: string;
+    readonly key?: string;
   } | null;
 }
 
@@ -38,35 +48,74 @@ export interface ConnectionHome {
 
 type State = "connecting" | "open" | "closed";
 
+/** An address that has not accepted after so long is not waited for alone. */
+const SLOW_MS = 1000;
+
 /** A socket with one user at a time. Writes never block: what the system does not take is kept and sent on `drain`. */
-export class UpstreamConnection {
+export class UpstreamConnection implements DialOwner, SocketUser {
   /** Requests that were begun on this connection. */
   requests = 0;
   /** When it was last given back, in the worker's milliseconds. */
   idleSince = 0;
   #state: State = "connecting";
-  #socket: Socket<UpstreamConnection> | null = null;
+  #socket: Socket<SocketUser> | null = null;
   #user: ConnectionUser | null = null;
   #held: Buffer | null = null;
   #endsWhenWritten = false;
-  /** Whether a target whose certificate does not verify is refused. */
-  readonly verifies: boolean;
+  /** Where it leads to; null until it got there. */
+  #address: Address | null = null;
+  /** Addresses that were tried. */
+  #tried: Set<Address> | null = null;
+  /** How many of those have not failed yet. */
+  #dials = 0;
+  #slowTimer: Timer | null = null;
+  /** Takes back the wait for the first address. */
+  #stopWaiting: (() => void) | null = null;
+  readonly #endpoint: Endpoint;
   readonly #home: ConnectionHome;
 
   /** Starts to connect; attach a user in the same turn to hear the outcome.  */
   constructor(endpoint: Endpoint, home: ConnectionHome) {
+    this.#endpoint = endpoint;
     this.#home = home;
-    this.verifies = endpoint.tls?.rejectUnauthorized ?? false;
-    const options: TCPSocketConnectOptions<UpstreamConnection> = {
-      hostname: endpoint.hostname,
-      port: endpoint.port,
-      data: this,
-      socket: endpoint.tls === null ? plainHandlers : tlsHandlers,
-    };
-    if (endpoint.tls !== null)
-      options.tls = endpoint.tls as NonNullable<TCPSocketConnectOptions<UpstreamConnection>["tls"]>;
-    // The outcome arrives through the handlers too; both lead to the same place, which acts once.
-    Bun.connect(options).catch((error: unknown) => this.failed(connectError(error)));
+    const { addresses } = endpoint;
+    if (this.#dial()) return;
+    this.#stopWaiting = addresses.whenFound(() => {
+      if (this.#state === "connecting" && !this.#dial()) this.failed(failures.dns());
+    });
+    // Nobody is attached yet.
+    if (this.#stopWaiting === null) queueMicrotask(() => this.failed(failures.dns()));
+  }
+
+  /** Tries the next address; false when there is none that was not tried. */
+  #dial(): boolean {
+    const { addresses, hostname, port, tls } = this.#endpoint;
+    const address = addresses.next(this.#tried);
+    if (address === null) return false;
+    this.#dials++;
+    const dial = new Dial(address, this);
+    if (addresses.size > 1) {
+      this.#tried ??= new Set();
+      this.#tried.add(address);
+      if (addresses.size > this.#tried.size)
+        this.#slowTimer = setTimeout(() => this.#tooSlow(address), SLOW_MS);
+    }
+    dial.begin({
+      port: port === 0 ? address.port : port,
+      tls: tls === null || tls.serverName !== undefined ? tls : withName(tls, hostname),
+    });
+    return true;
+  }
+
+  /** Others may be faster; should this one answer first after all, it is taken. */
+  #tooSlow(address: Address): void {
+    this.#endpoint.addresses.failed(address);
+    this.#dial();
+  }
+
+  /** Where it leads to; null until it got there. */
+  get address(): Address | null {
+    return this.#address;
   }
 
   get isOpen(): boolean {
@@ -146,6 +195,13 @@ export class UpstreamConnection {
     this.#socket?.terminate();
   }
 
+  #endDialling(): void {
+    if (this.#slowTimer !== null) clearTimeout(this.#slowTimer);
+    this.#slowTimer = null;
+    this.#stopWaiting?.();
+    this.#stopWaiting = null;
+  }
+
   #hold(bytes: Buffer): false {
     this.#held = this.#held === null ? bytes : Buffer.concat([this.#held, bytes]);
     return false;
@@ -153,6 +209,7 @@ export class UpstreamConnection {
 
   #close(): ConnectionUser | null {
     const user = this.#user;
+    this.#endDialling();
     this.#state = "closed";
     this.#user = null;
     this.#held = null;
@@ -160,19 +217,49 @@ export class UpstreamConnection {
     return user;
   }
 
-  // What follows is called by the socket handlers below.
+  // What a dial tells.
 
-  opened(socket: Socket<UpstreamConnection>): void {
+  dialled(socket: Socket<SocketUser>, address: Address): boolean {
+    if (this.#state !== "connecting" || this.#socket !== null) return false;
+    this.#endDialling();
     this.#socket = socket;
+    this.#address = address;
+    if (this.#endpoint.tls === null) this.#ready();
+    return true;
   }
 
-  ready(): void {
-    if (this.#state !== "connecting") {
-      this.#socket?.terminate();
-      return;
-    }
+  dialFailed(address: Address, error: ProxyError): void {
+    this.#dials--;
+    this.#endpoint.addresses.failed(address);
+    if (this.#state !== "connecting" || this.#socket !== null) return;
+    if (this.#slowTimer !== null) clearTimeout(this.#slowTimer);
+    this.#slowTimer = null;
+    if (this.#tried !== null && this.#dial()) return;
+    // An address that is slow may still accept.
+    if (this.#dials === 0) this.failed(error);
+  }
+
+  // What the socket tells.
+
+  handshaken(isAuthorized: boolean, error: Error | null): void {
+    const failure = isAuthorized ? null : tlsFailure(error);
+    const isVerified = this.#endpoint.tls?.rejectUnauthorized !== false;
+    if (failure === null || (failure.token === "tls_certificate_error" && !isVerified))
+      this.#ready();
+    else this.failed(failure);
+  }
+
+  #ready(): void {
     this.#state = "open";
     this.#user?.connected();
+  }
+
+  broken(error: Error): void {
+    this.failed(this.#endpoint.tls === null ? null : tlsBroken(error), true);
+  }
+
+  ended(isReset: boolean): void {
+    this.failed(null, isReset);
   }
 
   failed(error: ProxyError | null, isReset = false): void {
@@ -198,53 +285,7 @@ export class UpstreamConnection {
   }
 }
 
-const plainHandlers: NonNullable<TCPSocketConnectOptions<UpstreamConnection>["socket"]> = {
-  open(socket) {
-    socket.data.opened(socket);
-    socket.setNoDelay(true);
-    socket.data.ready();
-  },
-  data(socket, chunk) {
-    socket.data.received(chunk);
-  },
-  drain(socket) {
-    socket.data.flush();
-  },
-  close(socket, error) {
-    socket.data.failed(null, error instanceof Error);
-  },
-  error(socket) {
-    socket.data.failed(null, true);
-  },
-  connectError(socket, error) {
-    socket.data.failed(connectError(error));
-  },
-};
-
-const tlsHandlers: NonNullable<TCPSocketConnectOptions<UpstreamConnection>["socket"]> = {
-  ...plainHandlers,
-  open(socket) {
-    socket.data.opened(socket);
-  },
-  handshake(socket, isAuthorized, error) {
-    const connection = socket.data;
-    if (isAuthorized || !connection.verifies) connection.ready();
-    else
-      connection.failed(
-        isCertificateError(error) ? failures.tlsCertificate(error) : failures.tlsProtocol(error),
-      );
-  },
-};
-
-/** Verification failures carry OpenSSL's names or Node's; everything else is the protocol. */
-function isCertificateError(error: Error | null): boolean {
-  const code = (error as { code?: string } | null)?.code ?? "";
-  return /CERT|ISSUER|SIGNATURE|CHAIN|CRL|ALTNAME/.test(code);
-}
-
-function connectError(error: unknown): ProxyError {
-  const code = (error as { code?: string } | null)?.code;
-  if (code === "ENOTFOUND" || code === "EAI_AGAIN" || code === "ENODATA")
-    return failures.dns(error);
-  return failures.refused(error);
+/** The name that is asked for and verified; an address is verified as one. */
+function withName(tls: NonNullable<Endpoint["tls"]>, hostname: string): Endpoint["tls"] {
+  return isIP(hostname) === 0 ? { ...tls, serverName: hostname } : tls;
 }

@@ -16,14 +16,16 @@ const SURPLUS_MS = 1000;
 /** A pool belongs to a target's address and TLS settings, not to a version of the configuration. */
 export class ConnectionPool implements ConnectionHome {
   #options: PoolOptions;
-  readonly #endpoint: Endpoint;
+  readonly endpoint: Endpoint;
   readonly #now: () => number;
   readonly #idle: UpstreamConnection[] = [];
   readonly #all = new Set<UpstreamConnection>();
   #isClosed = false;
+  /** Of the addresses, when the idle connections were last looked through. */
+  #version = 0;
 
   constructor(endpoint: Endpoint, options: PoolOptions, now: () => number) {
-    this.#endpoint = endpoint;
+    this.endpoint = endpoint;
     this.#options = options;
     this.#now = now;
   }
@@ -39,9 +41,10 @@ export class ConnectionPool implements ConnectionHome {
 
   /** A connection for one request: a kept one when there is one and `fresh` is false. */
   lease(fresh = false): UpstreamConnection {
+    if (this.endpoint.addresses.version !== this.#version) this.#closeGone();
     const kept = fresh ? undefined : this.#idle.pop();
     if (kept !== undefined) return kept;
-    const connection = new UpstreamConnection(this.#endpoint, this);
+    const connection = new UpstreamConnection(this.endpoint, this);
     this.#all.add(connection);
     return connection;
   }
@@ -54,12 +57,22 @@ export class ConnectionPool implements ConnectionHome {
   takeBack(connection: UpstreamConnection): void {
     const { size, maxRequests } = this.#options;
     const isWorn = maxRequests > 0 && connection.requests >= maxRequests;
-    if (this.#isClosed || isWorn || size === 0 || !connection.isOpen) {
+    if (this.#isClosed || isWorn || size === 0 || !connection.isOpen || this.#isGone(connection)) {
       connection.destroy();
       return;
     }
     connection.idleSince = this.#now();
     this.#idle.push(connection);
+  }
+
+  /** Whether it leads to an address that the target has no more. */
+  #isGone({ address }: UpstreamConnection): boolean {
+    return address !== null && !this.endpoint.addresses.has(address);
+  }
+
+  #closeGone(): void {
+    this.#version = this.endpoint.addresses.version;
+    for (const connection of this.#idle.slice()) if (this.#isGone(connection)) connection.destroy();
   }
 
   closed(connection: UpstreamConnection): void {
@@ -73,6 +86,9 @@ export class ConnectionPool implements ConnectionHome {
    * than `size` requests end together and as many begin a moment later, and each would pay for a connection of its own.
    */
   sweep(now: number): void {
+    const { addresses } = this.endpoint;
+    addresses.sweep(now);
+    if (addresses.version !== this.#version) this.#closeGone();
     const { idleTimeout, size } = this.#options;
     // The longest idle ones are at the front.
     for (let oldest = this.#idle[0]; oldest !== undefined; oldest = this.#idle[0]) {
@@ -86,6 +102,7 @@ export class ConnectionPool implements ConnectionHome {
   /** Closes idle connections now and busy ones when their request ends. */
   close(): void {
     this.#isClosed = true;
+    this.endpoint.addresses.close();
     for (const connection of this.#idle.slice()) connection.destroy();
   }
 }

@@ -1,6 +1,6 @@
 // Which target comes next, when none does, and that every place that was taken is given back.
 import { describe, expect, test } from "bun:test";
-import { failures } from "../../../src/dataplane/error.ts";
+import { failures, type ProxyError } from "../../../src/dataplane/error.ts";
 import { backOff } from "../../../src/dataplane/attempts.ts";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
@@ -217,7 +217,14 @@ describe("what the target is told", () => {
   const upstream = Object.entries(failures)
     .map(
       ([name, failure]) =>
-        [name, typeof failure === "function" ? failure("x" as never) : failure] as const,
+        [
+          name,
+          typeof failure === "function"
+            ? (failure as unknown as (detail: string) => ProxyError)(
+                "the target's certificate is not valid",
+              )
+            : failure,
+        ] as const,
     )
     .filter(([, { source, retry }]) => source === "upstream" && retry !== "fresh-connection");
 

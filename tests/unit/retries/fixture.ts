@@ -2,6 +2,7 @@
 import type { Server } from "bun";
 import { Attempts } from "../../../src/dataplane/attempts.ts";
 import type { ListenerFacts } from "../../../src/dataplane/listener/listener-facts.ts";
+import { NameResolver } from "../../../src/dataplane/names/name-resolver.ts";
 import type { Plan } from "../../../src/dataplane/proxied-request.ts";
 import { RequestContext } from "../../../src/dataplane/request-context.ts";
 import {
@@ -45,7 +46,9 @@ export class World {
         ...identity(`app-${index}`),
       })),
     };
-    this.runtime = serviceRuntime(plan, new PoolRegistry(() => 0), { board, worker, stickyKey });
+    const names = { resolver: new NameResolver({ servers: [] }), now: () => 0, log() {} };
+    const pools = new PoolRegistry(() => 0, names);
+    this.runtime = serviceRuntime(plan, pools, { board, worker, stickyKey });
   }
 
   row(index: number): number {
