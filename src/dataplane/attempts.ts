@@ -109,6 +109,17 @@ export class Attempts {
     this.#leave();
   }
 
+  /** Leaves the place on the target to somebody who needs it for longer, and who calls the result when that is over. */
+  handOver(): () => void {
+    const target = this.#target;
+    let isHeld = this.#isBegun && target !== null;
+    this.#isBegun = false;
+    return () => {
+      if (isHeld && target !== null) this.#plan.service.group.leave(target);
+      isHeld = false;
+    };
+  }
+
   #leave(): void {
     if (!this.#isBegun || this.#target === null) return;
     this.#isBegun = false;

@@ -94,7 +94,7 @@ class SessionSet implements WebSockets {
     });
   };
 
-  #open(plan: Plan, { target, connection, fields, rest }: Switched): boolean {
+  #open(plan: Plan, { target, connection, fields, rest, leave }: Switched): boolean {
     const { context, route, service } = plan;
     const session = new WebSocketSession({
       path: { routeId: route.id, serviceId: service.id, targetId: target.id },
@@ -104,7 +104,7 @@ class SessionSet implements WebSockets {
       probe: this.#probe,
       now: performance.now(),
       onEnd: () => {
-        service.group.leave(target);
+        leave();
         this.#remove(session);
         this.#options.ended(context);
       },
@@ -112,7 +112,6 @@ class SessionSet implements WebSockets {
     // Bun opens the client's side before this returns.
     if (!context.server.upgrade(context.request, { headers: fields, data: session })) return false;
     this.#sessions.add(session);
-    service.group.enter(target);
     this.#startClock();
     this.#options.onCount(this.#sessions.size);
     if (rest.length > 0) session.received(rest);

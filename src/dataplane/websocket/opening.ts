@@ -26,6 +26,8 @@ export interface Switched {
   readonly fields: [string, string][];
   /** The first bytes that the target sent as frames. */
   readonly rest: Buffer;
+  /** Call it when the WebSocket has ended: until then it counts as a request in flight on the target. */
+  leave(): void;
 }
 
 export interface OpeningOwner {
@@ -125,14 +127,17 @@ export class Opening implements ExchangeOwner, Watched {
     const cookie = this.#attempts.stickyCookie();
     if (cookie !== null) fields.push(["Set-Cookie", cookie]);
     for (const [name, value] of this.#debugFields()) fields.push([name, value]);
+    const leave = this.#attempts.handOver();
     try {
-      if (!this.#owner.switched(this.#plan, { target, connection, fields, rest })) {
+      if (!this.#owner.switched(this.#plan, { target, connection, fields, rest, leave })) {
+        leave();
         this.#refuseClient(connection);
         return;
       }
       this.#end();
       this.#resolve(undefined);
     } catch (cause) {
+      leave();
       connection.destroy();
       this.#answerError({
         ...failures.upgrade("the target sent a field that is not valid"),

@@ -164,3 +164,22 @@ test("the handshake gets the cookie that keeps its client on the target, and a r
     expect(field(await again.head(), "set-cookie")).toBe(lines === "" ? cookie : null);
   }
 });
+
+test("an open WebSocket is a request in flight on its target until it ends", async () => {
+  const setting = await setUp({ max_connections_per_target: 1 });
+  for (let round = 0; round < 3; round++) {
+    const open: Peer[] = [];
+    for (const target of [setting.first, setting.second]) {
+      const client = await knock(setting.gateway);
+      const origin = await target.connection();
+      origin.write(switching(await origin.head()));
+      expect(await client.head()).toStartWith("HTTP/1.1 101 ");
+      open.push(client);
+    }
+    expect(active(setting)).toEqual([1, 1]);
+    const late = await knock(setting.gateway);
+    expect(await late.head()).toStartWith("HTTP/1.1 503 ");
+    for (const client of open) client.destroy();
+    await eventually(() => active(setting).every((count) => count === 0));
+  }
+});
