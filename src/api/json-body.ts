@@ -4,13 +4,23 @@ import { findAmbiguity } from "./json-ambiguity.ts";
 import { findJsonError } from "./json-position.ts";
 
 export const MAX_BODY_BYTES = 1_048_576;
+/** In which a whole body must have arrived: whoever sends a byte now and then would hold a connection for ever. */
+const BODY_DEADLINE_MS = 30_000;
 /** Far more than any document of ours needs; what recurses over a deeper one could run out of stack. */
 const MAX_DEPTH = 64;
 
-/** The parsed body; throws 413, 415 or 400. */
-export async function readJson(request: Request, maxBytes = MAX_BODY_BYTES): Promise<unknown> {
+export interface BodyLimits {
+  readonly maxBytes: number;
+  /** In which all of it must have arrived. */
+  readonly deadlineMs: number;
+}
+
+const LIMITS: BodyLimits = { maxBytes: MAX_BODY_BYTES, deadlineMs: BODY_DEADLINE_MS };
+
+/** The parsed body; throws 408, 413, 415 or 400. */
+export async function readJson(request: Request, limits = LIMITS): Promise<unknown> {
   requireJson(request.headers.get("content-type"));
-  return parseJson(await readText(request, maxBytes));
+  return parseJson(await readText(request, limits));
 }
 
 function requireJson(contentType: string | null): void {
@@ -21,15 +31,8 @@ function requireJson(contentType: string | null): void {
   if (!isJson || !isUtf8) throw new ApiError(415, "the body must be application/json");
 }
 
-async function readText(request: Request, maxBytes: number): Promise<string> {
-  const tooLarge = () =>
-    new ApiError(413, `the body is larger than ${maxBytes} bytes`, {
-      // The rest of the body is not read, so the connection cannot be used again.
-      headers: { connection: "close" },
-    });
-  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
-  const bytes = await readBytes(request.body, maxBytes);
-  if (bytes === null) throw tooLarge();
+async function readText(request: Request, limits: BodyLimits): Promise<string> {
+  const bytes = await readBytes(request, limits);
   try {
     // A byte order mark is dropped by the decoder.
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -39,25 +42,44 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
 }
 
 /**
- * All bytes, or null as soon as they are too many: a chunked body declares no length and is counted while it arrives.
- * With a reader, because leaving `for await` over the body of a request that was passed on never returns in Bun 1.4.5.
+ * All bytes; a 413 as soon as they are too many: a chunked body declares no length and is counted while it arrives. With a
+ * reader, because leaving `for await` over the body of a request that was passed on never returns in Bun 1.4.5.
  */
-async function readBytes(body: Request["body"], maxBytes: number): Promise<Uint8Array | null> {
-  const reader = body?.getReader();
+async function readBytes(
+  request: Request,
+  { maxBytes, deadlineMs }: BodyLimits,
+): Promise<Uint8Array> {
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const reader = request.body?.getReader();
+  if (reader === undefined) return new Uint8Array();
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(tooSlow(deadlineMs)), deadlineMs);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  while (reader !== undefined) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    size += value.byteLength;
-    if (size > maxBytes) {
-      void reader.cancel().catch(() => undefined);
-      return null;
+  try {
+    while (true) {
+      const { done, value } = await Promise.race([reader.read(), late.promise]);
+      if (done) return Buffer.concat(chunks);
+      size += value.byteLength;
+      if (size > maxBytes) throw tooLarge(maxBytes);
+      chunks.push(value);
     }
-    chunks.push(value);
+  } catch (error) {
+    void reader.cancel().catch(() => undefined);
+    throw error;
+  } finally {
+    clearTimeout(timer);
   }
-  return Buffer.concat(chunks);
 }
+
+/** The rest of the body is not read, so the connection cannot be used again. */
+const closing = { headers: { connection: "close" } };
+
+const tooLarge = (maxBytes: number) =>
+  new ApiError(413, `the body is larger than ${maxBytes} bytes`, closing);
+
+const tooSlow = (deadlineMs: number) =>
+  new ApiError(408, `the body did not arrive within ${deadlineMs / 1000} seconds`, closing);
 
 /** Parses and refuses what programs read in different ways or cannot read at all. */
 export function parseJson(text: string): unknown {
@@ -83,7 +105,8 @@ function parse(text: string): unknown {
 
 function malformed(text: string, error: Error): string {
   const at = findJsonError(text);
-  const reason = error.message.replace(/^JSON Parse error: /, "");
+  // The parser quotes what it stumbled over, which may be a password without its quotation marks.
+  const reason = error.message.replace(/^JSON Parse error: /, "").replace(/ ?"[^]*"/, "");
   if (at === null) return `the body is not valid JSON: ${reason}`;
   return `the body is not valid JSON at line ${at.line}, column ${at.column}: ${reason}`;
 }
