@@ -1,0 +1,121 @@
+// When the traffic takes a target out, for how long, and when it must not.
+import { describe, expect, test } from "bun:test";
+import { readHealth } from "../../../src/shared-memory/target-health.ts";
+import { passiveOf } from "./fixture.ts";
+
+describe("a target is ejected", () => {
+  test("by as many failures in a row as the service says", () => {
+    const scene = passiveOf(2, { consecutive_failures: 3 });
+    scene.failed(0, 2);
+    expect(scene.isEjected(0)).toBe(false);
+    scene.failed(0);
+    expect(scene.isEjected(0)).toBe(true);
+    expect(scene.isEjected(1)).toBe(false);
+    expect(readHealth(scene.board, scene.rowsOf(0).target, Date.now())).toMatchObject({
+      state: "unhealthy",
+      by: "passive",
+      lastError: "the target refused the connection",
+    });
+  });
+
+  test("by statuses that the service counts as failures, and by no others", () => {
+    const scene = passiveOf(2, { consecutive_failures: 2, statuses: [503] });
+    for (const status of [500, 502, 404, 500]) scene.answered(0, status);
+    expect(scene.isEjected(0)).toBe(false);
+    scene.answered(0, 503);
+    scene.answered(0, 503);
+    expect(scene.isEjected(0)).toBe(true);
+    expect(readHealth(scene.board, scene.rowsOf(0).target, Date.now()).lastError).toBe(
+      "the target answered with status 503",
+    );
+  });
+
+  test("not when a success lies between the failures", () => {
+    const scene = passiveOf(2, { consecutive_failures: 2 });
+    for (let round = 0; round < 5; round++) {
+      scene.failed(0);
+      scene.answered(0, 200);
+    }
+    expect(scene.isEjected(0)).toBe(false);
+  });
+
+  test("not when passive checks are off", () => {
+    const scene = passiveOf(2, { enabled: false, consecutive_failures: 1 });
+    scene.failed(0, 10);
+    scene.answered(0, 503);
+    expect(scene.isEjected(0)).toBe(false);
+    expect(readHealth(scene.board, scene.rowsOf(0).target, Date.now()).state).not.toBe("unhealthy");
+  });
+
+  test("once for failures of one moment, however many", () => {
+    const scene = passiveOf(2, { consecutive_failures: 1 });
+    scene.failed(0, 20);
+    expect(scene.board.get(scene.rowsOf(0).target, "ejections")).toBe(1);
+  });
+});
+
+describe("an ejection", () => {
+  const lengthOf = (scene: ReturnType<typeof passiveOf>) =>
+    (scene.board.get(scene.rowsOf(0).target, "ejected_until") -
+      scene.board.get(scene.rowsOf(0).target, "since")) /
+    10;
+
+  test("is longer each time, up to the longest", () => {
+    const scene = passiveOf(2, {
+      consecutive_failures: 1,
+      ejection_seconds: 30,
+      max_ejection_seconds: 100,
+    });
+    const lengths: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      scene.failed(0);
+      lengths.push(lengthOf(scene));
+      scene.pass(0, lengthOf(scene) + 1);
+    }
+    expect(lengths).toEqual([30, 60, 90, 100, 100]);
+  });
+
+  test("begins with the first length again after the target has worked for the longest", () => {
+    const scene = passiveOf(2, {
+      consecutive_failures: 1,
+      ejection_seconds: 30,
+      max_ejection_seconds: 100,
+    });
+    scene.failed(0);
+    scene.pass(0, 31);
+    scene.failed(0);
+    expect(lengthOf(scene)).toBe(60);
+    scene.pass(0, 60 + 102);
+    scene.failed(0);
+    expect(lengthOf(scene)).toBe(30);
+  });
+});
+
+describe("so many targets stay in use", () => {
+  test.each([
+    { count: 1, percent: 100, ejected: 0, why: "the only one is never ejected" },
+    { count: 2, percent: 50, ejected: 1, why: "half of two" },
+    { count: 3, percent: 50, ejected: 1, why: "no more than half of three" },
+    { count: 3, percent: 10, ejected: 1, why: "one of several may always go" },
+    { count: 3, percent: 0, ejected: 0, why: "but not when none may" },
+    { count: 10, percent: 30, ejected: 3, why: "three of ten" },
+    { count: 4, percent: 100, ejected: 3, why: "never the last one" },
+  ])("$why: $count targets at $percent percent", ({ count, percent, ejected }) => {
+    const scene = passiveOf(count, { consecutive_failures: 1, max_ejection_percent: percent });
+    for (let round = 0; round < 3; round++)
+      for (let index = 0; index < count; index++) scene.failed(index);
+    const out = Array.from({ length: count }, (_, index) => scene.isEjected(index));
+    expect(out.filter(Boolean)).toHaveLength(ejected);
+  });
+
+  test("counting those that active checks or people have taken out as not usable", () => {
+    const scene = passiveOf(3, { consecutive_failures: 1, max_ejection_percent: 100 });
+    scene.fail(0);
+    scene.order(1, "unhealthy");
+    scene.failed(2);
+    expect(scene.isEjected(2)).toBe(false);
+    scene.order(1, "auto");
+    scene.failed(2);
+    expect(scene.isEjected(2)).toBe(true);
+  });
+});
