@@ -3,10 +3,14 @@ import type { TSchema } from "@sinclair/typebox";
 import { checkCommand } from "../src/cli/check.ts";
 import type { Command } from "../src/cli/command.ts";
 import { helpOf } from "../src/cli/help.ts";
+import { createResetPassword } from "../src/cli/reset-password.ts";
+import { rotateKeyCommand } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
+import { createTokenCommand } from "../src/cli/token.ts";
 import { versionCommand } from "../src/cli/version.ts";
 import { listenerInput } from "../src/model/listener.ts";
 import { routeInput } from "../src/model/route.ts";
+import { secretInput } from "../src/model/secret.ts";
 import { serviceInput } from "../src/model/service.ts";
 import { settingsInput } from "../src/model/settings.ts";
 import { targetInput } from "../src/model/target.ts";
@@ -140,6 +144,12 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     routeInput,
     "`/api/v1/routes`. Which requests go to which service. The highest `priority` wins; among equals an exact host goes before a wildcard and that before any, an exact path before a longer prefix and that before a regular expression, more conditions before fewer, and the older route before the younger.",
   ],
+  [
+    "Secrets",
+    "secret",
+    secretInput,
+    '`/api/v1/secrets`. A value that other objects refer to as `{"$secret": "name"}`, kept encrypted and never shown: [secrets.md](secrets.md).',
+  ],
   ["Settings", "settings", settingsInput, "`/api/v1/settings`. What holds for the whole gateway."],
   [
     "Listeners",
@@ -149,9 +159,17 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
   ],
 ];
 
+/** Nothing is run here. */
+const never = (): never => {
+  throw new Error("a command was run");
+};
+
 const commands: readonly Command[] = [
   createServe(() => Promise.resolve(0)),
   checkCommand,
+  createResetPassword(never),
+  createTokenCommand(never),
+  rotateKeyCommand,
   versionCommand,
 ];
 
