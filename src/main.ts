@@ -113,7 +113,15 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     snapshot: current.snapshot,
   });
   const rollout = createRollout(pool);
-  const control = createControl(store, { box, rollout, targetBoard, log, current, context });
+  const control = createControl(store, {
+    box,
+    rollout,
+    targetBoard,
+    log,
+    current,
+    context,
+    askWorkers: (question) => pool.ask(question),
+  });
   const started = pool.start();
   const serveApi = await loadApi({ control, admin, log, instanceId: stored.instanceId });
   refuse(await started);
@@ -132,7 +140,7 @@ function createControl(
   store: Store,
   parts: Pick<
     ControlPlaneOptions,
-    "box" | "rollout" | "targetBoard" | "log" | "current" | "context"
+    "box" | "rollout" | "targetBoard" | "log" | "current" | "context" | "askWorkers"
   >,
 ): ControlPlane {
   return createControlPlane({

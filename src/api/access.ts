@@ -15,7 +15,7 @@ const element = { GET: "viewer", PUT: "editor", PATCH: "editor", DELETE: "editor
 /** Access to the gateway itself and what is secret: neither read nor written by less than an admin. */
 const adminCollection = { GET: "admin", POST: "admin" } as const;
 const adminElement = { GET: "admin", PUT: "admin", PATCH: "admin", DELETE: "admin" } as const;
-/** One's own password and second factor; who may act on others is decided where it is known who is meant. */
+/** One's own password, second factor and sessions; who may act on others is decided where it is known who is meant. */
 const self = "viewer";
 const open = { GET: "open" } as const;
 
@@ -45,6 +45,14 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/users/:id/password", methods: { PUT: self } },
   { path: "/api/v1/users/:id/totp", methods: { POST: self, DELETE: self } },
   { path: "/api/v1/users/:id/totp/confirm", methods: { POST: self } },
+  { path: "/api/v1/auth/login", methods: { POST: "open" } },
+  { path: "/api/v1/auth/logout", methods: { POST: self } },
+  { path: "/api/v1/auth/me", methods: { GET: self } },
+  { path: "/api/v1/auth/sessions", methods: { GET: self } },
+  { path: "/api/v1/auth/sessions/:id", methods: { DELETE: self } },
+  { path: "/api/v1/tokens", methods: adminCollection },
+  { path: "/api/v1/tokens/:id", methods: adminElement },
+  { path: "/api/v1/admin/token", methods: { GET: "admin", POST: "admin", DELETE: "admin" } },
   { path: "/api/v1/audit", methods: { GET: "admin" } },
   { path: "/api/v1/events", methods: readOnly, stream: true },
   { path: "/api/v1/stream-routes", methods: collection },

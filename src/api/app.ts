@@ -5,9 +5,12 @@ import { DESCRIPTION_PATH, DOCS_PATH, docsPlugin, SCRIPT_PATH, scriptResponse } 
 import type { Endpoint } from "./endpoint.ts";
 import type { Admission } from "./guard.ts";
 import { readJson } from "./json-body.ts";
+import { ApiError } from "../model/error.ts";
 import { toResponse } from "./reply.ts";
 import type { EventStreams } from "./event-stream.ts";
+import { describeAccess } from "./security-schemes.ts";
 import { auditEndpoints } from "./routes/audit.ts";
+import { authEndpoints, type SignInSource } from "./routes/auth.ts";
 import { eventEndpoints } from "./routes/events.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
 import { healthEndpoints } from "./routes/health.ts";
@@ -20,6 +23,7 @@ import { ssoEndpoints } from "./routes/sso.ts";
 import { streamRouteEndpoints } from "./routes/stream-routes.ts";
 import { type StatusSource, statusEndpoints } from "./routes/status.ts";
 import { targetEndpoints } from "./routes/targets.ts";
+import { tokenEndpoints } from "./routes/tokens.ts";
 import { userEndpoints } from "./routes/users.ts";
 
 /** Routes a request that the guard has let in. */
@@ -30,13 +34,16 @@ export interface App {
   readonly routed: readonly string[];
 }
 
-export interface AppSource extends StatusSource {
+export interface AppSource extends StatusSource, SignInSource {
   readonly streams: EventStreams;
+  /** Whether the caller would be let in again. */
+  readonly isStillValid: (admission: Admission) => boolean;
 }
 
 /** What belongs to a request while the framework has it. */
 interface Exchange {
   readonly admission: Admission;
+  readonly isStillValid: () => boolean;
   failure: { readonly error: unknown } | null;
 }
 
@@ -49,7 +56,7 @@ export function createApp(source: AppSource): App {
       endpoint.method,
       endpoint.path,
       ({ request }: { request: Request }) => run(endpoint, request, exchanges.get(request)),
-      { parse: "none", detail: endpoint.description as object },
+      { parse: "none", detail: describeAccess(endpoint) as object },
     );
   elysia.use(docsPlugin(source.version));
   elysia.get(SCRIPT_PATH, () => scriptResponse(), { detail: { hide: true } });
@@ -59,7 +66,8 @@ export function createApp(source: AppSource): App {
     routed: elysia.routes.map(({ method, path }) => `${method} ${path}`),
     async dispatch(request, admission) {
       const inner = toInner(request);
-      const exchange: Exchange = { admission, failure: null };
+      const isStillValid = () => source.isStillValid(admission);
+      const exchange: Exchange = { admission, isStillValid, failure: null };
       exchanges.set(inner, exchange);
       const response = await elysia.handle(inner);
       if (exchange.failure !== null) throw exchange.failure.error;
@@ -81,6 +89,8 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...streamRouteEndpoints(control),
     ...secretEndpoints(control),
     ...userEndpoints(control),
+    ...authEndpoints(source),
+    ...tokenEndpoints(control),
     ...settingsEndpoints(control),
     ...ssoEndpoints(control),
     ...auditEndpoints(control.audit),
@@ -107,6 +117,9 @@ async function run(
   if (exchange?.admission.row.path !== endpoint.path) throw new Error("routed past the guard");
   const { principal, params } = exchange.admission;
   try {
+    const body = await bodyFor(endpoint, request);
+    // While the body was on its way the caller may have been shut out.
+    if (!exchange.isStillValid()) throw new ApiError(401, "the credentials are no longer valid");
     const { protocol, searchParams } = new URL(request.url);
     const reply = await endpoint.answer({
       principal,
@@ -115,7 +128,7 @@ async function run(
       query: searchParams,
       headers: request.headers,
       origin: `${protocol}//${request.headers.get("host") ?? "localhost"}`,
-      body: await bodyFor(endpoint, request),
+      body,
     });
     return reply instanceof Response ? reply : toResponse(reply);
   } catch (error) {

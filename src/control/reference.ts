@@ -3,6 +3,7 @@ import type { Issue } from "../model/error.ts";
 import type { CollectionName, GatewayConfig, SingletonName } from "../model/gateway-config.ts";
 import type { Route } from "../model/route.ts";
 import { referencesOf } from "../model/secret-reference.ts";
+import type { StreamRoute } from "../model/stream-route.ts";
 import type { Problem } from "../snapshot/problem.ts";
 import type { Draft } from "./draft.ts";
 
@@ -29,7 +30,7 @@ export const isSingleton = (name: CollectionName | SingletonName): name is Singl
 /** `route "shop"`, `target "10.0.0.1:80"`; an object without a name is called by its id. */
 export function labelOf(config: GatewayConfig, { collection, id }: Referrer): string {
   if (isSingleton(collection)) return singletonLabels[collection];
-  const word = collection.slice(0, -1);
+  const word = collection.slice(0, -1).replace("_", " ");
   if (collection === "users") return `user "${config.users.get(id)?.email ?? id}"`;
   if (collection !== "targets") return `${word} "${config[collection].get(id)?.name ?? id}"`;
   const target = config.targets.get(id);
@@ -51,9 +52,18 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
     [...config.routes.values()]
       .filter(refers)
       .map((route) => ({ collection: "routes", id: route.id }));
+  const streamRoutesThat = (refers: (route: StreamRoute) => boolean): Referrer[] =>
+    [...config.stream_routes.values()]
+      .filter(refers)
+      .map((route) => ({ collection: "stream_routes", id: route.id }));
   switch (collection) {
     case "services":
-      return routesThat((route) => route.service_id === id);
+      return [
+        ...routesThat((route) => route.service_id === id),
+        ...streamRoutesThat((route) => route.service_id === id),
+      ];
+    case "certificates":
+      return streamRoutesThat((route) => route.certificate_id === id);
     case "listeners":
       return routesThat((route) => route.listener_ids.includes(id));
     case "secrets":

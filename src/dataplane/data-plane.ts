@@ -2,6 +2,7 @@
 import type { Issue } from "../model/error.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
+import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
 import type { WebSocketTimes } from "./upstream/websocket.ts";
 
@@ -22,9 +23,9 @@ export interface DataPlaneOptions {
   /** Signs the cookies that keep clients on a target; the same in all workers. */
   readonly stickyKey: string;
   readonly log: LogLine;
-  /** What differs from the product's times. */
   /** Name servers to ask instead of the system's. */
   readonly dnsServers?: readonly string[] | undefined;
+  /** What differs from the product's times. */
   readonly webSocketTimes?: WebSocketTimes | undefined;
 }
 
@@ -35,6 +36,8 @@ export interface DataPlane {
   activate(revision: number): void;
   /** Forgets the prepared version and closes what was bound for it. */
   discard(revision: number): void;
+  /** Answers a question about the present. */
+  answer(question: WorkerQuestion): WorkerAnswer;
   /** Stops accepting and waits for requests in flight; returns how many did not end in time and were cut. */
   drain(timeoutMs: number): Promise<number>;
 }

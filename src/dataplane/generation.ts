@@ -16,6 +16,7 @@ import {
   type ServiceRuntime,
   serviceRuntime,
 } from "./service-runtime.ts";
+import { type StreamRouteRuntime, streamRouteRuntime } from "./stream/stream-runtime.ts";
 import { loopToken } from "./upstream/request-writer.ts";
 
 export interface Generation {
@@ -25,6 +26,7 @@ export interface Generation {
   readonly services: ReadonlyMap<string, ServiceRuntime>;
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
+  readonly streamRoutes: ReadonlyMap<string, StreamRouteRuntime>;
   readonly listenerFacts: ReadonlyMap<string, ListenerFacts>;
   readonly loopToken: string;
   /** 0: no limit. */
@@ -60,6 +62,9 @@ export function nextGeneration(
       serviceRuntime(plan, context.pools, context),
     ),
     listeners,
+    streamRoutes: apply(previous?.streamRoutes, change.streamRoutes, (plan) =>
+      streamRouteRuntime(plan, context.board.rowOf(`stream ${plan.id}`)),
+    ),
     certificates: apply(previous?.certificates, change.certificates, (plan) => plan),
     listenerFacts: nextFacts(previous, listeners, settings),
     loopToken: loopToken(context.instanceId),

@@ -1,5 +1,6 @@
 // The data plane of one worker: holds the version that is served, prepares the next, swaps; knows no thread and no database.
 import type { Issue } from "../model/error.ts";
+import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { ListenerPlan, SnapshotChange } from "../snapshot/snapshot.ts";
 import { CollectBudget } from "./collecting.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
@@ -15,8 +16,9 @@ import {
   type RequestHandler,
 } from "./listener/http-listener.ts";
 import type { RequestContext } from "./request-context.ts";
-import { PoolRegistry } from "./service-runtime.ts";
 import { NameResolver } from "./names/name-resolver.ts";
+import { PoolRegistry } from "./service-runtime.ts";
+import { discardPorts, type OpenedPorts, Streams } from "./stream/streams.ts";
 import { createWebSocketProxy } from "./upstream/websocket.ts";
 import type { WorkerScope } from "./worker-scope.ts";
 
@@ -24,6 +26,7 @@ interface Prepared {
   readonly generation: Generation;
   /** Bound for this version only. */
   readonly opened: Map<string, HttpListener>;
+  readonly openedPorts: OpenedPorts;
   readonly removedRoutes: readonly string[];
 }
 
@@ -37,6 +40,7 @@ class Runtime implements DataPlane {
   readonly #pools: PoolRegistry;
   readonly #checks: ActiveChecks;
   readonly #webSockets: ReturnType<typeof createWebSocketProxy>;
+  readonly #streams: Streams;
   readonly #listeners = new Map<string, HttpListener>();
   /** Listeners that no longer accept and wait for their last request. */
   readonly #closing = new Set<HttpListener>();
@@ -68,6 +72,11 @@ class Runtime implements DataPlane {
       reportUnread: (id, error) => this.#logFailure({ request_id: id }, error),
       ended: () => options.board.add(options.worker, "requests_total", 1),
     };
+    this.#streams = new Streams({
+      worker: options.worker,
+      board: options.targets,
+      refused: (reason, fields) => options.log("warn", "stream refused", { reason, ...fields }),
+    });
     this.#sweeper = setInterval(() => this.#sweep(), 1000);
   }
 
@@ -96,8 +105,16 @@ class Runtime implements DataPlane {
         issues.push(bindIssue(plan, error));
       }
     }
-    if (issues.length > 0) await closeAll(opened.values());
-    else this.#prepared = { generation, opened, removedRoutes: change.routes.removals };
+    const streams = this.#streams.prepare(generation);
+    issues.push(...streams.issues);
+    if (issues.length > 0) {
+      discardPorts(streams.opened);
+      await closeAll(opened.values());
+    } else {
+      const { opened: openedPorts } = streams;
+      const removedRoutes = change.routes.removals;
+      this.#prepared = { generation, opened, openedPorts, removedRoutes };
+    }
     return issues;
   }
 
@@ -126,6 +143,7 @@ class Runtime implements DataPlane {
     }
     for (const id of [...this.#listeners.keys()])
       if (!generation.listeners.has(id)) this.#retireListener(id);
+    this.#streams.activate(generation, prepared.openedPorts);
     if (before !== null && before.services !== generation.services)
       this.#retireServices(before, generation);
     if (before?.services !== generation.services) this.#checks.update(generation.services);
@@ -161,6 +179,7 @@ class Runtime implements DataPlane {
     const prepared = this.#prepared;
     if (prepared === null || prepared.generation.revision !== revision) return;
     this.#prepared = null;
+    discardPorts(prepared.openedPorts);
     void closeAll(prepared.opened.values());
     // Pools that only the discarded version had.
     for (const [id, service] of prepared.generation.services) {
@@ -169,15 +188,23 @@ class Runtime implements DataPlane {
     }
   }
 
+  answer(question: WorkerQuestion): WorkerAnswer {
+    return question.kind === "connections"
+      ? this.#streams.list(question.streamRouteId)
+      : this.#streams.kill(question.connectionId);
+  }
+
   async drain(timeoutMs: number): Promise<number> {
     clearInterval(this.#sweeper);
     this.#checks.stop();
     for (const id of [...this.#listeners.keys()]) this.#retireListener(id);
+    this.#streams.stopAccepting();
     this.#webSockets.goAway();
     const deadline = performance.now() + timeoutMs;
     await this.#scope.inFlight.drained(timeoutMs);
     const cut = await this.#webSockets.drained(Math.max(0, deadline - performance.now()));
-    const aborted = this.#scope.inFlight.size + cut;
+    const cutStreams = await this.#streams.drain(Math.max(0, deadline - performance.now()));
+    const aborted = this.#scope.inFlight.size + cut + cutStreams;
     await closeAll(this.#closing);
     return aborted;
   }

@@ -90,6 +90,13 @@ async function obey(
     case "discard":
       plane.discard(command.revision);
       return;
+    case "ask":
+      scope.postMessage({
+        kind: "answer",
+        ticket: command.ticket,
+        value: plane.answer(command.question),
+      });
+      return;
     case "drain":
       scope.postMessage({ kind: "stopped", aborted: await plane.drain(command.timeoutMs) });
       return;

@@ -6,6 +6,7 @@ import type { Secret } from "./secret.ts";
 import type { Service } from "./service.ts";
 import type { Settings } from "./settings.ts";
 import type { Sso } from "./sso.ts";
+import type { StreamRoute } from "./stream-route.ts";
 import type { Target } from "./target.ts";
 import type { Token } from "./token.ts";
 import type { User } from "./user.ts";
@@ -15,6 +16,7 @@ export interface ResourceOf {
   readonly services: Service;
   readonly targets: Target;
   readonly routes: Route;
+  readonly stream_routes: StreamRoute;
   readonly listeners: Listener;
   readonly certificates: Certificate;
   readonly users: User;
@@ -32,6 +34,7 @@ export const collectionNames = [
   "routes",
   "listeners",
   "certificates",
+  "stream_routes",
   "users",
   "tokens",
   "secrets",

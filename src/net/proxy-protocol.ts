@@ -1,6 +1,5 @@
 // The PROXY protocol, versions 1 and 2: who the client is, written before its first byte; knows no socket.
-import { isIPv4, isIPv6 } from "node:net";
-import { normalizeAddress, readIpv6 } from "./address.ts";
+import { ipv4Value, normalizeAddress, readIpv6 } from "./address.ts";
 
 /** The two ends of a connection as the first proxy saw them. */
 export interface ProxiedEnds {
@@ -24,6 +23,9 @@ const MAX_V2_BYTES = 1024;
 const SIGNATURE = Buffer.from([13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10]);
 const V2_FIXED_BYTES = 16;
 const LINE_START = Buffer.from("PROXY ");
+
+const isIPv4 = (text: string) => ipv4Value(text) >= 0;
+const isIPv6 = (text: string) => readIpv6(text, new Uint16Array(8));
 
 const incomplete: ProxyHeader = { kind: "incomplete" };
 const invalid = (reason: string): ProxyHeader => ({ kind: "invalid", reason });

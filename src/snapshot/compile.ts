@@ -1,5 +1,6 @@
 // Turns the desired state into a snapshot, or says what contradicts what; pure, and its cost follows the size of the change.
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import { portsOf } from "../model/stream-route.ts";
 import type { Listener } from "../model/listener.ts";
 import type { Target } from "../model/target.ts";
 import type { ListenAddress } from "./address-overlap.ts";
@@ -8,7 +9,13 @@ import type { FieldChecks } from "./field-rules.ts";
 import type { Problem } from "./problem.ts";
 import { findShadows, type Shadows } from "./shadow.ts";
 import { planCertificates } from "./certificate-plans.ts";
-import type { ListenerPlan, RoutePlan, ServicePlan, Snapshot } from "./snapshot.ts";
+import type {
+  ListenerPlan,
+  RoutePlan,
+  ServicePlan,
+  Snapshot,
+  StreamRoutePlan,
+} from "./snapshot.ts";
 
 export interface CompileContext {
   readonly revision: number;
@@ -47,6 +54,7 @@ export function compile(
     services: planServices(config, previous, difference),
     routes: planRoutes(previous, difference),
     listeners: planListeners(config, previous, context),
+    streamRoutes: planStreamRoutes(config, previous, context),
     certificates: planCertificates(config, previous, context),
     settings: config.settings,
   };
@@ -125,6 +133,39 @@ function planListeners(
     const plan = planListener(listener, old?.get(listener.id), context.tls);
     if (plan === old?.get(listener.id)) kept++;
     plans.set(listener.id, plan);
+  }
+  return old !== undefined && kept === plans.size && kept === old.size ? old : plans;
+}
+
+function planStreamRoutes(
+  config: GatewayConfig,
+  previous: Compiled | null,
+  { tls, openSealed }: CompileContext,
+): Snapshot["streamRoutes"] {
+  const old = previous?.snapshot.streamRoutes;
+  const plans = new Map<string, StreamRoutePlan>();
+  let kept = 0;
+  for (const route of config.stream_routes.values()) {
+    if (!route.enabled) continue;
+    const own = config.certificates.get(route.certificate_id ?? "");
+    const before = old?.get(route.id);
+    const isKept =
+      before?.route === route &&
+      own === previous?.config.certificates.get(route.certificate_id ?? "");
+    if (isKept) kept++;
+    const chosen =
+      own === undefined ? tls : { cert: own.certificate, key: openSealed(own.sealed_key) };
+    plans.set(
+      route.id,
+      isKept
+        ? before
+        : {
+            id: route.id,
+            route,
+            ports: portsOf(route),
+            tls: route.tls_mode === "terminate" ? chosen : null,
+          },
+    );
   }
   return old !== undefined && kept === plans.size && kept === old.size ? old : plans;
 }

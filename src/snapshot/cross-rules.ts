@@ -5,6 +5,7 @@ import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
 import type { Target } from "../model/target.ts";
 import type { Certificate } from "../model/certificate.ts";
+import type { StreamRoute } from "../model/stream-route.ts";
 import type { Secret } from "../model/secret.ts";
 import type { Token } from "../model/token.ts";
 import type { User } from "../model/user.ts";
@@ -21,6 +22,7 @@ import {
   type FieldChecks,
 } from "./field-rules.ts";
 import { type Problem, ProblemList } from "./problem.ts";
+import { checkStreamRoutes } from "./stream-rules.ts";
 import type { CollectionChange } from "./snapshot.ts";
 
 /** What differs between two configurations, by identity. */
@@ -30,6 +32,7 @@ export interface ConfigDifference {
   readonly routes: CollectionChange<Route>;
   readonly listeners: CollectionChange<Listener>;
   readonly certificates: CollectionChange<Certificate>;
+  readonly stream_routes: CollectionChange<StreamRoute>;
   readonly users: CollectionChange<User>;
   readonly tokens: CollectionChange<Token>;
   readonly secrets: CollectionChange<Secret>;
@@ -43,6 +46,7 @@ export function differenceOf(before: GatewayConfig | null, after: GatewayConfig)
     targets: diffMaps(before?.targets, after.targets),
     routes: diffMaps(before?.routes, after.routes),
     listeners: diffMaps(before?.listeners, after.listeners),
+    stream_routes: diffMaps(before?.stream_routes, after.stream_routes),
     certificates: diffMaps(before?.certificates, after.certificates),
     users: diffMaps(before?.users, after.users),
     tokens: diffMaps(before?.tokens, after.tokens),
@@ -72,6 +76,7 @@ export function checkConfig(candidate: Candidate, context: RuleContext): readonl
   checkRoutes(candidate, context, list);
   checkListeners(candidate, context, list);
   checkCertificates(candidate, list);
+  checkStreamRoutes(candidate, context, list);
   checkAccess(candidate, context, list);
   if (candidate.difference.settings)
     checkSettings(candidate.config.settings, context.checks, list.of("settings"));

@@ -9,6 +9,7 @@ export function diff(previous: Snapshot | null, next: Snapshot): SnapshotChange 
     services: diffMaps(previous?.services, next.services),
     routes: diffMaps(previous?.routes, next.routes),
     listeners: diffMaps(previous?.listeners, next.listeners),
+    streamRoutes: diffMaps(previous?.streamRoutes, next.streamRoutes),
     certificates: diffMaps(previous?.certificates, next.certificates),
     settings: previous?.settings === next.settings ? null : next.settings,
   };

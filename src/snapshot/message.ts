@@ -19,6 +19,29 @@ export interface StartCommand {
   readonly change: SnapshotChange;
 }
 
+/** What a worker is asked beside its versions. */
+export type WorkerQuestion =
+  /** Which connections does a stream route have? */
+  | { readonly kind: "connections"; readonly streamRouteId: string }
+  /** Cut this connection; the answer says whether it was there. */
+  | { readonly kind: "kill"; readonly connectionId: string };
+
+/** A connection of a stream route as people see it. */
+export interface StreamConnectionView {
+  readonly id: string;
+  readonly stream_route_id: string;
+  /** `address:port`. */
+  readonly client: string;
+  readonly target_id: string | null;
+  /** Bytes from the client and to it. */
+  readonly bytes_in: number;
+  readonly bytes_out: number;
+  /** RFC 3339. */
+  readonly started_at: string;
+}
+
+export type WorkerAnswer = readonly StreamConnectionView[] | boolean;
+
 export type WorkerCommand =
   | StartCommand
   /** Build the next version beside the live one and bind its new listeners. */
@@ -27,6 +50,8 @@ export type WorkerCommand =
   | { readonly kind: "activate"; readonly revision: number }
   /** Forget the prepared version. */
   | { readonly kind: "discard"; readonly revision: number }
+  /** Say something about the present, or do something to it; `ticket` comes back with the answer. */
+  | { readonly kind: "ask"; readonly ticket: number; readonly question: WorkerQuestion }
   /** Stop accepting, let requests in flight end within the time, then say `stopped`. */
   | { readonly kind: "drain"; readonly timeoutMs: number };
 
@@ -38,6 +63,8 @@ export type WorkerEvent =
   | { readonly kind: "rejected"; readonly revision: number; readonly issues: readonly Issue[] }
   /** Answer to `activate`. */
   | { readonly kind: "active"; readonly revision: number }
+  /** Answer to `ask`. */
+  | { readonly kind: "answer"; readonly ticket: number; readonly value: WorkerAnswer }
   /** Answer to `drain`. `aborted`: requests that did not end in time. */
   | { readonly kind: "stopped"; readonly aborted: number }
   | {

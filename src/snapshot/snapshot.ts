@@ -3,6 +3,7 @@ import type { Listener } from "../model/listener.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
 import type { Settings } from "../model/settings.ts";
+import type { StreamRoute } from "../model/stream-route.ts";
 import type { Target } from "../model/target.ts";
 
 /** A service with the targets that may take its traffic, oldest first; disabled targets are left out. */
@@ -28,6 +29,15 @@ export interface CertificatePlan {
   readonly key: string;
 }
 
+/** An enabled stream route with the ports that it listens on. */
+export interface StreamRoutePlan {
+  readonly id: string;
+  readonly route: StreamRoute;
+  readonly ports: readonly number[];
+  /** For names that no certificate is there for, or for all of them; null unless TLS ends here. */
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+}
+
 /** An enabled listener with what it needs to bind. */
 export interface ListenerPlan {
   readonly id: string;
@@ -46,6 +56,7 @@ export interface Snapshot {
   readonly routes: ReadonlyMap<string, RoutePlan>;
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
+  readonly streamRoutes: ReadonlyMap<string, StreamRoutePlan>;
   readonly settings: Settings;
 }
 
@@ -63,6 +74,7 @@ export interface SnapshotChange {
   readonly routes: CollectionChange<RoutePlan>;
   readonly listeners: CollectionChange<ListenerPlan>;
   readonly certificates: CollectionChange<CertificatePlan>;
+  readonly streamRoutes: CollectionChange<StreamRoutePlan>;
   /** Absent when unchanged. */
   readonly settings: Settings | null;
 }

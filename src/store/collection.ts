@@ -14,6 +14,7 @@ import type {
   targets,
   tokens,
   users,
+  streamRoutes,
 } from "./schema.ts";
 
 type Table =
@@ -22,6 +23,7 @@ type Table =
   | typeof routes
   | typeof listeners
   | typeof certificates
+  | typeof streamRoutes
   | typeof users
   | typeof tokens
   | typeof secrets;

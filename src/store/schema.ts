@@ -37,6 +37,11 @@ export const certificates = sqliteTable("certificates", {
   name: text("name").notNull().unique(),
 });
 
+export const streamRoutes = sqliteTable("stream_routes", {
+  ...object(),
+  name: text("name").notNull().unique(),
+});
+
 export const users = sqliteTable("users", {
   ...object(),
   /** In lower case, because case does not tell two users apart. */

@@ -18,6 +18,7 @@ import { type Secret, secretRecord } from "../model/secret.ts";
 import { type Service, serviceInput } from "../model/service.ts";
 import { type Settings, settingsInput } from "../model/settings.ts";
 import { type Sso, ssoRecord } from "../model/sso.ts";
+import { type StreamRoute, streamRouteInput } from "../model/stream-route.ts";
 import { type Target, targetInput } from "../model/target.ts";
 import { type Token, tokenRecord } from "../model/token.ts";
 import { type User, userRecord } from "../model/user.ts";
@@ -33,6 +34,7 @@ import {
   services,
   settings,
   sso,
+  streamRoutes,
   targets,
   tokens,
   users,
@@ -61,6 +63,7 @@ export const documentFormat = (): string =>
       routeInput,
       listenerInput,
       certificateRecord,
+      streamRouteInput,
       userRecord,
       tokenRecord,
       secretRecord,
@@ -172,6 +175,13 @@ function createCollections(db: BunSQLiteDatabase) {
       columns: named,
       columnNames: ["name"],
       decode: (document) => decode(certificateRecord, document),
+    }),
+    stream_routes: createCollection<StreamRoute>(db, {
+      table: streamRoutes,
+      word: "stream route",
+      columns: named,
+      columnNames: ["name"],
+      decode: (document) => decode(streamRouteInput, document),
     }),
     users: createCollection<User>(db, {
       table: users,

@@ -1,7 +1,7 @@
 // Asks the system whether the ports of new listeners are free, before workers bind them; knows nothing of HTTP.
 import type { Issue } from "../model/error.ts";
-import { overlaps } from "../snapshot/address-overlap.ts";
-import type { ListenerPlan, Snapshot } from "../snapshot/snapshot.ts";
+import { type ListenAddress, overlaps } from "../snapshot/address-overlap.ts";
+import type { Snapshot } from "../snapshot/snapshot.ts";
 import { ownerOfPort } from "./port-owner.ts";
 
 const REASONS: Readonly<Record<string, readonly [reason: string, status: 400 | 409]>> = {
@@ -15,29 +15,52 @@ const REASONS: Readonly<Record<string, readonly [reason: string, status: 400 | 4
  * programs of one user share one as well: without this probe each would get half of the connections.
  */
 export function probeNewPorts(previous: Snapshot | null, next: Snapshot): readonly Issue[] {
-  const bound = [...(previous?.listeners.values() ?? [])].map((plan) => plan.listener);
+  const bound = previous === null ? [] : portsIn(previous);
   const issues: Issue[] = [];
-  for (const plan of next.listeners.values()) {
+  for (const wanted of portsIn(next)) {
     // Our own workers hold the port: it could not be bound, and nobody else can have it.
-    if (bound.some((listener) => overlaps(listener, plan.listener))) continue;
-    const issue = probe(plan);
+    if (bound.some((own) => own.transport === wanted.transport && overlaps(own, wanted))) continue;
+    const issue = probe(wanted);
     if (issue !== null) issues.push(issue);
   }
   return issues;
 }
 
-function probe({ listener: { name, address, port } }: ListenerPlan): Issue | null {
+/** A port that workers listen on. */
+interface WantedPort extends ListenAddress {
+  readonly transport: "tcp" | "udp";
+  /** `listener "http"`. */
+  readonly owner: string;
+}
+
+function portsIn({ listeners, streamRoutes }: Snapshot): WantedPort[] {
+  const ports: WantedPort[] = [];
+  for (const { listener } of listeners.values()) {
+    const { name, address, port } = listener;
+    ports.push({ address, port, transport: "tcp", owner: `listener "${name}"` });
+  }
+  for (const { route, ports: numbers } of streamRoutes.values())
+    for (const port of numbers)
+      ports.push({
+        address: route.listen_address,
+        port,
+        transport: route.protocol,
+        owner: `stream route "${route.name}"`,
+      });
+  return ports;
+}
+
+function probe({ owner, address, port, transport }: WantedPort): Issue | null {
+  // Two programs that share a UDP port are found out when the workers bind it.
+  if (transport === "udp") return null;
   try {
     Bun.listen({ hostname: address, port, socket: { data() {} } }).stop(true);
     return null;
   } catch (error) {
     const { code, message } = error as { readonly code?: string; readonly message: string };
     const [reason, status] = REASONS[code ?? ""] ?? [message, 400 as const];
-    const owner = code === "EADDRINUSE" ? ownerOfPort(port) : null;
-    return {
-      path: "",
-      message: `listener "${name}": port ${port} on ${address}: ${reason}${owner === null ? "" : ` by ${owner}`}`,
-      status,
-    };
+    const holder = code === "EADDRINUSE" ? ownerOfPort(port) : null;
+    const by = holder === null ? "" : ` by ${holder}`;
+    return { path: "", message: `${owner}: port ${port} on ${address}: ${reason}${by}`, status };
   }
 }

@@ -3,6 +3,7 @@ import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
+import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
 import { WorkerSlot } from "./worker-slot.ts";
@@ -29,6 +30,7 @@ export class WorkerPool {
   readonly #watch: Timer;
   #active: Snapshot;
   #lastWatch = Date.now();
+  #tickets = 0;
 
   constructor(options: WorkerPoolOptions) {
     this.#active = options.snapshot;
@@ -61,6 +63,13 @@ export class WorkerPool {
     clearInterval(this.#watch);
     const aborted = await Promise.all(this.slots.map((slot) => slot.drain(timeoutMs)));
     return aborted.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** The answers of all workers that serve, in no order. */
+  async ask(question: WorkerQuestion): Promise<readonly WorkerAnswer[]> {
+    const ticket = ++this.#tickets;
+    const answers = await Promise.all(this.slots.map((slot) => slot.ask(question, ticket)));
+    return answers.filter((answer) => answer !== null);
   }
 
   #checkHeartbeats(): void {

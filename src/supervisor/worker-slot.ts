@@ -4,7 +4,7 @@ import type { Issue } from "../model/error.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import { diff } from "../snapshot/diff.ts";
-import type { WorkerEvent } from "../snapshot/message.ts";
+import type { WorkerAnswer, WorkerEvent, WorkerQuestion } from "../snapshot/message.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import type { SupervisorTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";
@@ -126,6 +126,18 @@ export class WorkerSlot {
     );
     run.revision = revision;
     run.prepared = null;
+  }
+
+  /** Asks the thread about the present; null when there is none that serves, or it does not answer in time. */
+  async ask(question: WorkerQuestion, ticket: number): Promise<WorkerAnswer | null> {
+    const run = this.#run;
+    if (run === null || run.readyAt === null) return null;
+    const command = { kind: "ask", ticket, question } as const;
+    try {
+      return (await run.thread.ask(command, ["answer"], this.#options.times.activateMs)).value;
+    } catch {
+      return null;
+    }
   }
 
   discard(revision: number): void {

@@ -24,8 +24,8 @@ type EventOf<K extends WorkerEvent["kind"]> = Extract<WorkerEvent, { readonly ki
 
 interface Question {
   readonly kinds: readonly string[];
-  /** The version that the command is about; null when it is about none. */
-  readonly revision: number | null;
+  /** The version or question that the command is about; null when it is about none. */
+  readonly subject: number | null;
   readonly answer: (event: WorkerEvent) => void;
   readonly fail: (error: NoAnswer) => void;
 }
@@ -68,7 +68,7 @@ export class WorkerThread {
     const { promise, resolve, reject } = Promise.withResolvers<EventOf<K>>();
     const question: Question = {
       kinds,
-      revision: revisionOf(command),
+      subject: subjectOf(command),
       answer: (event) => resolve(event as EventOf<K>),
       fail: reject,
     };
@@ -101,15 +101,17 @@ export class WorkerThread {
   }
 }
 
-function revisionOf(command: WorkerCommand): number | null {
+function subjectOf(command: WorkerCommand): number | null {
   if (command.kind === "drain") return null;
+  if (command.kind === "ask") return command.ticket;
   return "change" in command ? command.change.revision : command.revision;
 }
 
 /** Two questions may be open at once: a worker can refuse to start while the next version waits behind that. */
-function isAnswer(event: WorkerEvent, { kinds, revision }: Question): boolean {
+function isAnswer(event: WorkerEvent, { kinds, subject }: Question): boolean {
   if (!kinds.includes(event.kind)) return false;
-  return !("revision" in event) || event.revision === revision;
+  if ("ticket" in event) return event.ticket === subject;
+  return !("revision" in event) || event.revision === subject;
 }
 
 /** Bun puts lines of source text and a caret before the error itself, which a log has no use for. */

@@ -15,6 +15,7 @@ import type {
   RoutePlan,
   ServicePlan,
   SnapshotChange,
+  StreamRoutePlan,
 } from "../../src/snapshot/snapshot.ts";
 
 /** Every level may be left out: what is missing has the product's default. */
@@ -47,6 +48,8 @@ export interface DataPlaneSketch {
 export interface DataPlaneChange extends DataPlaneSketch {
   readonly removedServices?: readonly string[];
   readonly removedRoutes?: readonly string[];
+  readonly streamRoutes?: readonly StreamRoutePlan[];
+  readonly removedStreamRoutes?: readonly string[];
   readonly certificates?: readonly CertificatePlan[];
   readonly removedCertificates?: readonly string[];
   /** What differs from the listener's beginning; its port stays. */
@@ -132,10 +135,10 @@ export async function startDataPlane(
     /** Makes it an https listener. */
     readonly tls?: { readonly cert: string; readonly key: string };
     readonly webSocketTimes?: DataPlaneOptions["webSocketTimes"];
+    readonly dnsServers?: DataPlaneOptions["dnsServers"];
   },
 ): Promise<RunningDataPlane> {
   const board = WorkerBoard.create(1);
-    readonly dnsServers?: DataPlaneOptions["dnsServers"];
   const targets = TargetBoard.create(1);
   const log: LoggedLine[] = [];
   const dataPlane = createDataPlane({
@@ -145,10 +148,10 @@ export async function startDataPlane(
     targets,
     stickyKey: "test",
     webSocketTimes: sketch.webSocketTimes,
+    dnsServers: sketch.dnsServers,
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });
   const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);
-    dnsServers: sketch.dnsServers,
   let revision = 0;
   const serve = async (next: DataPlaneChange, listeners: readonly ListenerPlan[]) => {
     const change: SnapshotChange = {
@@ -160,6 +163,7 @@ export async function startDataPlane(
       },
       routes: { upserts: (next.routes ?? []).map(routePlan), removals: next.removedRoutes ?? [] },
       listeners: { upserts: listeners, removals: [] },
+      streamRoutes: { upserts: next.streamRoutes ?? [], removals: next.removedStreamRoutes ?? [] },
       certificates: { upserts: next.certificates ?? [], removals: next.removedCertificates ?? [] },
       settings:
         next.settings === undefined && revision > 0

@@ -282,6 +282,7 @@ describe("a snapshot", () => {
       services: { upserts: [], removals: [] },
       routes: { upserts: [{ id: "on", route: changed }], removals: [] },
       listeners: { upserts: [], removals: [] },
+      streamRoutes: { upserts: [], removals: [] },
       certificates: { upserts: [], removals: [] },
       settings: null,
     });

@@ -47,6 +47,10 @@ class FaultyDataPlane implements DataPlane {
     this.#options.log("info", "discarded", { revision });
   }
 
+  answer(): boolean {
+    return false;
+  }
+
   async drain(): Promise<number> {
     for (const server of this.#servers) await server.stop(true);
     return this.#options.worker + 1;

@@ -43,6 +43,7 @@ export function snapshotOf(
     routes: new Map(),
     listeners: new Map(listeners.map((plan) => [plan.id, plan])),
     certificates: new Map(),
+    streamRoutes: new Map(),
     settings,
   };
 }

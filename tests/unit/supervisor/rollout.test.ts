@@ -136,8 +136,9 @@ describe("a port", () => {
     await fixture.pool.start();
     const { port } = holder;
     const issues = await fixture.rollout.prepare(snapshotOf(2, { ports: [port] }));
-    const message = `listener "listener-${port}": port ${port} on 127.0.0.1: address already in use`;
-    expect(issues).toEqual([{ path: "", message, status: 409 }]);
+    const start = `listener "listener-${port}": port ${port} on 127.0.0.1: address already in use by `;
+    expect(issues).toEqual([{ path: "", message: expect.stringContaining(start), status: 409 }]);
+    expect(issues[0]?.message).toEndWith(`(pid ${process.pid})`);
   });
 
   test("that is shared with SO_REUSEPORT by another program is refused all the same", async () => {

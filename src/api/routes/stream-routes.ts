@@ -1,0 +1,56 @@
+// Endpoints of stream routes and of their connections; decodes nothing itself.
+import type { ControlPlane } from "../../control/control-plane.ts";
+import { deleteResponses, pathParameter, readResponses } from "../description.ts";
+import type { Endpoint } from "../endpoint.ts";
+import { requireKnownQuery } from "../write-options.ts";
+import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+
+const at = {
+  path: "/api/v1/stream-routes",
+  word: "stream route",
+  tag: "Stream routes",
+  schema: "StreamRoute",
+  inputSchema: "StreamRouteInput",
+  parents: ["service_id"],
+  isNamed: true,
+};
+
+export function streamRouteEndpoints(control: ControlPlane): Endpoint[] {
+  const { streamRoutes, streamConnections } = control;
+  return [
+    ...readEndpoints(at, streamRoutes),
+    ...writeEndpoints(at, streamRoutes),
+    {
+      method: "GET",
+      path: `${at.path}/:id/connections`,
+      takesBody: false,
+      description: {
+        summary: "List the connections of a stream route",
+        description: "As they are now, on all workers, oldest first.",
+        tags: [at.tag],
+        parameters: [pathParameter("Id or name of the stream route")],
+        responses: readResponses("Connection", { list: true }),
+      },
+      answer: async (call) => {
+        requireKnownQuery(call, []);
+        return { body: await streamConnections.list(idOf(call)) };
+      },
+    },
+    {
+      method: "DELETE",
+      path: "/api/v1/connections/:id",
+      takesBody: false,
+      description: {
+        summary: "Cut a connection",
+        tags: [at.tag],
+        parameters: [pathParameter("Id of the connection")],
+        responses: deleteResponses(),
+      },
+      answer: async (call) => {
+        requireKnownQuery(call, []);
+        await streamConnections.kill(idOf(call), call.principal);
+        return { body: { deleted: true } };
+      },
+    },
+  ];
+}

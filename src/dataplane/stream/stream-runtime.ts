@@ -1,0 +1,48 @@
+// A stream route ready to be used by one worker: who may connect, which names are its own, where it leads; knows no socket.
+import type { StreamRoute } from "../../model/stream-route.ts";
+import { compileCidrs } from "../../net/cidr.ts";
+import type { StreamRoutePlan } from "../../snapshot/snapshot.ts";
+
+export interface StreamRouteRuntime {
+  readonly id: string;
+  readonly plan: StreamRoutePlan;
+  readonly route: StreamRoute;
+  /** Place on the board, for connections of all workers. */
+  readonly row: number;
+  /** Whether a client at this address may connect. */
+  admits(address: string): boolean;
+  /** Whether the PROXY header of a peer at this address is believed. */
+  trusts(address: string): boolean;
+}
+
+/** Prepares one version of a stream route. */
+export function streamRouteRuntime(plan: StreamRoutePlan, row: number): StreamRouteRuntime {
+  const { route } = plan;
+  const allowed = compileCidrs(route.allow);
+  const denied = compileCidrs(route.deny);
+  return {
+    id: plan.id,
+    plan,
+    route,
+    row,
+    admits: (address) => !denied(address) && (route.allow.length === 0 || allowed(address)),
+    trusts: compileCidrs(route.proxy_protocol_trusted),
+  };
+}
+
+/** The stream route that takes a TLS name: exact, then wildcard (one label), then one without names; null when none does. */
+export function routeOfName(
+  routes: readonly StreamRouteRuntime[],
+  name: string | null,
+): StreamRouteRuntime | null {
+  const wildcard = name === null ? null : name.replace(/^[^.]+/, "*");
+  let byWildcard: StreamRouteRuntime | null = null;
+  let byAny: StreamRouteRuntime | null = null;
+  for (const runtime of routes) {
+    const { sni } = runtime.route;
+    if (sni.length === 0) byAny ??= runtime;
+    else if (name !== null && sni.includes(name)) return runtime;
+    else if (wildcard !== null && sni.includes(wildcard)) byWildcard ??= runtime;
+  }
+  return byWildcard ?? byAny;
+}

@@ -1,0 +1,249 @@
+// The stream routes of one worker: ports, connections, the clock that watches them; knows no HTTP.
+import type { Issue } from "../../model/error.ts";
+import type { TargetBoard } from "../../shared-memory/target-board.ts";
+import type { StreamConnectionView } from "../../snapshot/message.ts";
+import type { ServiceRuntime } from "../service-runtime.ts";
+import { dial } from "./dial.ts";
+import { type ClientSocket, StreamConnection, type StreamScope } from "./stream-connection.ts";
+import type { StreamRouteRuntime } from "./stream-runtime.ts";
+
+/** What a worker's streams are served from: one version of the configuration. */
+export interface StreamVersion {
+  readonly streamRoutes: ReadonlyMap<string, StreamRouteRuntime>;
+  readonly services: ReadonlyMap<string, ServiceRuntime>;
+}
+
+/** A bound port. */
+export interface StreamPort {
+  /** What it was bound with: another value needs another socket. */
+  readonly binding: string;
+  stop(): void;
+}
+
+/** Ports bound for a version that is not served yet, by key. */
+export type OpenedPorts = Map<string, StreamPort>;
+
+export interface StreamsOptions {
+  readonly worker: number;
+  readonly board: TargetBoard;
+  readonly refused: StreamScope["refused"];
+}
+
+/** Time that the connections of a route that is gone or changed get to end by themselves. */
+const DRAIN_MS = 10_000;
+const TICK_MS = 1000;
+
+export class Streams {
+  readonly #options: StreamsOptions;
+  readonly #ports = new Map<string, StreamPort>();
+  readonly #connections = new Map<string, StreamConnection>();
+  readonly #draining = new Map<StreamConnection, number>();
+  readonly #scope: StreamScope;
+  #live: StreamVersion | null = null;
+  #byPort: ReadonlyMap<string, readonly StreamRouteRuntime[]> = new Map();
+  #clock: Timer | null = null;
+  #count = 0;
+
+  constructor(options: StreamsOptions) {
+    const { board, worker } = options;
+    this.#options = options;
+    this.#scope = {
+      now: () => performance.now(),
+      routesAt: (key) => this.#byPort.get(key) ?? [],
+      serviceOf: ({ route }) => this.#live?.services.get(route.service_id) ?? null,
+      enter: ({ route, row }) => {
+        board.enter(row, worker);
+        if (route.max_connections === 0 || board.active(row) <= route.max_connections) return true;
+        board.leave(row, worker);
+        return false;
+      },
+      leave: ({ row }) => board.leave(row, worker),
+      dial,
+      refused: options.refused,
+      closed: (connection) => {
+        this.#connections.delete(connection.id);
+        this.#draining.delete(connection);
+      },
+    };
+  }
+
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  /** Binds what the version needs and is not bound yet. With issues nothing stays bound. */
+  prepare(version: StreamVersion): { readonly opened: OpenedPorts; readonly issues: Issue[] } {
+    const opened: OpenedPorts = new Map();
+    const issues: Issue[] = [];
+    for (const [key, routes] of groupByPort(version)) {
+      const [first] = routes;
+      if (first === undefined || this.#ports.get(key)?.binding === bindingOf(first)) continue;
+      try {
+        opened.set(key, this.#bind(key, first));
+      } catch (error) {
+        issues.push(bindIssue(first, key, error));
+      }
+    }
+    if (issues.length > 0) discardPorts(opened);
+    return { opened, issues };
+  }
+
+  /** Serves a version for which `prepare` has bound the ports. */
+  activate(version: StreamVersion, opened: OpenedPorts): void {
+    const before = this.#live;
+    this.#live = version;
+    this.#byPort = groupByPort(version);
+    for (const [key, port] of opened) {
+      this.#ports.get(key)?.stop();
+      this.#ports.set(key, port);
+    }
+    for (const [key, port] of this.#ports) {
+      if (this.#byPort.has(key)) continue;
+      port.stop();
+      this.#ports.delete(key);
+    }
+    if (before !== null && before.streamRoutes !== version.streamRoutes)
+      this.#drainChanged(version);
+  }
+
+  /** Connections of routes that are gone or lead elsewhere get some time to end; all others never notice. */
+  #drainChanged({ streamRoutes }: StreamVersion): void {
+    const until = performance.now() + DRAIN_MS;
+    for (const connection of this.#connections.values()) {
+      const { route } = connection;
+      if (route === null || this.#draining.has(connection)) continue;
+      const next = streamRoutes.get(route.id);
+      if (next === undefined || trafficOf(next) !== trafficOf(route))
+        this.#draining.set(connection, until);
+    }
+  }
+
+  /** Accepts no more. */
+  stopAccepting(): void {
+    for (const port of this.#ports.values()) port.stop();
+    this.#ports.clear();
+  }
+
+  /** Waits for connections to end; those that have not by then are cut and counted. */
+  async drain(timeoutMs: number): Promise<number> {
+    const end = performance.now() + timeoutMs;
+    while (this.#connections.size > 0 && performance.now() < end) await Bun.sleep(20);
+    const late = [...this.#connections.values()];
+    for (const connection of late) connection.close();
+    if (this.#clock !== null) clearInterval(this.#clock);
+    return late.length;
+  }
+
+  /** Those of one stream route. */
+  list(routeId: string): StreamConnectionView[] {
+    return [...this.#connections.values()]
+      .filter((connection) => connection.route?.id === routeId)
+      .map((connection) => ({
+        id: connection.id,
+        stream_route_id: routeId,
+        client: formatEnd(connection.client),
+        target_id: connection.target?.id ?? null,
+        bytes_in: connection.bytesUp,
+        bytes_out: connection.bytesDown,
+        started_at: new Date(connection.startedAt).toISOString(),
+      }));
+  }
+
+  /** Cuts a connection; false when it is not one of this worker. */
+  kill(id: string): boolean {
+    const connection = this.#connections.get(id);
+    connection?.close();
+    return connection !== undefined;
+  }
+
+  #bind(key: string, { plan, route }: StreamRouteRuntime): StreamPort {
+    const port = Number(key.slice(key.lastIndexOf(" ") + 1));
+    const server = Bun.listen({
+      hostname: route.listen_address,
+      port,
+      reusePort: true,
+      allowHalfOpen: true,
+      ...(plan.tls === null ? {} : { tls: { cert: plan.tls.cert, key: plan.tls.key } }),
+      socket: this.#handlers(key),
+    } as unknown as Parameters<typeof Bun.listen<StreamConnection>>[0]);
+    return { binding: bindingOf({ plan, route }), stop: () => server.stop(false) };
+  }
+
+  #handlers(key: string) {
+    const accept = (socket: unknown): StreamConnection => {
+      const id = `${this.#options.worker + 1}-${++this.#count}-${Date.now().toString(36)}`;
+      const connection = new StreamConnection(id, socket as ClientSocket, {
+        portKey: key,
+        scope: this.#scope,
+      });
+      this.#connections.set(id, connection);
+      this.#clock ??= setInterval(() => this.#tick(), TICK_MS);
+      return connection;
+    };
+    interface Accepted {
+      data: StreamConnection;
+    }
+    return {
+      open(socket: Accepted) {
+        socket.data = accept(socket);
+        socket.data.begin();
+      },
+      data: (socket: Accepted, chunk: Buffer) => socket.data.clientSent(chunk),
+      drain: (socket: Accepted) => socket.data.clientDrained(),
+      end: (socket: Accepted) => socket.data.clientEnded(),
+      close: (socket: Accepted, error: unknown) => socket.data.clientClosed(error instanceof Error),
+      error: (socket: Accepted) => socket.data.clientClosed(true),
+    };
+  }
+
+  #tick(): void {
+    const now = performance.now();
+    for (const connection of this.#connections.values()) connection.tick(now);
+    for (const [connection, until] of this.#draining) if (now >= until) connection.close();
+    if (this.#connections.size > 0 || this.#clock === null) return;
+    clearInterval(this.#clock);
+    this.#clock = null;
+  }
+}
+
+/** Closes ports that were bound for a version that is not served. */
+export function discardPorts(opened: OpenedPorts): void {
+  for (const port of opened.values()) port.stop();
+  opened.clear();
+}
+
+function groupByPort({ streamRoutes }: StreamVersion): Map<string, StreamRouteRuntime[]> {
+  const groups = new Map<string, StreamRouteRuntime[]>();
+  for (const runtime of streamRoutes.values()) {
+    if (runtime.route.protocol !== "tcp") continue;
+    for (const port of runtime.plan.ports) {
+      const key = `${runtime.route.listen_address} ${port}`;
+      const group = groups.get(key);
+      if (group === undefined) groups.set(key, [runtime]);
+      else group.push(runtime);
+    }
+  }
+  return groups;
+}
+
+/** What a socket is bound with beside its address. */
+const bindingOf = ({ plan }: Pick<StreamRouteRuntime, "plan" | "route">): string =>
+  plan.tls === null ? "plain" : `${plan.tls.cert}${plan.tls.key}`;
+
+/** Everything about a route that its connections would notice. */
+function trafficOf({ route }: StreamRouteRuntime): string {
+  const { name: _, description, tags, updated_at, max_connections, ...rest } = route;
+  return JSON.stringify(rest);
+}
+
+function bindIssue({ route }: StreamRouteRuntime, key: string, error: unknown): Issue {
+  const reason = error instanceof Error ? error.message : String(error);
+  return {
+    path: "listen_port",
+    message: `cannot listen on ${key} for "${route.name}": ${reason}`,
+    status: 409,
+  };
+}
+
+const formatEnd = ({ address, port }: { readonly address: string; readonly port: number }) =>
+  address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;

@@ -1,0 +1,156 @@
+// Rules about stream routes and about who listens where: one owner for each port, or several that TLS names keep apart.
+import type { Listener } from "../model/listener.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import { portsOf, type StreamRoute } from "../model/stream-route.ts";
+import { overlaps } from "./address-overlap.ts";
+import type { Candidate, RuleContext } from "./cross-rules.ts";
+import { checkName } from "./field-rules.ts";
+import type { ProblemList, Report } from "./problem.ts";
+
+/** Ports in one range: each is a socket in every worker. */
+const MAX_PORTS = 1000;
+
+export function checkStreamRoutes(
+  candidate: Candidate,
+  context: RuleContext,
+  list: ProblemList,
+): void {
+  const { config, previous, difference } = candidate;
+  for (const route of difference.stream_routes.upserts) {
+    const report = list.of("stream_routes", route.id);
+    checkFields(route, context, report);
+    checkReferences(route, config, report);
+    if (previous?.stream_routes.get(route.id)?.name !== route.name)
+      for (const other of config.stream_routes.values())
+        if (other.id !== route.id && other.name === route.name)
+          report("name", `stream route "${route.name}" exists already`, 409);
+    if (route.enabled) checkPorts(route, { config, context }, report);
+  }
+  checkGone(candidate, list);
+  checkListenersBeside(candidate, list);
+}
+
+function checkFields(route: StreamRoute, { checks }: RuleContext, report: Report): void {
+  checkName(route, report);
+  const address = checks.listenAddress(route.listen_address);
+  if (address !== null) report("listen_address", address);
+  checkPortFields(route, report);
+  for (const field of ["allow", "deny", "proxy_protocol_trusted"] as const)
+    for (const [index, text] of route[field].entries()) {
+      const problem = checks.cidr(text);
+      if (problem !== null) report(`${field}[${index}]`, problem);
+    }
+  if (route.proxy_protocol_in && route.proxy_protocol_trusted.length === 0)
+    report(
+      "proxy_protocol_trusted",
+      "is required with proxy_protocol_in: nobody would be believed",
+    );
+  if (route.sni.length > 0 && route.tls_mode === "none")
+    report("sni", 'needs tls_mode "passthrough" or "terminate": other traffic has no name');
+  if (route.certificate_id !== null && route.tls_mode !== "terminate")
+    report("certificate_id", 'needs tls_mode "terminate"');
+  if (route.protocol === "udp" && (route.tls_mode !== "none" || route.proxy_protocol_in))
+    report("protocol", "udp knows neither TLS nor the PROXY protocol");
+  if (route.protocol === "udp" && route.proxy_protocol_out !== "off")
+    report("proxy_protocol_out", "is for TCP");
+}
+
+function checkPortFields(route: StreamRoute, report: Report): void {
+  if (route.listen_port === null && route.port_range === null)
+    return report("listen_port", "is required, or port_range");
+  if (route.listen_port !== null && route.port_range !== null)
+    return report("port_range", "cannot be given beside listen_port");
+  if (route.port_range === null) return;
+  const [first = 0, last = 0] = route.port_range.split("-").map(Number);
+  if (last > 65_535) report("port_range", "must end at 65535 at most");
+  else if (first > last) report("port_range", "must begin with the lower port");
+  else if (last - first >= MAX_PORTS) report("port_range", `must hold at most ${MAX_PORTS} ports`);
+}
+
+function checkReferences(route: StreamRoute, config: GatewayConfig, report: Report): void {
+  const service = config.services.get(route.service_id);
+  if (service === undefined) report("service_id", "service does not exist");
+  else {
+    const wanted = route.protocol === "udp" ? ["udp"] : ["tcp", "tls"];
+    if (!wanted.includes(service.protocol))
+      report(
+        "service_id",
+        `service "${service.name}" has the protocol ${service.protocol}, not ${wanted.join(" or ")}`,
+      );
+  }
+  if (route.certificate_id !== null && !config.certificates.has(route.certificate_id))
+    report("certificate_id", "certificate does not exist");
+}
+
+function checkPorts(
+  route: StreamRoute,
+  { config, context }: { readonly config: GatewayConfig; readonly context: RuleContext },
+  report: Report,
+): void {
+  const field = route.port_range === null ? "listen_port" : "port_range";
+  for (const port of portsOf(route)) {
+    const own = { address: route.listen_address, port };
+    const where = `${route.listen_address} port ${port}`;
+    if (
+      route.protocol === "tcp" &&
+      context.managementAddresses.some((bound) => overlaps(bound, own))
+    )
+      return report(field, `${where} belongs to the management API`, 409);
+    for (const other of config.stream_routes.values())
+      if (other !== route && other.enabled && clashes(route, other, port))
+        return report(field, `${where} belongs to stream route "${other.name}"`, 409);
+    for (const listener of config.listeners.values())
+      if (listener.enabled && clashesWithListener(route, listener, port))
+        return report(field, `${where} belongs to listener "${listener.name}"`, 409);
+  }
+}
+
+/** Two stream routes share a port only at the very same address, by passing on TLS for names that differ. */
+function clashes(route: StreamRoute, other: StreamRoute, port: number): boolean {
+  if (route.protocol !== other.protocol || !portsOf(other).includes(port)) return false;
+  const at = (owner: StreamRoute) => ({ address: owner.listen_address, port });
+  if (!overlaps(at(route), at(other))) return false;
+  if (route.listen_address !== other.listen_address) return true;
+  const share = (owner: StreamRoute) => owner.tls_mode === "passthrough" && owner.sni.length > 0;
+  return !share(route) || !share(other) || route.sni.some((name) => other.sni.includes(name));
+}
+
+/** A stream route may take some names away from an https listener at the very same address. */
+function clashesWithListener(route: StreamRoute, listener: Listener, port: number): boolean {
+  if (route.protocol === "udp" || listener.port !== port) return false;
+  if (!overlaps(listener, { address: route.listen_address, port })) return false;
+  const mayShare =
+    listener.protocol === "https" &&
+    listener.address === route.listen_address &&
+    route.tls_mode === "passthrough" &&
+    route.sni.length > 0;
+  return !mayShare;
+}
+
+/** Stream routes that did not change themselves may refer to what is gone or speaks another protocol. */
+function checkGone({ config, previous, difference }: Candidate, list: ProblemList): void {
+  const { services, certificates, stream_routes: changed } = difference;
+  if (previous === null) return;
+  if (services.upserts.length + services.removals.length + certificates.removals.length === 0)
+    return;
+  const seen = new Set(changed.upserts.map(({ id }) => id));
+  for (const route of config.stream_routes.values())
+    if (!seen.has(route.id)) checkReferences(route, config, list.of("stream_routes", route.id));
+}
+
+function checkListenersBeside({ config, difference }: Candidate, list: ProblemList): void {
+  for (const listener of difference.listeners.upserts) {
+    if (!listener.enabled) continue;
+    for (const route of config.stream_routes.values())
+      if (
+        route.enabled &&
+        portsOf(route).includes(listener.port) &&
+        clashesWithListener(route, listener, listener.port)
+      )
+        list.of("listeners", listener.id)(
+          "port",
+          `${listener.address} port ${listener.port} belongs to stream route "${route.name}"`,
+          409,
+        );
+  }
+}
