@@ -117,3 +117,42 @@ test("a target that came back gets traffic again when its ejection is over", asy
   await load.stop();
   expect(load.failures).toEqual([]);
 });
+
+test("in an outage all workers together make at most a fifth more requests, and the reserve", async () => {
+  const counts = [0, 0, 0];
+  const origins = counts.map((_, index) =>
+    Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch() {
+        counts[index]!++;
+        return new Response("busy", { status: 503 });
+      },
+    }),
+  );
+  cleanups.push(() => Promise.all(origins.map((origin) => origin.stop(true))));
+  const gateway = await startGateway({ workers: 2 });
+  cleanups.push(() => gateway.stop());
+  await gateway.ok("POST", "/api/v1/services", {
+    name: "app",
+    targets: origins.map(({ port }) => ({ host: "127.0.0.1", port })),
+    retries: { backoff_ms: 0 },
+    health: { passive: { enabled: false } },
+  });
+  await gateway.ok("POST", "/api/v1/routes", { name: "all", service_id: "app" });
+  const requests = 2000;
+  const startedAt = performance.now();
+  const ask = async () => {
+    const connection = await QuickConnection.open(gateway.httpPort);
+    for (let count = 0; count < requests / CONNECTIONS; count++)
+      expect((await connection.get("/")).body).toBe("busy");
+    connection.close();
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, ask));
+  const seconds = (performance.now() - startedAt) / 1000;
+  const asked = Math.ceil(requests / CONNECTIONS) * CONNECTIONS;
+  const attempts = counts.reduce((sum, count) => sum + count);
+  // A hundred at once and ten a second, whatever the traffic.
+  expect(attempts).toBeGreaterThan(asked + 100);
+  expect(attempts).toBeLessThanOrEqual(asked * 1.2 + 100 + 10 * (seconds + 1));
+});
