@@ -17,6 +17,7 @@ const errors: Readonly<Record<number, string>> = {
   401: "Credentials are missing or wrong",
   403: "The caller, its address or its origin may not do this",
   404: "There is no such object",
+  408: "The body did not arrive in time",
   409: "The change clashes with what exists; the message names it",
   412: "A condition in If-Match or If-None-Match does not hold",
   413: "The body is too large",
@@ -51,6 +52,17 @@ export function readResponses(schema: string, { list = false } = {}) {
       content: json(list ? { type: "array", items: ref(schema) } : ref(schema)),
     },
     ...errorResponses(list ? [400, 403, 500] : [403, 404, 500]),
+  };
+}
+
+/** A list without conditions. */
+export function listResponses(schema: string, errorStatuses: readonly number[]) {
+  return {
+    "200": {
+      description: "All that fit, oldest first",
+      content: json({ type: "array", items: ref(schema) }),
+    },
+    ...errorResponses(errorStatuses),
   };
 }
 

@@ -2,6 +2,7 @@
 import { swagger } from "@elysiajs/swagger";
 import scalarScript from "../../node_modules/@scalar/api-reference/dist/browser/standalone.js" with { type: "file" };
 import { schemas } from "./schemas.ts";
+import { anyScheme, securitySchemes } from "./security-schemes.ts";
 
 export const DOCS_PATH = "/docs";
 export const DESCRIPTION_PATH = "/docs/json";
@@ -39,6 +40,8 @@ const introduction = [
   "An error is an object with the one field `error`: a message that names what is wrong. PUT replaces an object, absent fields return" +
     " to their defaults; PATCH changes the fields that are sent. An `:id` may be the id or the unique name." +
     " `?dry_run=1` checks a change without making it; `If-Match` with an `ETag` makes it only if nobody else was faster.",
+  "While there are no users, everybody who reaches this address may do everything. From the first user on, a session cookie," +
+    " an `Authorization` header with `Bearer` and a token, or an `X-Admin-Token` header is needed.",
 ].join("\n\n");
 
 /** The plugin that serves the page and collects the description from the routes. */
@@ -58,7 +61,8 @@ export function docsPlugin(version: string) {
         version,
         description: introduction,
       },
-      components: { schemas },
+      components: { schemas, securitySchemes },
+      security: anyScheme,
     } as NonNullable<Parameters<typeof swagger>[0]>["documentation"] & object,
   });
 }

@@ -1,7 +1,9 @@
 // Decides about every request before any handler: network, host, origin, path, method, role. Denies by default; handles nothing.
-import { anybody, includesRole, type Principal } from "../control/principal.ts";
+import { anybody, includesRole, type Principal, type Role } from "../control/principal.ts";
 import { ApiError } from "../model/error.ts";
 import { type AccessMatch, type AccessRow, createAccessMatcher } from "./access.ts";
+
+export type Authenticate = (request: Request, peer: string, row: AccessRow) => Principal | null;
 
 export interface GuardOptions {
   readonly table: readonly AccessRow[];
@@ -13,10 +15,12 @@ export interface GuardOptions {
   /** What the gateway writes into CDN-Loop (RFC 8586) of every request that it passes on; absent: nothing. */
   readonly loopToken?: string;
   /** Who calls; throws a 401 for wrong credentials, null when there are none and some are needed. */
-  readonly authenticate?: (request: Request, peer: string) => Principal | null;
+  readonly authenticate?: Authenticate;
 }
 
 export interface Admission extends AccessMatch {
+  /** The least role that may do this. */
+  readonly needed: Role | "open";
   readonly principal: Principal;
 }
 
@@ -28,7 +32,7 @@ export function createGuard(
   options: GuardOptions,
 ): (request: Request, pathname: string, peer: string) => Admission {
   const match = createAccessMatcher(options.table);
-  const authenticate = options.authenticate ?? ((_: Request, peer: string) => anybody(peer));
+  const authenticate = options.authenticate ?? ((_, peer) => anybody(peer));
   return (request, pathname, peer) => {
     if (pathname !== HEALTH_PATH) {
       if (!options.isAllowedAddress(peer))
@@ -40,14 +44,14 @@ export function createGuard(
     const found = match(pathname);
     if (found === null) throw new ApiError(404, "there is no such path");
     const needed = roleFor(found.row, request.method);
-    const principal = needed === "open" ? anybody(peer) : authenticate(request, peer);
+    const principal = needed === "open" ? anybody(peer) : authenticate(request, peer, found.row);
     if (principal === null)
       throw new ApiError(401, "authentication is required", {
         headers: { "www-authenticate": "Bearer" },
       });
     if (needed !== "open" && !includesRole(principal.role, needed))
       throw new ApiError(403, `the role ${needed} is required`);
-    return { ...found, params: decodeParams(found.params), principal };
+    return { ...found, params: decodeParams(found.params), needed, principal };
   };
 }
 

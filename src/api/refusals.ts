@@ -3,8 +3,7 @@ import type { AuditSink } from "../control/audit-entry.ts";
 import type { Principal } from "../control/principal.ts";
 import { UUID_PATTERN } from "../model/fields.ts";
 import { type AccessRow, createAccessMatcher } from "./access.ts";
-
-type Authenticate = (request: Request, peer: string) => Principal | null;
+import type { Authenticate } from "./guard.ts";
 
 /** How a request ended that was answered with an error. */
 export interface Refusal {
@@ -27,8 +26,8 @@ export class Refusals {
 
   /** The same function, but who was recognised is remembered for as long as the request lasts. */
   watch(authenticate: Authenticate): Authenticate {
-    return (request, peer) => {
-      const principal = authenticate(request, peer);
+    return (request, peer, row) => {
+      const principal = authenticate(request, peer, row);
       if (principal !== null) this.#callers.set(request, principal);
       return principal;
     };

@@ -1,12 +1,12 @@
 // The management API from request to response: guard, endpoint, one shape of error, headers; and the listener around it.
 import { createNetworkCheck } from "../control/admin-network.ts";
-import { anybody, type Principal } from "../control/principal.ts";
 import type { Log } from "../log.ts";
 import { accessTable } from "./access.ts";
 import { createApp } from "./app.ts";
+import { CredentialReader } from "./credentials.ts";
 import { docsHeaders } from "./docs.ts";
 import { EventStreams, type EventStreamsOptions, isEventStream } from "./event-stream.ts";
-import { createGuard } from "./guard.ts";
+import { type Admission, createGuard } from "./guard.ts";
 import { Refusals } from "./refusals.ts";
 import { errorMessage, securityHeaders, toErrorResponse } from "./reply.ts";
 import type { StatusSource } from "./routes/status.ts";
@@ -17,8 +17,9 @@ export interface ManagementApiDeps extends StatusSource {
   readonly boundHost: string;
   /** As in the guard's options. */
   readonly loopToken?: string;
-  /** Default: whoever was let in remains so, as long as there are no users. */
-  readonly streams?: Partial<Pick<EventStreamsOptions, "isStillValid" | "commentMs" | "limits">>;
+  readonly streams?: Partial<Pick<EventStreamsOptions, "commentMs" | "limits">>;
+  /** Whether the listener itself speaks TLS. */
+  readonly isTls?: boolean;
 }
 
 export interface ManagementApi {
@@ -34,23 +35,35 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
   const { changes } = deps.control;
   const isAllowedAddress = createNetworkCheck(() => changes.config.settings);
   const streams = createStreams(deps, isAllowedAddress);
-  const app = createApp({ ...deps, streams });
+  const { authenticator } = deps.control.auth;
+  const publicUrl = () => changes.config.settings.public_url;
+  const app = createApp({
+    ...deps,
+    streams,
+    isStillValid: ({ needed, principal }: Admission) =>
+      needed === "open" || authenticator.isStillValid(principal),
+    hasSecureCookies: () => deps.isTls === true || publicUrl()?.startsWith("https:") === true,
+  });
+  const credentials = new CredentialReader();
   const refusals = new Refusals(deps.control.audit, accessTable);
   const guard = createGuard({
     table: accessTable,
     isAllowedAddress,
-    authenticate: refusals.watch((_, peer) => anybody(peer)),
+    authenticate: refusals.watch((request, peer, row) =>
+      authenticator.authenticate(credentials.read(request, row), peer),
+    ),
     boundHost: deps.boundHost,
     ...(deps.loopToken === undefined ? {} : { loopToken: deps.loopToken }),
-    publicUrl: () => changes.config.settings.public_url,
+    publicUrl,
   });
   const answer = async (request: Request, pathname: string, peer: string) =>
     await app.dispatch(request, guard(request, pathname, peer));
   return {
     routed: app.routed,
     endStreams: () => streams.close(),
-    async handle(request, peerAddress) {
+    async handle(received, peerAddress) {
       const requestId = Bun.randomUUIDv7();
+      const request = credentials.receive(received);
       const pathname = URL.parse(request.url)?.pathname ?? "";
       let response: Response;
       try {
@@ -69,6 +82,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
       }
       const headers = new Headers({
         ...securityHeaders,
+        ...(deps.isTls === true ? { "strict-transport-security": HSTS } : {}),
         "x-request-id": requestId,
         ...(tellsRevision(request, response)
           ? { "x-config-revision": String(changes.revision) }
@@ -84,18 +98,24 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
   };
 }
 
+/** One year: browsers that came over TLS once come over TLS only. */
+const HSTS = "max-age=31536000";
+
 /** Event streams that are cut as soon as a change or the end of a session shuts their callers out. */
 function createStreams(
   { control, clock, streams: options }: ManagementApiDeps,
   isAllowedAddress: (address: string) => boolean,
 ): EventStreams {
-  const { changes } = control;
-  const isKnown = options?.isStillValid ?? (() => true);
-  const isStillValid = (principal: Principal) =>
-    isAllowedAddress(principal.address) &&
-    (principal.method === "disabled" ? changes.config.users.size === 0 : isKnown(principal));
-  const streams = new EventStreams({ ...options, hub: control.events, clock, isStillValid });
+  const { changes, auth } = control;
+  const streams = new EventStreams({
+    ...options,
+    hub: control.events,
+    clock,
+    isStillValid: (principal) =>
+      isAllowedAddress(principal.address) && auth.authenticator.isStillValid(principal),
+  });
   changes.onStored(() => streams.recheck());
+  auth.authenticator.onRevoked(() => streams.recheck());
   return streams;
 }
 

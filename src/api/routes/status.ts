@@ -69,8 +69,8 @@ function status({ control, clock, version, startedAt }: StatusSource) {
   return {
     name: "sluice",
     version,
-    authentication: "disabled",
-    setup_required: true,
+    authentication: control.auth.authenticator.isEnabled ? "enabled" : "disabled",
+    setup_required: !control.auth.authenticator.isEnabled,
     sso_enabled: control.changes.config.sso.enabled,
     uptime_seconds: Math.max(0, Math.floor((clock.now() - startedAt) / 1000)),
     revision: control.changes.revision,

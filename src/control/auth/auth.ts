@@ -3,7 +3,7 @@ import type { Clock } from "../../clock.ts";
 import type { Log } from "../../log.ts";
 import type { AuditSink } from "../audit-entry.ts";
 import type { Changes } from "../change.ts";
-import type { Actor, Principal } from "../principal.ts";
+import type { Actor } from "../principal.ts";
 import { AdminToken, type AdminTokenStatus, type AdminTokenStore } from "./admin-token.ts";
 import { Authenticator } from "./authenticator.ts";
 import { endOrphans, SessionList } from "./session-list.ts";
@@ -62,7 +62,7 @@ export class Auth {
   }
 
   /** Throws a 404 when there is none. */
-  removeAdminToken(principal: Principal): void {
+  removeAdminToken(principal: Actor): void {
     const { fingerprint } = this.adminToken.status();
     this.adminToken.remove();
     this.#record(principal, "delete", { fingerprint });

@@ -1,0 +1,76 @@
+// Endpoints of the admin token and of named tokens; decodes nothing itself.
+import type { ControlPlane } from "../../control/control-plane.ts";
+import { plainResponses } from "../description.ts";
+import type { Endpoint } from "../endpoint.ts";
+import { requireKnownQuery } from "../write-options.ts";
+import { readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+
+const at = {
+  path: "/api/v1/tokens",
+  word: "token",
+  tag: "Tokens",
+  schema: "Token",
+  inputSchema: "TokenInput",
+  isNamed: true,
+};
+
+const tags = [at.tag];
+
+export function tokenEndpoints({ auth }: ControlPlane): Endpoint[] {
+  return [
+    ...readEndpoints(at, auth.tokens),
+    ...writeEndpoints(at, auth.tokens),
+    ...adminTokenEndpoints(auth),
+  ];
+}
+
+function adminTokenEndpoints(auth: ControlPlane["auth"]): Endpoint[] {
+  const path = "/api/v1/admin/token";
+  return [
+    {
+      method: "GET",
+      path,
+      takesBody: false,
+      description: {
+        summary: "Whether there is an admin token",
+        tags,
+        responses: plainResponses("AdminTokenStatus", "What is known of it", [403, 500]),
+      },
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        return { body: auth.adminTokenStatus() };
+      },
+    },
+    {
+      method: "POST",
+      path,
+      takesBody: false,
+      description: {
+        summary: "Make the admin token, or a new one in its place",
+        description:
+          "The token is shown in this answer only; the one before is worth nothing from here on.",
+        tags,
+        responses: plainResponses("AdminToken", "The token", [403, 500]),
+      },
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        return { body: auth.rotateAdminToken(call.principal) };
+      },
+    },
+    {
+      method: "DELETE",
+      path,
+      takesBody: false,
+      description: {
+        summary: "Delete the admin token",
+        tags,
+        responses: plainResponses("Deleted", "It is worth nothing any more", [403, 404, 500]),
+      },
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        auth.removeAdminToken(call.principal);
+        return { body: { deleted: true } };
+      },
+    },
+  ];
+}

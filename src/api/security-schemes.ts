@@ -1,0 +1,53 @@
+// How callers prove who they are and which role each operation needs, in the words of OpenAPI; decides nothing.
+import { SESSION_COOKIE } from "../control/auth/sessions.ts";
+import { accessTable } from "./access.ts";
+import { errorResponses } from "./description.ts";
+import type { Description, Endpoint } from "./endpoint.ts";
+
+/** `components.securitySchemes`. */
+export const securitySchemes = {
+  bearer: {
+    type: "http",
+    scheme: "bearer",
+    description: "The admin token or a named token",
+  },
+  adminToken: {
+    type: "apiKey",
+    in: "header",
+    name: "X-Admin-Token",
+    description: "The same tokens, for programs that cannot set Authorization",
+  },
+  session: {
+    type: "apiKey",
+    in: "cookie",
+    name: SESSION_COOKIE,
+    description: "Set by signing in; lasts 7 days",
+  },
+  accessToken: {
+    type: "apiKey",
+    in: "query",
+    name: "access_token",
+    description: "The same tokens, on event streams only, because browsers set no headers there",
+  },
+} as const;
+
+/** Any one of them is enough. */
+export const anyScheme = [{ bearer: [] }, { adminToken: [] }, { session: [] }];
+
+/** The operation as its endpoint describes it, with what the guard asks for. */
+export function describeAccess({ method, path, takesBody, description }: Endpoint): Description & {
+  readonly security: readonly object[];
+} {
+  const row = accessTable.find((one) => one.path === path);
+  const role = row?.methods[method];
+  const slow = takesBody === false ? [] : [408];
+  if (role === "open")
+    return {
+      ...description,
+      security: [],
+      responses: { ...errorResponses(slow), ...description.responses },
+    };
+  const security = row?.stream === true ? [...anyScheme, { accessToken: [] }] : anyScheme;
+  const responses = { ...errorResponses([401, ...slow]), ...description.responses };
+  return { ...description, security, responses, ...{ "x-required-role": role } };
+}
