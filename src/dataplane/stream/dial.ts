@@ -1,7 +1,10 @@
 // Opens connections to the targets of streams; knows no client.
 import type { Socket, TCPSocketConnectOptions } from "bun";
+import { isIP } from "node:net";
 import type { FailureText } from "../../shared-memory/target-health.ts";
+import type { Address } from "../names/addresses.ts";
 import type { TargetRuntime } from "../service-runtime.ts";
+import { tlsFailure } from "../upstream/tls-failure.ts";
 import type { TargetHandlers } from "./stream-connection.ts";
 
 /** One attempt: what its socket says after it has failed is nobody's business any more. */
@@ -48,20 +51,65 @@ class Attempt {
 
 type Handlers = NonNullable<TCPSocketConnectOptions<Attempt>["socket"]>;
 
-/** Connects; the handlers hear `opened` once it is usable, else `failed`. */
+/** Connects; the handlers hear `opened` once it is usable, else `failed`. Every address of a name is tried. */
 export function dial(target: TargetRuntime, handlers: TargetHandlers): void {
-  const { hostname, port, tls } = target.endpoint;
+  const { addresses } = target.endpoint;
+  const tried = new Set<Address>();
+  const next = (failure: FailureText): void => {
+    const address = addresses.next(tried.size === 0 ? null : tried);
+    if (address === null) return handlers.failed(failure);
+    tried.add(address);
+    connect(target, address, {
+      ...bound(handlers),
+      failed: (reason) => {
+        addresses.failed(address);
+        next(reason);
+      },
+    });
+  };
+  const unknown = "the target's name could not be resolved";
+  if (addresses.size > 0) return next(unknown);
+  // Never before this call has returned, because the caller expects nothing yet.
+  if (addresses.whenFound(() => next(unknown)) === null)
+    queueMicrotask(() => handlers.failed(unknown));
+}
+
+/** Methods that can be called without their object. */
+function bound(handlers: TargetHandlers): TargetHandlers {
+  return {
+    opened: (socket) => handlers.opened(socket),
+    failed: (failure) => handlers.failed(failure),
+    sent: (chunk) => handlers.sent(chunk),
+    drained: () => handlers.drained(),
+    ended: () => handlers.ended(),
+    closed: (isReset) => handlers.closed(isReset),
+  };
+}
+
+function connect({ endpoint }: TargetRuntime, address: Address, handlers: TargetHandlers): void {
+  const { tls } = endpoint;
   const attempt = new Attempt(handlers, tls?.rejectUnauthorized ?? false);
+  const place =
+    address.unix === null
+      ? { hostname: address.host, port: address.port === 0 ? endpoint.port : address.port }
+      : { unix: address.unix };
   const options = {
-    hostname,
-    port,
+    ...place,
     data: attempt,
     // A side that has sent everything may still want to read.
     allowHalfOpen: true,
     socket: tls === null ? plain : encrypted,
-    ...(tls === null ? {} : { tls }),
+    // The name counts in a certificate, not the address that it led to.
+    ...(tls === null
+      ? {}
+      : { tls: isIP(endpoint.hostname) === 0 ? { serverName: endpoint.hostname, ...tls } : tls }),
   } as unknown as TCPSocketConnectOptions<Attempt>;
-  Bun.connect(options).catch((error: unknown) => attempt.failed(reasonOf(error)));
+  try {
+    Bun.connect(options).catch((error: unknown) => attempt.failed(reasonOf(error)));
+  } catch {
+    // Settings that TLS does not take, such as certificates to trust that are none.
+    queueMicrotask(() => attempt.failed("the TLS handshake with the target failed"));
+  }
 }
 
 const plain: Handlers = {
@@ -78,17 +126,17 @@ const encrypted: Handlers = {
   ...plain,
   open() {},
   handshake(socket, isAuthorized, error) {
-    if (isAuthorized || !socket.data.verifies) socket.data.opened(socket as Socket<unknown>);
-    else {
-      const { code = "" } = (error as { code?: string } | null) ?? {};
-      const isCertificate = /CERT|ISSUER|SIGNATURE|CHAIN|CRL|ALTNAME/.test(code);
-      socket.data.failed(
-        isCertificate
-          ? "the target's certificate is not valid"
-          : "the TLS handshake with the target failed",
-      );
-      socket.terminate();
+    const isCertificate = !isAuthorized && tlsFailure(error).token === "tls_certificate_error";
+    if (isAuthorized || (isCertificate && !socket.data.verifies)) {
+      socket.data.opened(socket as Socket<unknown>);
+      return;
     }
+    socket.data.failed(
+      isCertificate
+        ? "the target's certificate is not valid"
+        : "the TLS handshake with the target failed",
+    );
+    socket.terminate();
   },
 };
 
