@@ -46,6 +46,8 @@ export interface OriginOptions {
   early?: boolean;
   port?: number;
   hostname?: string;
+  /** Path of a socket to listen on instead of a port. */
+  unix?: string;
   tls?: { cert: string; key: string };
 }
 
@@ -69,9 +71,12 @@ export function reply(body = "ok", { status = "200 OK", headers = "" } = {}): st
 export function startOrigin(options: OriginOptions = {}): Origin {
   const requests: OriginRequest[] = [];
   const connections: Connection[] = [];
+  const at =
+    options.unix === undefined
+      ? { hostname: options.hostname ?? "127.0.0.1", port: options.port ?? 0 }
+      : { unix: options.unix };
   const server = Bun.listen<Connection>({
-    hostname: options.hostname ?? "127.0.0.1",
-    port: options.port ?? 0,
+    ...(at as { hostname: string; port: number }),
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     socket: {
       open(socket) {
