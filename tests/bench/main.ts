@@ -12,6 +12,7 @@ import {
   SIZES,
   USAGE,
 } from "./options.ts";
+import { measureManyTargets } from "./many-targets.ts";
 import { makeCertificate, startOrigin } from "./origin.ts";
 import {
   type PeerInput,
@@ -103,13 +104,19 @@ async function runBench(
 ): Promise<Run> {
   const origin = await startOrigin(scratch, SIZES);
   try {
+    const { rounds, seconds, sluice: command, only } = options;
     const input = { scratch, originPort: origin.port, certificate: makeCertificate(scratch) };
-    const skipped = await startAll(input, options, proxies);
+    const skipped = only === "targets" ? [] : await startAll(input, options, proxies);
     for (const line of skipped) console.log(line);
     const idleBytes = new Map(proxies.map((one) => [one.name, residentBytes(one.program.pid)]));
-    const measurements = await measureAll(proxies, options, scratch);
+    const measurements = proxies.length === 0 ? [] : await measureAll(proxies, options, scratch);
     const versions = [...new Set(proxies.map((proxy) => proxy.version))];
-    return { options, versions, idleBytes, measurements, skipped };
+    if (only === "comparison")
+      return { options, versions, idleBytes, measurements, manyTargets: null, skipped };
+    console.log("measuring eight targets against one");
+    const targets = { scratch, command, originPort: origin.port, seconds, rounds: rounds * 2 };
+    const manyTargets = await measureManyTargets(targets);
+    return { options, versions, idleBytes, measurements, manyTargets, skipped };
   } finally {
     await Promise.all([...proxies, origin].map((one) => one.program.stop()));
   }

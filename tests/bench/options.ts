@@ -20,6 +20,8 @@ export type Protocol = keyof typeof PROTOCOLS;
 export const PROXIES = ["nginx", "nginx-64k", "haproxy", "caddy", "sluice"] as const;
 export type ProxyName = (typeof PROXIES)[number];
 
+const PARTS = ["comparison", "targets"] as const;
+
 export interface BenchOptions {
   readonly seconds: number;
   readonly warmUpSeconds: number;
@@ -27,6 +29,8 @@ export interface BenchOptions {
   readonly sizes: readonly SizeName[];
   readonly protocols: readonly Protocol[];
   readonly proxies: readonly ProxyName[];
+  /** The one part to run; undefined runs both. */
+  readonly only: "comparison" | "targets" | undefined;
   /** How Sluice is started: the executable, or the words before "serve". */
   readonly sluice: readonly string[];
   /** Where the page is written; undefined prints only. */
@@ -40,6 +44,7 @@ export const USAGE = `make bench ARGS="..."
   --sizes 64B,100KB      of ${Object.keys(SIZES).join(",")}
   --protocols http,h2    of ${Object.keys(PROTOCOLS).join(",")}
   --proxies nginx,sluice of ${PROXIES.join(",")}
+  --only comparison      or targets: eight targets with checks against one, which is measured in every run otherwise
   --source               run Sluice from source instead of dist/sluice
   --out FILE             where to write the page (docs/benchmarks.md after a full run)`;
 
@@ -54,6 +59,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
       sizes: { type: "string" },
       protocols: { type: "string" },
       proxies: { type: "string" },
+      only: { type: "string" },
       source: { type: "boolean", default: false },
       out: { type: "string" },
       help: { type: "boolean", default: false },
@@ -61,7 +67,8 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
   });
   if (values.help) return "help";
   const { quick } = values;
-  const isPartial = quick || Boolean(values.sizes ?? values.protocols ?? values.proxies);
+  const isPartial =
+    quick || Boolean(values.sizes ?? values.protocols ?? values.proxies ?? values.only);
   return {
     seconds: toPositive(values.seconds, quick ? 1 : 3),
     warmUpSeconds: 1,
@@ -81,6 +88,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
       PROXIES,
       quick ? ["nginx", "haproxy", "caddy", "sluice"] : undefined,
     ),
+    only: values.only === undefined ? undefined : toList(values.only, PARTS, undefined)[0],
     sluice: values.source ? [process.execPath, "src/main.ts"] : ["dist/sluice"],
     out: values.out ?? (isPartial ? undefined : "docs/benchmarks.md"),
   };

@@ -9,6 +9,12 @@ export interface Origin {
   readonly program: RunningProgram;
 }
 
+/** Where the origin listens, for those who need several targets: they are different ones to a gateway. */
+export const ORIGIN_ADDRESSES: readonly string[] = Array.from(
+  { length: 8 },
+  (_, index) => `127.0.0.${index + 1}`,
+);
+
 /** Words that the nginx files of a benchmark start with. */
 export function nginxHead(scratch: string): string {
   const user = process.getuid?.() === 0 ? "user root;" : "";
@@ -44,7 +50,7 @@ http {
   access_log off; ${nginxPaths(folder)} default_type application/octet-stream;
   sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 300s;
   client_max_body_size 0;
-  server { listen 127.0.0.1:${port} backlog=4096; root ${files}; }
+  server { ${ORIGIN_ADDRESSES.map((address) => `listen ${address}:${port} backlog=4096;`).join(" ")} root ${files}; }
 }`,
   );
   const program = startProgram({

@@ -1,14 +1,17 @@
 // Turns measurements into tables of text and into docs/benchmarks.md; measures nothing.
 import { describeCommit, describeMachine } from "./machine.ts";
+import type { ManyTargetsResult } from "./many-targets.ts";
 import type { Measurement } from "./measure.ts";
 import { type BenchOptions, PROTOCOLS, type ProxyName } from "./options.ts";
-import { find, judge } from "./targets.ts";
+import { find, judge, judgeManyTargets } from "./targets.ts";
 
 export interface Run {
   readonly options: BenchOptions;
   readonly versions: readonly string[];
   readonly idleBytes: ReadonlyMap<ProxyName, number>;
   readonly measurements: readonly Measurement[];
+  /** Null when it was not measured. */
+  readonly manyTargets: ManyTargetsResult | null;
   /** Proxies that could not take part, with the reason. */
   readonly skipped: readonly string[];
 }
@@ -47,12 +50,8 @@ function memoryTable(run: Run): Table {
 }
 
 function targetTable(run: Run): Table {
-  const rows = judge(run.measurements).map((one) => [
-    one.target,
-    one.atMost,
-    one.measured,
-    one.verdict,
-  ]);
+  const verdicts = [...judge(run.measurements), judgeManyTargets(run.manyTargets)];
+  const rows = verdicts.map((one) => [one.target, one.atMost, one.measured, one.verdict]);
   return [["target", "at most", "measured", "verdict"], ...rows];
 }
 
@@ -122,6 +121,9 @@ CPU is user and system time of all threads and processes of the proxy, from \`/p
 requests: it is steadier than requests per second, which the load generator's core can limit. Rates and medians are
 means over the turns; p99 and memory are the worst. Memory is the sum of the resident memory of all processes of the
 proxy, so that pages which nginx's two processes share count twice.
+
+Eight targets are eight addresses of the same origin, each asked once a second whether it works, and passive checks are on;
+the one target that they are measured against has neither. Both gateways take turns, as the proxies do.
 `;
 }
 

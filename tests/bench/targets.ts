@@ -1,4 +1,5 @@
 // What Sluice must reach against its peers, as data, and the comparison of one run with it.
+import type { ManyTargetsResult } from "./many-targets.ts";
 import type { Measurement } from "./measure.ts";
 import { PROTOCOLS, type Protocol, type ProxyName, type SizeName } from "./options.ts";
 
@@ -21,6 +22,9 @@ export const TARGETS: readonly Target[] = [
   { protocol: "h2", size: "64B", peer: "nginx", atMost: 1.4 },
   { protocol: "h2", size: "100KB", peer: "nginx", atMost: 0.6 },
 ];
+
+/** Processor time per request with several checked targets, as a multiple of that with one. */
+export const MANY_TARGETS_AT_MOST = 1.05;
 
 export interface Verdict {
   readonly target: string;
@@ -47,6 +51,21 @@ export function judge(measurements: readonly Measurement[]): Verdict[] {
       verdict: isReached ? "reached" : "missed",
     };
   });
+}
+
+/** Compares what several targets cost; null: it was not measured. */
+export function judgeManyTargets(result: ManyTargetsResult | null): Verdict {
+  const words = {
+    target: "CPU per request, 8 targets with health on against one target, 64B, plain HTTP/1.1",
+    atMost: `${MANY_TARGETS_AT_MOST}x`,
+  };
+  if (result === null) return { ...words, measured: "–", verdict: "not measured" };
+  const isReached = result.ratio <= MANY_TARGETS_AT_MOST && result.errors === 0;
+  return {
+    ...words,
+    measured: `${result.ratio.toFixed(2)}x`,
+    verdict: isReached ? "reached" : "missed",
+  };
 }
 
 /** The measurement of one proxy for the same body and protocol. */

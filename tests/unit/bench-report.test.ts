@@ -5,7 +5,7 @@ import { parseH2load, parseWrk, percentile } from "../bench/load.ts";
 import type { Measurement } from "../bench/measure.ts";
 import { parseOptions } from "../bench/options.ts";
 import { replaceSection } from "../bench/page.ts";
-import { judge } from "../bench/targets.ts";
+import { judge, judgeManyTargets } from "../bench/targets.ts";
 
 const WRK = `Running 1s test @ http://127.0.0.1:1/64B
   1 threads and 48 connections
@@ -97,7 +97,16 @@ describe("a target", () => {
     expect(judge([measurement("nginx", 10), sluice])[0]?.verdict).toBe(verdict as "reached");
   });
 
+  test.each([
+    { ratio: 1.05, errors: 0, verdict: "reached" },
+    { ratio: 1.06, errors: 0, verdict: "missed" },
+    { ratio: 0.9, errors: 1, verdict: "missed" },
+  ])("several targets cost $ratio with $errors errors: $verdict", ({ ratio, errors, verdict }) => {
+    expect(judgeManyTargets({ ratio, errors }).verdict).toBe(verdict as "reached");
+  });
+
   test("without a figure is not called reached", () => {
+    expect(judgeManyTargets(null).verdict).toBe("not measured");
     expect(judge([measurement("nginx", 10)])[0]?.verdict).toBe("not measured");
   });
 });

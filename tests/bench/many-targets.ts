@@ -1,0 +1,92 @@
+// Measures what several targets with checks cost a request, against one target without; knows no other proxy.
+import { join } from "node:path";
+
+import { loadWithWrk } from "./load.ts";
+import { ORIGIN_ADDRESSES } from "./origin.ts";
+import { PROXY_CORE, processorTimeUs, waitFor } from "./processes.ts";
+import { type RunningSluice, startSluice } from "./sluice.ts";
+
+export interface ManyTargetsInput {
+  readonly scratch: string;
+  readonly command: readonly string[];
+  readonly originPort: number;
+  /** Measured seconds of each turn. */
+  readonly seconds: number;
+  /** Turns of each of the two. */
+  readonly rounds: number;
+}
+
+export interface ManyTargetsResult {
+  /** Processor time per request with all targets, as a multiple of that with one. */
+  readonly ratio: number;
+  readonly errors: number;
+}
+
+const FILE = "64B";
+
+/** Two gateways, each with one worker on the proxy's core, take turns: a busy moment of the machine falls on both. */
+export async function measureManyTargets(input: ManyTargetsInput): Promise<ManyTargetsResult> {
+  const one = await startWith(input, "one-target", {
+    targets: targetsOf(input, 1),
+    health: { passive: { enabled: false } },
+  });
+  try {
+    const many = await startWith(input, "many-targets", {
+      targets: targetsOf(input, ORIGIN_ADDRESSES.length),
+      health: { active: { enabled: true, path: `/${FILE}`, interval: 1 } },
+    });
+    try {
+      return await compare([one, many], input);
+    } finally {
+      await many.program.stop();
+    }
+  } finally {
+    await one.program.stop();
+  }
+}
+
+const targetsOf = ({ originPort: port }: ManyTargetsInput, count: number) =>
+  ORIGIN_ADDRESSES.slice(0, count).map((host) => ({ host, port }));
+
+async function startWith(
+  input: ManyTargetsInput,
+  name: string,
+  service: Record<string, unknown>,
+): Promise<RunningSluice> {
+  const { command } = input;
+  const dataDir = join(input.scratch, name);
+  const sluice = await startSluice({ command, dataDir, workers: 1, core: PROXY_CORE });
+  try {
+    await sluice.api.send("POST", "/api/v1/services", { name: "origin", ...service });
+    await sluice.api.send("POST", "/api/v1/routes", { name: "all", service_id: "origin" });
+    await waitFor(`the first answer of ${name}`, 5_000, async () => {
+      return (await fetch(urlOf(sluice))).ok ? true : undefined;
+    });
+    return sluice;
+  } catch (error) {
+    await sluice.program.stop();
+    throw error;
+  }
+}
+
+const urlOf = ({ ports }: RunningSluice) => `http://127.0.0.1:${ports.http}/${FILE}`;
+
+async function compare(
+  pair: readonly [RunningSluice, RunningSluice],
+  { seconds, rounds }: ManyTargetsInput,
+): Promise<ManyTargetsResult> {
+  const totals = pair.map((sluice) => ({ sluice, cpuUs: 0, requests: 0, errors: 0 }));
+  for (const sluice of pair) await loadWithWrk(urlOf(sluice), 2);
+  for (let round = 0; round < rounds; round += 1) {
+    for (const total of totals) {
+      const { pid } = total.sluice.program;
+      const before = processorTimeUs(pid);
+      const { requests, errors } = await loadWithWrk(urlOf(total.sluice), seconds);
+      total.cpuUs += processorTimeUs(pid) - before;
+      total.requests += requests;
+      total.errors += errors;
+    }
+  }
+  const [one = Number.NaN, many = Number.NaN] = totals.map((total) => total.cpuUs / total.requests);
+  return { ratio: many / one, errors: totals.reduce((sum, total) => sum + total.errors, 0) };
+}
