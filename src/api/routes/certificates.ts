@@ -1,6 +1,6 @@
 // Endpoints of certificates; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
-import { pathParameter } from "../description.ts";
+import { errorResponses, pathParameter } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
 import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
@@ -32,6 +32,7 @@ export function certificateEndpoints({ certificates }: ControlPlane): Endpoint[]
             description: "PEM",
             content: { "application/x-pem-file": { schema: { type: "string" } } },
           },
+          ...errorResponses([400, 404]),
         },
       },
       answer: (call) => {
