@@ -11,6 +11,7 @@ const SECRET_FIELDS = new Set([
   "client_secret",
   "sealed",
   "sealed_value",
+  "sealed_key",
   "api_key",
   "private_key",
 ]);
