@@ -17,27 +17,7 @@ import { targetInput } from "../src/model/target.ts";
 
 /** Stored, checked and given back, but nothing reads them yet. A name stands for everything below it. */
 const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
-  service: [
-    "algorithm",
-    "hash_on",
-    "sticky",
-    "retries.methods",
-    "retries.per_try_timeout",
-    "retries.backoff_ms",
-    "retries.budget_percent",
-    "tls.client_certificate_id",
-    "resolve",
-    "health",
-    "slow_start",
-    "max_connections_per_target",
-  ],
-  target: ["priority"],
-  route: [
-    "retries.methods",
-    "retries.per_try_timeout",
-    "retries.backoff_ms",
-    "retries.budget_percent",
-  ],
+  service: ["tls.client_certificate_id", "resolve"],
   settings: ["geoip", "retention.requests"],
   listener: [
     "client_auth",
@@ -130,7 +110,7 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Services",
     "service",
     serviceInput,
-    "`/api/v1/services`. An upstream application. The body of a POST or PUT may carry `targets`, a list of targets without `service_id`. Traffic is served for the protocols `http` and `https`; of `retries.on` only `connect` has an effect.",
+    "`/api/v1/services`. An upstream application. The body of a POST or PUT may carry `targets`, a list of targets without `service_id`. Traffic is served for the protocols `http` and `https`. What health checks do is in [health.md](health.md).",
   ],
   [
     "Targets",

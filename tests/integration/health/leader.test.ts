@@ -1,0 +1,109 @@
+// Of several real worker threads one makes the active checks, and another one takes over when that one ends or lets go.
+import { afterEach, expect, test } from "bun:test";
+import { checkingWorker } from "../../../src/shared-memory/check-lease.ts";
+import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
+import { readHealth } from "../../../src/shared-memory/target-health.ts";
+import { WorkerBoard } from "../../../src/shared-memory/worker-board.ts";
+import { diff } from "../../../src/snapshot/diff.ts";
+import { WorkerThread } from "../../../src/supervisor/worker-thread.ts";
+import { reply, startOrigin } from "../../support/origin.ts";
+import { eventually } from "../../support/poll.ts";
+import { compiled, configOf, service, target } from "../../unit/control/fixture.ts";
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const WORKERS = 3;
+/** Checks of one worker are at least so far apart: a second less ten per cent. */
+const LEAST_GAP_MS = 900;
+
+async function threads(port: number) {
+  const active = { enabled: true, interval: 1, unhealthy_interval: 1, healthy_threshold: 1 };
+  const { snapshot } = compiled(
+    configOf({
+      services: [service("s", { health: { active } })],
+      targets: [target("t", { service_id: "s", host: "127.0.0.1", port })],
+    }),
+  );
+  const [workerBoard, board] = [WorkerBoard.create(WORKERS), TargetBoard.create(WORKERS)];
+  const all = Array.from({ length: WORKERS }, () => {
+    const url = new URL("../../../src/worker.ts", import.meta.url);
+    const thread = new WorkerThread({ url, onEvent() {}, onEnd() {} });
+    cleanups.push(() => thread.terminate());
+    return thread;
+  });
+  await Promise.all(
+    all.map((thread, worker) =>
+      thread.ask(
+        {
+          kind: "start",
+          worker,
+          workers: WORKERS,
+          instanceId: "test",
+          stickyKey: "test",
+          shared: { workers: workerBoard.buffer, targets: board.buffer },
+          change: diff(null, snapshot),
+        },
+        ["ready"],
+        20_000,
+      ),
+    ),
+  );
+  return { board, all };
+}
+
+test("checks are made once for all workers, and go on when the worker that made them ends", async () => {
+  const origin = startOrigin();
+  cleanups.push(() => origin.stop());
+  const startedAt = performance.now();
+  const { board, all } = await threads(origin.port);
+  const checks = () => origin.requests.length;
+  await origin.untilRequests(3);
+  const first = checkingWorker(board);
+
+  // Ends like a crash: nobody lets the others know.
+  all[first ?? -1]?.terminate();
+  const second = await eventually(
+    () => {
+      const worker = checkingWorker(board);
+      return worker === first || worker === null ? null : { worker };
+    },
+    { deadlineMs: 8000 },
+  );
+  await origin.untilRequests(checks() + 3);
+
+  // Ends in order: the next one need not wait.
+  const released = all[second.worker]?.ask({ kind: "drain", timeoutMs: 0 }, ["stopped"], 5000);
+  const third = await eventually(() => {
+    const worker = checkingWorker(board);
+    return worker === second.worker || worker === null ? null : { worker };
+  });
+  await released;
+  expect([first, second.worker, third.worker].sort()).toEqual([0, 1, 2]);
+  await origin.untilRequests(checks() + 3);
+
+  // Two that check at the same time would make twice as many. Each of the three begins with one at once.
+  const most = (performance.now() - startedAt) / LEAST_GAP_MS + WORKERS;
+  expect(checks()).toBeLessThanOrEqual(most);
+
+  // What the first one found holds for the last one, too.
+  const health = () => readHealth(board, board.rowOf("t"), Date.now()).state;
+  expect(health()).toBe("healthy");
+  origin.answer = reply("", { status: "500 No" });
+  await eventually(() => health() === "unhealthy", { deadlineMs: 8000 });
+}, 40_000);
+
+test("a worker that is started again in the place of the one that checked may check at once", async () => {
+  const origin = startOrigin();
+  cleanups.push(() => origin.stop());
+  const { board, all } = await threads(origin.port);
+  const first = checkingWorker(board) ?? -1;
+  all[first]?.terminate();
+  // What the supervisor does before it starts another thread in that place.
+  board.forgetWorker(first);
+  const before = origin.requests.length;
+  await eventually(() => checkingWorker(board) !== null && checkingWorker(board) !== first);
+  await origin.untilRequests(before + 1);
+}, 30_000);
