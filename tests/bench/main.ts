@@ -114,7 +114,7 @@ async function runBench(
     if (only === "comparison")
       return { options, versions, idleBytes, measurements, manyTargets: null, skipped };
     console.log("measuring eight targets against one");
-    const targets = { scratch, command, originPort: origin.port, seconds, rounds: rounds * 2 };
+    const targets = { scratch, command, originPort: origin.port, seconds, rounds: rounds * 2 + 1 };
     const manyTargets = await measureManyTargets(targets);
     return { options, versions, idleBytes, measurements, manyTargets, skipped };
   } finally {

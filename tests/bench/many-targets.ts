@@ -1,7 +1,7 @@
 // Measures what several targets with checks cost a request, against one target without; knows no other proxy.
 import { join } from "node:path";
 
-import { loadWithWrk } from "./load.ts";
+import { loadWithWrk, percentile } from "./load.ts";
 import { ORIGIN_ADDRESSES } from "./origin.ts";
 import { PROXY_CORE, processorTimeUs, waitFor } from "./processes.ts";
 import { type RunningSluice, startSluice } from "./sluice.ts";
@@ -72,21 +72,26 @@ async function startWith(
 const urlOf = ({ ports }: RunningSluice) => `http://127.0.0.1:${ports.http}/${FILE}`;
 
 async function compare(
-  pair: readonly [RunningSluice, RunningSluice],
+  [one, many]: readonly [RunningSluice, RunningSluice],
   { seconds, rounds }: ManyTargetsInput,
 ): Promise<ManyTargetsResult> {
-  const totals = pair.map((sluice) => ({ sluice, cpuUs: 0, requests: 0, errors: 0 }));
-  for (const sluice of pair) await loadWithWrk(urlOf(sluice), 2);
+  for (const sluice of [one, many]) await loadWithWrk(urlOf(sluice), 2);
+  const ratios: number[] = [];
+  let errors = 0;
   for (let round = 0; round < rounds; round += 1) {
-    for (const total of totals) {
-      const { pid } = total.sluice.program;
-      const before = processorTimeUs(pid);
-      const { requests, errors } = await loadWithWrk(urlOf(total.sluice), seconds);
-      total.cpuUs += processorTimeUs(pid) - before;
-      total.requests += requests;
-      total.errors += errors;
-    }
+    const [first, second] = [await cost(one, seconds), await cost(many, seconds)];
+    ratios.push(second.cpuUs / first.cpuUs);
+    errors += first.errors + second.errors;
   }
-  const [one = Number.NaN, many = Number.NaN] = totals.map((total) => total.cpuUs / total.requests);
-  return { ratio: many / one, errors: totals.reduce((sum, total) => sum + total.errors, 0) };
+  // The middle one: a moment in which the machine did something else spoils one round and not the figure.
+  ratios.sort((a, b) => a - b);
+  return { ratio: percentile(ratios, 0.5), errors };
+}
+
+/** Processor time per request. */
+async function cost(sluice: RunningSluice, seconds: number) {
+  const { pid } = sluice.program;
+  const before = processorTimeUs(pid);
+  const { requests, errors } = await loadWithWrk(urlOf(sluice), seconds);
+  return { cpuUs: (processorTimeUs(pid) - before) / requests, errors };
 }
