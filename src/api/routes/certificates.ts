@@ -32,7 +32,7 @@ export function certificateEndpoints({ certificates }: ControlPlane): Endpoint[]
             description: "PEM",
             content: { "application/x-pem-file": { schema: { type: "string" } } },
           },
-          ...errorResponses([400, 404]),
+          ...errorResponses([400, 404, 500]),
         },
       },
       answer: (call) => {
