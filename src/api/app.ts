@@ -157,6 +157,7 @@ async function describeAsYaml(elysia: Pick<Elysia, "handle">): Promise<Response>
 const yamlDescription = {
   summary: "This description",
   tags: ["Status"],
+  security: [],
   responses: {
     "200": {
       description: "OpenAPI 3.1 as YAML",

@@ -11,6 +11,8 @@ interface Operation {
   readonly summary?: string;
   readonly tags?: string[];
   readonly operationId?: string;
+  readonly security?: Record<string, string[]>[];
+  readonly "x-required-role"?: string;
   readonly parameters?: { name: string; in: string; schema?: object; description?: string }[];
   readonly requestBody?: { content: Record<string, { schema?: object }> };
   readonly responses: Record<string, { description?: string; content?: object }>;
@@ -19,7 +21,11 @@ interface Operation {
 interface Description {
   readonly openapi: string;
   readonly paths: Record<string, Record<string, Operation>>;
-  readonly components: { readonly schemas: Record<string, object> };
+  readonly security: Record<string, string[]>[];
+  readonly components: {
+    readonly schemas: Record<string, object>;
+    readonly securitySchemes: Record<string, object>;
+  };
 }
 
 async function describeApi(): Promise<Description> {
@@ -28,7 +34,10 @@ async function describeApi(): Promise<Description> {
 }
 
 /** They only say that something is to be done. */
-const withoutBody = ["POST /api/v1/sso/test"];
+const withoutBody = [
+  ...["POST /api/v1/sso/test", "POST /api/v1/admin/token"],
+  "POST /api/v1/auth/logout",
+];
 
 const operationsOf = ({ paths }: Description) =>
   Object.entries(paths).flatMap(([path, methods]) =>
@@ -143,6 +152,36 @@ describe("the description", () => {
   });
 });
 
+describe("how callers prove who they are", () => {
+  test("is named in the description: a bearer token, a header, a cookie, and on streams the query", async () => {
+    const { components, security } = await describeApi();
+    expect(components.securitySchemes).toMatchObject({
+      bearer: { type: "http", scheme: "bearer" },
+      adminToken: { type: "apiKey", in: "header", name: "X-Admin-Token" },
+      session: { type: "apiKey", in: "cookie", name: "sluice_session" },
+      accessToken: { type: "apiKey", in: "query", name: "access_token" },
+    });
+    expect(security).toEqual([{ bearer: [] }, { adminToken: [] }, { session: [] }]);
+  });
+
+  test("stands at every operation, with the role that it needs", async () => {
+    for (const { line, operation } of operationsOf(await describeApi())) {
+      const [method = "", path = ""] = line.replaceAll(/\{(\w+)\}/g, ":$1").split(" ");
+      const row = accessTable.find((one) => one.path === path);
+      const role = row?.methods[method] as string | undefined;
+      const isOpen = role === "open";
+      expect([line, operation["x-required-role"]]).toEqual([line, isOpen ? undefined : role]);
+      const schemes = operation.security?.flatMap((one) => Object.keys(one));
+      const all = ["bearer", "adminToken", "session", ...(row?.stream ? ["accessToken"] : [])];
+      expect([line, schemes]).toEqual([line, isOpen ? [] : all]);
+      expect([line, operation.responses["401"] !== undefined]).toEqual([
+        line,
+        !isOpen || path.endsWith("/login"),
+      ]);
+    }
+  });
+});
+
 describe("the guard's table", () => {
   const { routed } = createManagementApi({
     control: controlPlane().control,
@@ -173,6 +212,7 @@ describe("the guard's table", () => {
     expect(open.map(({ path }) => path).sort()).toEqual([
       "/",
       "/api/v1/admin/status",
+      "/api/v1/auth/login",
       "/api/v1/auth/sso/callback",
       "/api/v1/auth/sso/start",
       "/docs",
@@ -186,11 +226,11 @@ describe("the guard's table", () => {
 
   test("lets viewers read and change nothing; listeners and settings are changed by admins, who alone see access", () => {
     // What users may do for themselves: whose it is, is decided behind the guard.
-    const self = /^\/api\/v1\/users\/:id\/(password|totp)\b/;
+    const self = /^\/api\/v1\/(users\/:id\/(password|totp)|auth\/(me|logout|sessions))\b/;
     const access = /^\/api\/v1\/(secrets|users|tokens|sso|admin|audit)\b/;
     for (const { path, methods } of accessTable)
       for (const [method, role] of Object.entries(methods)) {
-        if (role === "open") expect(method).toBe("GET");
+        if (role === "open") expect(method).toBe(path.endsWith("/login") ? "POST" : "GET");
         else if (self.test(path)) expect(role).toBe("viewer");
         else if (access.test(path)) expect(role).toBe("admin");
         else if (method === "GET") expect(role).toBe("viewer");
