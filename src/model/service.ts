@@ -44,7 +44,7 @@ export const retriesFields = {
   budget_percent: integer(20, {
     minimum: 0,
     maximum: 100,
-    description: "Share of all requests that may be retries",
+    description: "Share of all requests that may be retries; those after a failed connect are free",
   }),
 };
 
