@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
+import { fromBase32 } from "../../support/base32.ts";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
 
 const ADMIN = { email: "admin@example.org", name: "Admin", role: "admin" };
@@ -11,13 +12,6 @@ const PASSWORD = "correct horse battery staple";
 
 /** Longer than the 107 bytes that an address of a socket may have. */
 const LONG = "directory-with-a-very-long-name-".repeat(4);
-
-function fromBase32(text: string): Uint8Array {
-  const bits = [...text]
-    .map((sign) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(sign).toString(2).padStart(5, "0"))
-    .join("");
-  return new Uint8Array((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
-}
 
 async function signIn(gateway: Gateway, email: string, password: string) {
   const response = await gateway.api("POST", "/api/v1/auth/login", { email, password });

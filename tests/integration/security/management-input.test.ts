@@ -117,7 +117,7 @@ describe("text that is executed, expanded or cut elsewhere", () => {
     for (const path of Object.keys(examples))
       if (path !== "/api/v1/tokens/{id}") expect(paths).toContain(path);
     let stored = 0;
-    for (const { path, places } of writables) {
+    for (const { path, places, isReadable } of writables) {
       const url = path.replace(/\{\w+\}/, ID);
       const example = examples[path];
       if (example !== undefined)
@@ -135,6 +135,7 @@ describe("text that is executed, expanded or cut elsewhere", () => {
             throw new Error(
               `${path} ${place.join(".")}: ${JSON.stringify(text)} became ${JSON.stringify(found)}`,
             );
+          if (!isReadable) continue;
           const read = await judged(await call("GET", url));
           expect(withoutRunTime(read.body)).toEqual(withoutRunTime(body));
           if (!/routes|settings|services/.test(path)) continue;

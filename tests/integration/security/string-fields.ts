@@ -21,6 +21,8 @@ export type Place = readonly (string | number)[];
 export interface Writable {
   readonly path: string;
   readonly places: readonly Place[];
+  /** Whether it can be read where it is put. */
+  readonly isReadable: boolean;
 }
 
 /** Every object that can be put as a whole. */
@@ -28,7 +30,8 @@ export function writablesOf(description: Description): Writable[] {
   return Object.entries(description.paths).flatMap(([path, operations]) => {
     const schema = operations["put"]?.requestBody?.content["application/json"]?.schema;
     if (schema === undefined) return [];
-    return [{ path, places: unique(placesOf(schema, description, [])) }];
+    const places = unique(placesOf(schema, description, []));
+    return [{ path, places, isReadable: operations["get"] !== undefined }];
   });
 }
 

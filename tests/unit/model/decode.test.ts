@@ -5,6 +5,7 @@ import { decode } from "../../../src/model/decode.ts";
 import { ApiError } from "../../../src/model/error.ts";
 import { listenerInput } from "../../../src/model/listener.ts";
 import { routeInput } from "../../../src/model/route.ts";
+import { tokenInput } from "../../../src/model/token.ts";
 import { serviceInput, serviceWithTargetsInput } from "../../../src/model/service.ts";
 import { settingsInput } from "../../../src/model/settings.ts";
 import { targetInput } from "../../../src/model/target.ts";
@@ -157,5 +158,30 @@ describe("a document that is accepted", () => {
     const second = decode(serviceInput, input);
     expect(second.tags).toEqual([]);
     expect(second.retries.on).not.toContain("429");
+  });
+});
+
+describe("a time", () => {
+  const withTime = (expires_at: string) => () => decode(tokenInput, { name: "a", expires_at });
+
+  test.each([
+    "2026-01-31T12:00:00Z",
+    "2026-01-31t12:00:00.123456z",
+    "2024-02-29T23:59:59+05:30",
+    "2026-01-31T12:00:00-00:00",
+  ])("%s is one", (text) => {
+    expect(withTime(text)).not.toThrow();
+  });
+
+  test.each([
+    ["2026-01-31", "a day is not enough"],
+    ["2026-01-31T12:00:00", "in which time zone?"],
+    ["2026-02-30T12:00:00Z", "there is no such day"],
+    ["2026-01-31T25:00:00Z", "there is no such hour"],
+    ["; touch /tmp/file-2026 #", "the runtime finds a year in it"],
+    ["Sat, 31 Jan 2026 12:00:00 GMT", "the form of HTTP"],
+    ["+016937-01-01T00:00:00Z", "a year of more than four digits"],
+  ])("%s is none: %s", (text) => {
+    expect(withTime(text)).toThrow("expires_at: must be a time, such as 2026-01-31T12:00:00Z");
   });
 });
