@@ -1,4 +1,5 @@
 // Entry of the executable and composition root: puts the parts together and takes them apart again; holds no logic of theirs.
+import { AdminTlsError, loadAdminTls } from "./cli/admin-tls.ts";
 import { announce } from "./cli/announce.ts";
 import { checkCommand } from "./cli/check.ts";
 import { type ControlSocket, serveControlSocket } from "./cli/control-socket.ts";
@@ -27,6 +28,7 @@ import { fieldChecks } from "./control/field-checks.ts";
 import { Recovery } from "./control/recovery.ts";
 import { openSecretBox } from "./control/sealing.ts";
 import { loadDefaultCertificate } from "./crypto/default-certificate.ts";
+import type { KeyPair } from "./crypto/x509.ts";
 import { loopToken } from "./dataplane/upstream/request-writer.ts";
 import { createLog, type Log } from "./log.ts";
 import { ApiError, type Issue } from "./model/error.ts";
@@ -74,7 +76,7 @@ async function serve(options: ServeOptions): Promise<number> {
 class StartError extends Error {}
 
 const isExplained = (error: unknown): error is Error =>
-  [StartError, StoreError, ApiError].some((known) => error instanceof known);
+  [StartError, StoreError, ApiError, AdminTlsError].some((known) => error instanceof known);
 
 interface Gateway {
   /** Lets requests in flight end, then closes everything. */
@@ -84,12 +86,18 @@ interface Gateway {
 /** How long requests to the management API may still take when traffic has ended. */
 const MANAGEMENT_GRACE_MS = 500;
 
+/** How often the last use of tokens is written and sessions that ran out are forgotten. */
+const UPKEEP_MS = 60_000;
+
 async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
-  refuseOpenManagement(options);
   const { dataDir, admin, workers } = options;
+  // Before there is a data directory, so that a first start that is refused leaves none behind.
+  if (!Store.isThere(dataDir)) refuseOpenManagement(options, 0);
+  const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
   const store = Store.open({ dataDir, log });
   const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
   const stored = loadOrMake(store, options, log);
+  refuseOpenManagement(options, stored.config.users.size);
   const tls = await loadDefaultCertificate({ dataDir, now: clock.now(), log });
   const management = { ...admin };
   const context = (): ChangeContext => ({
@@ -123,16 +131,20 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     askWorkers: (question) => pool.ask(question),
   });
   const started = pool.start();
-  const serveApi = await loadApi({ control, admin, log, instanceId: stored.instanceId });
+  const serveApi = await loadApi({
+    ...{ control, admin, adminTls, log },
+    instanceId: stored.instanceId,
+  });
   refuse(await started);
   const server = serveApi();
   management.port = server.port;
   // In the same turn in which the API begins to listen, so that no change comes before it; and not earlier, because a first
   // start that fails must leave the next one free to choose other ports.
   if (store.isEmpty()) store.begin(stored.config, entryOf("first start"));
+  const upkeep = setInterval(() => control.auth.keepUp(), UPKEEP_MS);
   const socket = serveControlSocket({ dataDir, operations: new Recovery(control), log });
   announce({ version, dataDir, management: server.url, config: stored.config, workers }, log);
-  return { stop: () => stopGateway({ server, socket, pool, store, control }, log) };
+  return { stop: () => stopGateway({ server, socket, upkeep, pool, store, control }, log) };
 }
 
 /** Everything that is kept in the store, and what differs between serving it and repairing it. */
@@ -182,7 +194,7 @@ const openOffline: OpenOffline = (dataDir) => {
 };
 
 async function stopGateway(
-  { server, socket, pool, store, control }: Parts,
+  { server, socket, upkeep, pool, store, control }: Parts,
   log: Log,
 ): Promise<void> {
   const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
@@ -191,6 +203,8 @@ async function stopGateway(
   if (aborted > 0) log.warn("requests did not end in time and were cut", { requests: aborted });
   // An event stream never ends by itself: nobody waits for it.
   await Promise.race([managementStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
+  clearInterval(upkeep);
+  control.auth.keepUp();
   control.audit.flush(true);
   store.close();
 }
@@ -198,6 +212,7 @@ async function stopGateway(
 interface Parts {
   readonly server: ManagementServer;
   readonly socket: ControlSocket | null;
+  readonly upkeep: ReturnType<typeof setInterval>;
   readonly pool: WorkerPool;
   readonly store: Store;
   readonly control: ControlPlane;
@@ -207,11 +222,13 @@ interface Parts {
 async function loadApi({
   control,
   admin,
+  adminTls,
   log,
   instanceId,
 }: {
   readonly control: ControlPlane;
   readonly admin: Address;
+  readonly adminTls: KeyPair | null;
   readonly log: Log;
   readonly instanceId: string;
 }): Promise<() => ManagementServer> {
@@ -221,10 +238,11 @@ async function loadApi({
   const api = createManagementApi({
     ...{ control, clock, log, version, startedAt, boundHost },
     loopToken: loopToken(instanceId),
+    isTls: adminTls !== null,
   });
   return () => {
     try {
-      return serveManagementApi(api, admin);
+      return serveManagementApi(api, { ...admin, ...(adminTls === null ? {} : { tls: adminTls }) });
     } catch (error) {
       const { code, message } = error as { readonly code?: string; readonly message: string };
       const reason = code === "EADDRINUSE" ? "address already in use" : message;
@@ -263,8 +281,11 @@ function refuse([issue]: readonly Issue[]): void {
 }
 
 /** Without users everybody who reaches the management API may do everything. */
-function refuseOpenManagement({ admin, allowUnauthenticatedRemote }: ServeOptions): void {
-  if (isLoopback(admin.hostname) || allowUnauthenticatedRemote) return;
+function refuseOpenManagement(
+  { admin, allowUnauthenticatedRemote }: ServeOptions,
+  users: number,
+): void {
+  if (isLoopback(admin.hostname) || allowUnauthenticatedRemote || users > 0) return;
   throw new StartError(
     `--admin ${formatAddress(admin)} can be reached from other machines, and no user exists yet, so anybody could ` +
       "change the configuration; listen on 127.0.0.1, or give --allow-unauthenticated-remote if another guard is in place",

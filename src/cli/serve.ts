@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { type LogLevel, logLevels } from "../log.ts";
+import type { AdminTlsFiles } from "./admin-tls.ts";
 import type { Command } from "./command.ts";
 import { type Address, type Flag, type Flags, parseAddress, parseFlags } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
@@ -9,6 +10,8 @@ import { UsageError } from "./usage-error.ts";
 export interface ServeOptions {
   readonly dataDir: string;
   readonly admin: Address;
+  /** Files for the management API to speak TLS with; null: it speaks none. */
+  readonly adminTls: AdminTlsFiles | null;
   /** Null: not given, so the stored listener holds, or at the first start the default. */
   readonly http: Address | null;
   readonly https: Address | null;
@@ -40,6 +43,16 @@ const flags: readonly Flag[] = [
     value: "ADDRESS:PORT",
     description: "Where the management API listens",
     fallback: "127.0.0.1:9080",
+  },
+  {
+    name: "admin-tls-cert",
+    value: "FILE",
+    description: "Certificate chain (PEM) for the management API to speak TLS with",
+  },
+  {
+    name: "admin-tls-key",
+    value: "FILE",
+    description: "Private key (PEM) of --admin-tls-cert",
   },
   {
     name: "http",
@@ -95,12 +108,20 @@ export function decodeOptions(given: Flags): ServeOptions {
   return {
     dataDir: resolve(given.get("data-dir") ?? "./data"),
     admin: address("admin") ?? { hostname: "127.0.0.1", port: 9080 },
+    adminTls: decodeAdminTls(given.get("admin-tls-cert"), given.get("admin-tls-key")),
     http: address("http"),
     https: address("https"),
     workers: decodeWorkers(given.get("workers")),
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),
   };
+}
+
+function decodeAdminTls(cert: string | undefined, key: string | undefined): AdminTlsFiles | null {
+  if (cert === undefined && key === undefined) return null;
+  if (cert === undefined) throw new UsageError("--admin-tls-key needs --admin-tls-cert as well");
+  if (key === undefined) throw new UsageError("--admin-tls-cert needs --admin-tls-key as well");
+  return { cert: resolve(cert), key: resolve(key) };
 }
 
 function decodeWorkers(text: string | undefined): number {

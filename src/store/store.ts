@@ -71,6 +71,11 @@ export class Store {
     this.audit = new AuditTable(this.#db);
   }
 
+  /** Whether something was ever stored in the data directory; changes nothing. */
+  static isThere(dataDir: string): boolean {
+    return existsSync(join(dataDir, DATABASE));
+  }
+
   /** Takes the data directory for this process; throws a StoreError with the reason when it cannot be used. */
   static open({ dataDir, log }: StoreOptions): Store {
     prepareDirectory(dataDir, log);

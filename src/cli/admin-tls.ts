@@ -1,0 +1,43 @@
+// Reads the certificate and key that the management API is served with, and says in words what is wrong with them.
+import { readFileSync } from "node:fs";
+import { type CertificateChain, ChainError, readChain } from "../crypto/certificate-chain.ts";
+import type { KeyPair } from "../crypto/x509.ts";
+
+/** Paths of PEM files. */
+export interface AdminTlsFiles {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** A reason that the person who starts the gateway can do something about; its message holds nothing of the key. */
+export class AdminTlsError extends Error {}
+
+/** Throws an AdminTlsError. `now` is in milliseconds. */
+export function loadAdminTls(files: AdminTlsFiles, now: number): KeyPair {
+  const { certificate, key, notAfter } = readBoth(files);
+  if (Date.parse(notAfter) <= now)
+    throw new AdminTlsError(`--admin-tls-cert: ${files.cert} ended on ${notAfter}`);
+  return { cert: certificate, key };
+}
+
+function readBoth(files: AdminTlsFiles): CertificateChain {
+  const cert = readText("admin-tls-cert", files.cert);
+  const key = readText("admin-tls-key", files.key);
+  try {
+    return readChain(cert, key);
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    const isKey = error.field === "private_key";
+    const place = isKey ? `--admin-tls-key: ${files.key}` : `--admin-tls-cert: ${files.cert}`;
+    throw new AdminTlsError(`${place} ${error.message}`, { cause: error });
+  }
+}
+
+function readText(flag: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    const { code = "unknown reason" } = cause as { readonly code?: string };
+    throw new AdminTlsError(`--${flag}: ${path} cannot be read: ${code}`, { cause });
+  }
+}
