@@ -45,10 +45,7 @@ export function createGuard(
     if (found === null) throw new ApiError(404, "there is no such path");
     const needed = roleFor(found.row, request.method);
     const principal = needed === "open" ? anybody(peer) : authenticate(request, peer, found.row);
-    if (principal === null)
-      throw new ApiError(401, "authentication is required", {
-        headers: { "www-authenticate": "Bearer" },
-      });
+    if (principal === null) throw new ApiError(401, "authentication is required");
     if (needed !== "open" && !includesRole(principal.role, needed))
       throw new ApiError(403, `the role ${needed} is required`);
     return { ...found, params: decodeParams(found.params), needed, principal };

@@ -23,7 +23,12 @@ export function toErrorResponse(error: unknown, requestId: string): Response {
   const known = error instanceof ApiError;
   return new Response(JSON.stringify({ error: errorMessage(error, requestId) }), {
     status: known ? error.status : 500,
-    headers: { "content-type": JSON_TYPE, ...(known ? error.headers : {}) },
+    headers: {
+      "content-type": JSON_TYPE,
+      // RFC 9110 15.5.2: a 401 says how to do better.
+      ...(known && error.status === 401 ? { "www-authenticate": "Bearer" } : {}),
+      ...(known ? error.headers : {}),
+    },
   });
 }
 

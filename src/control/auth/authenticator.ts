@@ -177,8 +177,7 @@ export class Authenticator {
 }
 
 /** The 401 of credentials that are wrong or missing. */
-export const refused = (message: string): ApiError =>
-  new ApiError(401, message, { headers: { "www-authenticate": "Bearer" } });
+export const refused = (message: string): ApiError => new ApiError(401, message);
 
 /** The one token that was sent; null when none was. Throws a 401 for what is none, and for two that differ. */
 function tokenOf({ authorization, adminToken, accessToken }: Credentials): string | null {

@@ -168,7 +168,7 @@ const TOTP_REQUIRED = "x-totp-required";
 
 const codeRequired = () =>
   new ApiError(401, "totp: a code is required", {
-    headers: { "www-authenticate": "Bearer", [TOTP_REQUIRED]: "true" },
+    headers: { [TOTP_REQUIRED]: "true" },
   });
 
 /** The password was right, and the answer asks for the second factor. */
