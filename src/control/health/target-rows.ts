@@ -2,7 +2,7 @@
 import { ApiError, type Issue } from "../../model/error.ts";
 import type { Target } from "../../model/target.ts";
 import { BoardFullError, type TargetBoard } from "../../shared-memory/target-board.ts";
-import { forget } from "../../shared-memory/target-health.ts";
+import { endEjection, forget } from "../../shared-memory/target-health.ts";
 import { diffMaps } from "../../snapshot/diff.ts";
 import type { ServicePlan, Snapshot } from "../../snapshot/snapshot.ts";
 import type { Rollout } from "../change.ts";
@@ -87,6 +87,7 @@ export class TargetRows implements Rollout {
       this.#leaving.delete(id);
     }
     this.#forgetMoved(before, after);
+    this.#endEjections(before, after);
     this.#served = next;
     this.#next = null;
     return left;
@@ -103,6 +104,22 @@ export class TargetRows implements Rollout {
         const rows = { target: this.#board.rowOf(target.id), service: this.#board.rowOf(id) };
         forget(this.#board, rows, Date.now());
       }
+  }
+
+  /** Whoever switches passive checks off wants those targets back that they have taken out. */
+  #endEjections(before: readonly ServicePlan[], after: readonly ServicePlan[]): void {
+    const watched = new Set<string>();
+    for (const { id, service } of before) if (service.health.passive.enabled) watched.add(id);
+    for (const { id, service, targets } of after) {
+      if (service.health.passive.enabled || !watched.has(id)) continue;
+      const row = this.#board.rowOf(id);
+      for (const target of targets)
+        endEjection(
+          this.#board,
+          { target: this.#board.rowOf(target.id), service: row },
+          Date.now(),
+        );
+    }
   }
 
   #onlyNext(): ReadonlySet<string> {

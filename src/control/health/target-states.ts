@@ -21,7 +21,7 @@ export class TargetStates {
     const row = this.#board.findRow(target.id);
     return {
       ...target,
-      health: this.#healthOf(target, row),
+      health: this.#healthOf(target),
       active_requests: row === null ? 0 : this.#board.active(row),
     };
   };
@@ -32,13 +32,12 @@ export class TargetStates {
     return row === null ? UNKNOWN : readHealth(this.#board, row, this.#clock.now());
   }
 
-  #healthOf(target: Target, row: number | null): TargetHealth {
+  #healthOf(target: Target): TargetHealth {
     const { state, since, lastError } = this.read(target);
     if (!target.enabled) return { state: "disabled", since: target.updated_at, last_error: null };
     if (target.weight === 0)
       return { state: "draining", since: target.updated_at, last_error: lastError };
-    if (row === null) return { state, since: target.updated_at, last_error: null };
-    const at = since ?? this.#board.date(this.#board.get(row, "started_at"));
-    return { state, since: new Date(at).toISOString(), last_error: lastError };
+    const at = since === null ? target.created_at : new Date(since).toISOString();
+    return { state, since: at, last_error: lastError };
   }
 }

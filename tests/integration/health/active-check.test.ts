@@ -182,7 +182,7 @@ describe("a check over TLS", () => {
       checked(serviceOf([target.port], { type: "https" }, { tls, ...rest }));
     const strict = await check({});
     await becomes(strict, "unhealthy");
-    expect(healthOf(strict).lastError).toBe("the target's certificate is not valid");
+    expect(healthOf(strict).lastError).toStartWith("the target's certificate is ");
     await becomes(await check({ verify: false }), "healthy");
     await becomes(
       await check({ ca_certificates: certificate.cert, server_name: "localhost" }),

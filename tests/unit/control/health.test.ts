@@ -106,6 +106,19 @@ describe("rows", () => {
     });
   });
 
+  test("forget that the traffic has taken a target out when it is not asked any more", async () => {
+    const { create, board, rowsOf, services, targets, clock } = scene();
+    const service = await create("s", [1, 2]);
+    board.set(rowsOf(service).target, "ejected_until", 1_000_000_000);
+    clock.now = Date.now();
+    const state = () => targets.get(service.targets[0]?.id ?? "").view.health.state;
+    await services.patch("s", { health: { passive: { consecutive_failures: 1 } } }, options);
+    expect(state()).toBe("unhealthy");
+    await services.patch("s", { health: { passive: { enabled: false } } }, options);
+    clock.now = Date.now() + 1000;
+    expect(state()).toBe("unknown");
+  });
+
   test("forget what is known of a target that is another server now", async () => {
     const { create, board, rowsOf, targets, clock } = scene();
     const service = await create("s", [1]);
