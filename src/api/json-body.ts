@@ -106,7 +106,7 @@ function parse(text: string): unknown {
 function malformed(text: string, error: Error): string {
   const at = findJsonError(text);
   // The parser quotes what it stumbled over, which may be a password without its quotation marks.
-  const reason = error.message.replace(/^JSON Parse error: /, "").replace(/ ?"[^]*"/, "");
+  const reason = error.message.replace(/^JSON Parse error: /, "").replace(/ ?"[\s\S]*"/, "");
   if (at === null) return `the body is not valid JSON: ${reason}`;
   return `the body is not valid JSON at line ${at.line}, column ${at.column}: ${reason}`;
 }

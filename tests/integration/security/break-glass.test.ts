@@ -8,6 +8,9 @@ import { fromBase32 } from "../../support/base32.ts";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
 
 const ADMIN = { email: "admin@example.org", name: "Admin", role: "admin" };
+// biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
+type Json = any;
+
 const PASSWORD = "correct horse battery staple";
 
 /** Longer than the 107 bytes that an address of a socket may have. */
@@ -30,7 +33,7 @@ async function done(
   const response = await gateway.api(method, `/api/v1${path}`, body, headers);
   if (response.status !== 200)
     throw new Error(`${line}: ${response.status} ${await response.text()}`);
-  return response.json() as Promise<any>;
+  return (await response.json()) as Json;
 }
 
 describe.each([
@@ -134,7 +137,7 @@ describe.each([
   });
 
   test("the audit log says what was done on the machine itself", async () => {
-    const entries: any[] = await done(gateway, "GET /audit?actor=local", session);
+    const entries: Json[] = await done(gateway, "GET /audit?actor=local", session);
     const seen = entries.map(({ method, action, kind, object_name }) =>
       [method, action, kind, object_name].join(" "),
     );

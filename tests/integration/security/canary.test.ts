@@ -8,6 +8,9 @@ import { openEvents } from "../../support/event-client.ts";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
 import { Canaries, filesIn } from "./canaries.ts";
 
+// biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
+type Json = any;
+
 const canaries = new Canaries();
 const key = randomBytes(32);
 const EMAIL = "admin@example.org";
@@ -48,7 +51,7 @@ async function keep(line: string, body?: unknown, headers = session): Promise<nu
 }
 
 /** An answer that shows something once: only that is taken out of it. */
-async function once(line: string, shown: readonly string[], body?: unknown): Promise<any> {
+async function once(line: string, shown: readonly string[], body?: unknown): Promise<Json> {
   const { status, text } = await call(line, body);
   expect([line, status]).toEqual([line, 200]);
   const answer = JSON.parse(text);

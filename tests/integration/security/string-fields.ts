@@ -1,5 +1,8 @@
 // All fields of the management API that take text, found in its own description, and documents to put hostile text into.
 
+// biome-ignore lint/suspicious/noExplicitAny: documents of every shape are walked through
+export type Json = any;
+
 /** As far as the description uses it. */
 export interface Schema {
   readonly $ref?: string;
@@ -11,7 +14,7 @@ export interface Schema {
 }
 
 export interface Description {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, any>>>>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
@@ -54,9 +57,9 @@ function unique(places: readonly Place[]): Place[] {
 }
 
 /** A copy of the document with the text at the place; what is missing on the way is made. */
-export function withText(document: unknown, [step, ...rest]: Place, text: string): any {
+export function withText(document: unknown, [step, ...rest]: Place, text: string): Json {
   if (step === undefined) return text;
-  const inner = (document as any)?.[step];
+  const inner = (document as Json)?.[step];
   if (typeof step === "number") {
     const list = Array.isArray(document) ? [...document] : [];
     list[step] = withText(inner, rest, text);
@@ -68,7 +71,7 @@ export function withText(document: unknown, [step, ...rest]: Place, text: string
 
 /** The value at the place. */
 export function textAt(document: unknown, place: Place): unknown {
-  return place.reduce<any>((value, step) => value?.[step], document);
+  return place.reduce<Json>((value, step) => value?.[step], document);
 }
 
 const match = { name: "X-A", op: "equals", value: "1" };
