@@ -16,6 +16,7 @@ import { type AuditEntry, auditOf } from "./audit-entry.ts";
 import { Draft } from "./draft.ts";
 import type { Actor } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
+import { requireAdminForSockets } from "./socket-targets.ts";
 import { createStamp } from "./stamp.ts";
 
 /** Brings versions to the workers. */
@@ -149,6 +150,7 @@ export class Changes {
       throw new ApiError(401, "the credentials are no longer valid");
     const draft = new Draft(this.#current.config, this.#stamp);
     const value = request.mutate(draft);
+    requireAdminForSockets(draft, request.by);
     if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };
     const next = this.#compile(draft);
     const warnings = [...warningsOf(next)]

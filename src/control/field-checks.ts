@@ -1,12 +1,14 @@
 // Checks of single texts for the compiler, put together from the rooms that know them; knows no resource as a whole.
 import { parseAuthority } from "../http/authority.ts";
+import { certificatesProblem } from "../crypto/certificate-chain.ts";
+import { isSocketHost } from "../model/target.ts";
 import { normalizeAddress } from "../net/address.ts";
 import { cidrProblem } from "../net/cidr.ts";
 import { routePatternProblems } from "./route-pattern.ts";
 import type { FieldChecks, TextCheck } from "../snapshot/field-rules.ts";
 
 const targetHost: TextCheck = (host) => {
-  if (host.startsWith("unix:")) return "unix sockets are not supported yet";
+  if (isSocketHost(host)) return socketProblem(host.slice("unix:".length));
   if (host.includes(":"))
     return isBareAddress(host)
       ? null
@@ -14,6 +16,22 @@ const targetHost: TextCheck = (host) => {
   // A name that ends in a number is read as an address by some programs: only a whole dotted quad is one to all.
   return parseAuthority(host) === null ? "must be a name or an IP address" : null;
 };
+
+/** The system's addresses of sockets hold 107 bytes and an end. */
+const MAX_SOCKET_BYTES = 107;
+
+function socketProblem(path: string): string | null {
+  if (!/^\/[^\p{Cc}]+$/u.test(path)) return "must be unix: and an absolute path";
+  if (path.split("/").includes("..")) return "must be a path without ..";
+  return Buffer.byteLength(path) > MAX_SOCKET_BYTES
+    ? `must be a path of at most ${MAX_SOCKET_BYTES} bytes`
+    : null;
+}
+
+const serverName: TextCheck = (name) =>
+  isBareAddress(name) || parseAuthority(name)?.port === null
+    ? null
+    : "must be a name or an IP address";
 
 const hostHeader: TextCheck = (host) =>
   parseAuthority(host) === null
@@ -35,6 +53,8 @@ export const fieldChecks: FieldChecks = {
   cidr: cidrProblem,
   targetHost,
   hostHeader,
+  serverName,
+  authorities: certificatesProblem,
   listenAddress,
   route: routePatternProblems,
 };

@@ -30,6 +30,11 @@ export function includesRole(role: Role, needed: Role): boolean {
   return roles.indexOf(role) >= roles.indexOf(needed);
 }
 
+/** What somebody may do in a change. An actor that is no principal was not let in by anybody: it is the program itself. */
+export function roleOf(by: Actor | Principal): Role {
+  return "role" in by ? by.role : "admin";
+}
+
 /** Everybody, while there are no users. */
 export function anybody(address: string): Principal {
   return {

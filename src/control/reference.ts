@@ -63,7 +63,10 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
         ...streamRoutesThat((route) => route.service_id === id),
       ];
     case "certificates":
-      return streamRoutesThat((route) => route.certificate_id === id);
+      return [
+        ...servicesWith(config, id),
+        ...streamRoutesThat((route) => route.certificate_id === id),
+      ];
     case "listeners":
       return routesThat((route) => route.listener_ids.includes(id));
     case "secrets":
@@ -71,6 +74,12 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
     default:
       return [];
   }
+}
+
+function servicesWith(config: GatewayConfig, certificate: string): Referrer[] {
+  return [...config.services.values()]
+    .filter(({ tls }) => tls.client_certificate_id === certificate)
+    .map(({ id }) => ({ collection: "services", id }));
 }
 
 /** Each object that refers to the secret, once. */

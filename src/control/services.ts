@@ -1,11 +1,12 @@
 // Services: their targets may be written and are always read with them; no HTTP words.
 import { decode } from "../model/decode.ts";
 import { invalid } from "../model/error.ts";
-import { serviceWithTargetsInput } from "../model/service.ts";
+import { type Service, serviceWithTargetsInput } from "../model/service.ts";
 import { isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import type { Draft } from "./draft.ts";
 import type { TargetStates } from "./health/target-states.ts";
+import { resolveKey } from "./key.ts";
 import { type ServiceView, targetLookup } from "./representation.ts";
 import { Resource, type ResourceKind } from "./resource.ts";
 import { fieldsOfTarget, reconcileTargets, targetReadOnly } from "./targets.ts";
@@ -22,8 +23,9 @@ const kindOf = (states: TargetStates): ResourceKind<"services", ServiceView> => 
   word: "service",
   readOnly: [],
   parents: {},
-  decode: (document) => {
-    const { targets, ...fields } = decode(serviceWithTargetsInput, withPlainTargets(document));
+  decode: (document, draft) => {
+    const { targets, ...input } = decode(serviceWithTargetsInput, withPlainTargets(document));
+    const fields = { ...input, tls: { ...input.tls, ...clientCertificate(input.tls, draft) } };
     if (targets === undefined) return { fields };
     const ids = idsOfTargets(document);
     return {
@@ -48,6 +50,12 @@ const kindOf = (states: TargetStates): ResourceKind<"services", ServiceView> => 
     return (service) => [service, targetsOf(service.id)];
   },
 });
+
+function clientCertificate({ client_certificate_id: key }: Service["tls"], draft: Draft) {
+  if (key === null) return {};
+  const at = { path: "tls.client_certificate_id", word: "certificate" };
+  return { client_certificate_id: resolveKey(draft.config.certificates, key, at) };
+}
 
 /** Targets as they were read hold fields that the gateway sets; sent back they are left out. */
 function withPlainTargets(document: unknown): unknown {

@@ -2,7 +2,7 @@
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
-import { type InlineTargetInput, type Target, targetInput } from "../model/target.ts";
+import { type InlineTargetInput, placeKey, type Target, targetInput } from "../model/target.ts";
 import { isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import type { Draft } from "./draft.ts";
@@ -91,14 +91,12 @@ export function reconcileTargets(
   const left = new Map<string, Target>();
   for (const target of draft.config.targets.values())
     if (target.service_id === serviceId) left.set(target.id, target);
-  const addressOf = ({ host, port }: Pick<Target, "host" | "port">) =>
-    `${host.toLowerCase()} ${port}`;
-  const byAddress = new Map([...left.values()].map((target) => [addressOf(target), target]));
+  const byPlace = new Map([...left.values()].map((target) => [placeKey(target), target]));
   const named = wanted.map(({ id }) => (id === null ? undefined : left.get(id)));
   for (const target of named) if (target !== undefined) left.delete(target.id);
   for (const [index, { fields }] of wanted.entries()) {
-    const sameAddress = byAddress.get(addressOf(fields));
-    const old = named[index] ?? (sameAddress && left.get(sameAddress.id));
+    const samePlace = byPlace.get(placeKey(fields));
+    const old = named[index] ?? (samePlace && left.get(samePlace.id));
     if (old !== undefined) left.delete(old.id);
     const id = putTarget(draft, old, fields);
     draft.place(id, `targets[${index}]`);

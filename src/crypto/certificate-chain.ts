@@ -29,6 +29,8 @@ export class ChainError extends Error {
 
 const BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 const MAX_CERTIFICATES = 20;
+/** The authorities that browsers trust are fewer than this. */
+const MAX_AUTHORITIES = 300;
 
 /** Throws a ChainError; its message holds nothing of the key. */
 export function readChain(pem: string, keyPem: string): CertificateChain {
@@ -49,17 +51,29 @@ export function readChain(pem: string, keyPem: string): CertificateChain {
   };
 }
 
+/** What is wrong with a text that should hold certificates and nothing else, worded to follow a field's name; null when nothing is. */
+export function certificatesProblem(pem: string): string | null {
+  if (pem.replace(BLOCK, "").includes("-----BEGIN")) return "must hold certificates only";
+  try {
+    parseCertificates(pem, MAX_AUTHORITIES);
+    return null;
+  } catch (error) {
+    if (error instanceof ChainError) return error.message;
+    throw error;
+  }
+}
+
 /** DNS names of the first certificate in a PEM text, lower case. */
 export function namesIn(pem: string): readonly string[] {
   const [leaf] = parseCertificates(pem);
   return leaf === undefined ? [] : namesOf(leaf);
 }
 
-function parseCertificates(pem: string): X509Certificate[] {
+function parseCertificates(pem: string, most = MAX_CERTIFICATES): X509Certificate[] {
   const blocks = pem.match(BLOCK) ?? [];
   if (blocks.length === 0) throw new ChainError("certificate", "must hold a PEM certificate");
-  if (blocks.length > MAX_CERTIFICATES)
-    throw new ChainError("certificate", `must hold at most ${MAX_CERTIFICATES} certificates`);
+  if (blocks.length > most)
+    throw new ChainError("certificate", `must hold at most ${most} certificates`);
   return blocks.map((block, index) => {
     try {
       return new X509Certificate(block);

@@ -128,7 +128,7 @@ export function serviceRuntime(
   const { board } = context;
   const targets = plan.targets.map((target) => {
     const row = board.rowOf(target.id);
-    return { ...targetRuntime(target, service, pools), row, epoch: board.get(row, "epoch") };
+    return { ...targetRuntime(target, plan, pools), row, epoch: board.get(row, "epoch") };
   });
   return {
     id: plan.id,
@@ -148,13 +148,16 @@ export function serviceRuntime(
 
 function targetRuntime(
   target: Target,
-  service: Service,
+  { service, clientCertificate }: ServicePlan,
   pools: PoolRegistry,
 ): Omit<TargetRuntime, "row" | "epoch"> {
   const isTls = service.protocol === "https" || service.protocol === "tls";
   const pool = pools.poolOf(
     target.id,
-    { ...placeOf(target, service), tls: isTls ? tlsOptions(service) : null },
+    {
+      ...placeOf(target, service),
+      tls: isTls ? { ...tlsOptions(service), ...clientCertificate } : null,
+    },
     service,
   );
   return {

@@ -189,7 +189,10 @@ const tls = group(
       maxLength: 253,
       description: "Name for SNI and verification; empty: the target's host",
     }),
-    client_certificate_id: nullable(t.String(), "Certificate to present to the target"),
+    client_certificate_id: nullable(
+      t.String(),
+      "Id or name of the certificate to show to the target",
+    ),
     min_version: oneOf(["1.2", "1.3"], { default: "1.2", description: "Oldest TLS version" }),
   },
   "TLS to targets, for the protocols https and tls",

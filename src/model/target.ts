@@ -11,7 +11,7 @@ export const targetFields = {
   }),
   port: nullable(
     t.Integer({ minimum: 1, maximum: 65_535 }),
-    "Port; required unless the host is a unix socket",
+    "Port; required, but null for a unix socket and for a name that is looked up with SRV records",
   ),
   weight: integer(100, {
     minimum: 0,
@@ -55,6 +55,15 @@ export const targetHealthInput = t.Object(
   },
   { additionalProperties: false, title: "Health of a target" },
 );
+
+const SOCKET = "unix:";
+
+/** Whether a target's host is a unix socket and not a name or an address. */
+export const isSocketHost = (host: string): boolean => host.startsWith(SOCKET);
+
+/** Tells places apart: names are the same in any case, paths are not. */
+export const placeKey = ({ host, port }: Pick<InlineTargetInput, "host" | "port">): string =>
+  isSocketHost(host) ? host : `${host.toLowerCase()} ${port}`;
 
 export type TargetInput = Static<typeof targetInput>;
 export type InlineTargetInput = Static<typeof inlineTargetInput>;

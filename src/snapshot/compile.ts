@@ -51,7 +51,7 @@ export function compile(
   if (issues.length > 0) return { issues };
   const snapshot: Snapshot = {
     revision: context.revision,
-    services: planServices(config, previous, difference),
+    services: planServices({ config, difference }, previous, context),
     routes: planRoutes(previous, difference),
     listeners: planListeners(config, previous, context),
     streamRoutes: planStreamRoutes(config, previous, context),
@@ -77,11 +77,15 @@ export function warningsOf({ config, shadows }: Compiled): ReadonlyMap<string, s
 }
 
 function planServices(
-  config: GatewayConfig,
+  { config, difference }: { config: GatewayConfig; difference: ConfigDifference },
   previous: Compiled | null,
-  difference: ConfigDifference,
+  { openSealed }: CompileContext,
 ): Snapshot["services"] {
   const affected = new Set(difference.services.upserts.map(({ id }) => id));
+  const renewed = new Set<string | null>(difference.certificates.upserts.map(({ id }) => id));
+  if (renewed.size > 0)
+    for (const { id, tls } of config.services.values())
+      if (renewed.has(tls.client_certificate_id)) affected.add(id);
   for (const target of difference.targets.upserts) {
     affected.add(target.service_id);
     const old = previous?.config.targets.get(target.id);
@@ -103,7 +107,14 @@ function planServices(
     const service = config.services.get(id);
     if (service === undefined) continue;
     // No target may take traffic of a service that is switched off.
-    plans.set(id, { id, service, targets: service.enabled ? (targets.get(id) ?? []) : [] });
+    const own = config.certificates.get(service.tls.client_certificate_id ?? "");
+    plans.set(id, {
+      id,
+      service,
+      clientCertificate:
+        own === undefined ? null : { cert: own.certificate, key: openSealed(own.sealed_key) },
+      targets: service.enabled ? (targets.get(id) ?? []) : [],
+    });
   }
   return plans;
 }

@@ -10,7 +10,7 @@ import type { Secret } from "../model/secret.ts";
 import type { Token } from "../model/token.ts";
 import type { User } from "../model/user.ts";
 import { checkAccess } from "./access-rules.ts";
-import { type ListenAddress, overlaps, reaches } from "./address-overlap.ts";
+import { type ListenAddress, overlaps } from "./address-overlap.ts";
 import { diffMaps } from "./diff.ts";
 import {
   checkListener,
@@ -18,12 +18,12 @@ import {
   checkRoute,
   checkService,
   checkSettings,
-  checkTarget,
   type FieldChecks,
 } from "./field-rules.ts";
 import { type Problem, ProblemList } from "./problem.ts";
 import { checkStreamRoutes } from "./stream-rules.ts";
 import type { CollectionChange } from "./snapshot.ts";
+import { checkTargets } from "./target-rules.ts";
 
 /** What differs between two configurations, by identity. */
 export interface ConfigDifference {
@@ -86,7 +86,13 @@ export function checkConfig(candidate: Candidate, context: RuleContext): readonl
 function checkServices(candidate: Candidate, { checks }: RuleContext, list: ProblemList): void {
   const { config, previous, difference } = candidate;
   const { upserts, removals } = difference.services;
-  for (const service of upserts) checkService(service, checks, list.of("services", service.id));
+  for (const service of upserts) {
+    const report = list.of("services", service.id);
+    checkService(service, checks, report);
+    const { client_certificate_id: certificate } = service.tls;
+    if (certificate !== null && !config.certificates.has(certificate))
+      report("tls.client_certificate_id", "certificate does not exist");
+  }
   checkNames("services", candidate, list);
   if (removals.length === 0 && !upserts.some(isStream)) return;
   // Objects that did not change themselves may still refer to a service that is gone or speaks no HTTP any more.
@@ -100,32 +106,6 @@ function checkServices(candidate: Candidate, { checks }: RuleContext, list: Prob
     const report = list.of("routes", route.id);
     if (gone.has(route.service_id)) report("service_id", "service does not exist");
     else if (streams.has(route.service_id)) checkRouteService(route, config, report);
-  }
-}
-
-function checkTargets(candidate: Candidate, context: RuleContext, list: ProblemList): void {
-  const { config, difference } = candidate;
-  const { upserts } = difference.targets;
-  if (upserts.length === 0) return;
-  const addressOf = ({ service_id: service, host, port }: Target) =>
-    `${service} ${host.toLowerCase()} ${port}`;
-  const wanted = new Map<string, string>();
-  for (const target of upserts) {
-    const report = list.of("targets", target.id);
-    checkTarget(target, context.checks, report);
-    if (!config.services.has(target.service_id)) report("service_id", "service does not exist");
-    if (context.managementAddresses.some((bound) => reaches(target.host, target.port, bound)))
-      report("host", "is the management API itself, which must not be proxied");
-    wanted.set(addressOf(target), target.id);
-  }
-  const services = new Set(upserts.map((target) => target.service_id));
-  for (const target of config.targets.values()) {
-    if (!services.has(target.service_id)) continue;
-    const claimant = wanted.get(addressOf(target));
-    if (claimant === undefined || claimant === target.id) continue;
-    const where = `${target.host}:${target.port}`;
-    const report = list.of("targets", claimant);
-    report("host", `target ${where} exists already in this service`, 409);
   }
 }
 

@@ -3,7 +3,6 @@ import type { Listener } from "../model/listener.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
 import type { Settings } from "../model/settings.ts";
-import type { Target } from "../model/target.ts";
 import { UUID_PATTERN } from "../model/fields.ts";
 import { checkHealth } from "./health-rules.ts";
 import type { Report } from "./problem.ts";
@@ -19,6 +18,10 @@ export interface FieldChecks {
   readonly targetHost: TextCheck;
   /** The Host sent upstream, other than the two key words. */
   readonly hostHeader: TextCheck;
+  /** The name that a target's certificate must be for. */
+  readonly serverName: TextCheck;
+  /** PEM certificates to trust. */
+  readonly authorities: TextCheck;
   /** An address to listen on. */
   readonly listenAddress: TextCheck;
   /** Hosts, paths and conditions of a route, its regular expressions among them. */
@@ -50,15 +53,14 @@ export function checkService(service: Service, checks: FieldChecks, report: Repo
     if (problem !== null) report("host_header", problem);
   }
   checkHealth(service, report);
+  const { server_name: serverName, ca_certificates: authorities } = service.tls;
+  const wrongName = serverName === "" ? null : checks.serverName(serverName);
+  if (wrongName !== null) report("tls.server_name", wrongName);
+  const wrongAuthorities = authorities === "" ? null : checks.authorities(authorities);
+  if (wrongAuthorities !== null) report("tls.ca_certificates", wrongAuthorities);
   const needsName = ["header", "cookie", "query"].includes(hashOn.source);
   if (service.algorithm === "consistent_hash" && needsName && hashOn.name === "")
     report("hash_on.name", `is required for the source "${hashOn.source}"`);
-}
-
-export function checkTarget(target: Target, checks: FieldChecks, report: Report): void {
-  const problem = checks.targetHost(target.host);
-  if (problem !== null) return report("host", problem);
-  if (target.port === null) report("port", "is required");
 }
 
 export function checkRoute(route: Route, checks: FieldChecks, report: Report): void {

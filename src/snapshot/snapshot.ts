@@ -10,6 +10,8 @@ import type { Target } from "../model/target.ts";
 export interface ServicePlan {
   readonly id: string;
   readonly service: Service;
+  /** PEM chain and key to show to targets that speak TLS; null: none. */
+  readonly clientCertificate: { readonly cert: string; readonly key: string } | null;
   readonly targets: readonly Target[];
 }
 

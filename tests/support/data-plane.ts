@@ -28,6 +28,7 @@ type Sketch<T> = T extends readonly unknown[]
 /** A service with its targets. Its name is its id; a target's id is `<service>-<position>`. */
 export type ServiceSketch = Sketch<ServiceInput> & {
   readonly name: string;
+  readonly clientCertificate?: ServicePlan["clientCertificate"];
   readonly targets?: readonly {
     readonly host?: string;
     readonly port?: number | null;
@@ -85,10 +86,11 @@ const identity = (id: string) => ({
 });
 
 function servicePlan(sketch: ServiceSketch): ServicePlan {
-  const { targets = [], ...service } = sketch;
+  const { targets = [], clientCertificate = null, ...service } = sketch;
   return {
     id: sketch.name,
     service: { ...decode(serviceInput, service), ...identity(sketch.name) },
+    clientCertificate,
     targets: targets.map((target, index) => ({
       ...decode(inlineTargetInput, { host: "127.0.0.1", ...target }),
       service_id: sketch.name,

@@ -29,7 +29,7 @@ function endpointOf(service: Service, own: Endpoint): Endpoint {
   const { type, port } = service.health.active;
   // On the port of the traffic HTTP is spoken as the traffic speaks it: without TLS nothing would answer there.
   const isTls = type === "https" || (type === "http" && port === null && own.tls !== null);
-  return { ...own, port: port ?? own.port, tls: isTls ? tlsOptions(service) : null };
+  return { ...own, port: port ?? own.port, tls: isTls ? (own.tls ?? tlsOptions(service)) : null };
 }
 
 function headOf(service: Service, endpoint: Endpoint): string {

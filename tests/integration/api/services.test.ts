@@ -102,10 +102,10 @@ describe("POST /services", () => {
       error: "targets[1].host: target a:80 exists already in this service",
     },
     {
-      why: "a unix socket",
-      body: { name: "x", targets: [{ host: "unix:/a" }] },
+      why: "a unix socket that is no path",
+      body: { name: "x", targets: [{ host: "unix:a" }] },
       status: 400,
-      error: "targets[0].host: unix sockets are not supported yet",
+      error: "targets[0].host: must be unix: and an absolute path",
     },
     {
       why: "a name like an id",

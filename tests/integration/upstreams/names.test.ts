@@ -65,7 +65,7 @@ test("connections are spread over all addresses of a name, IPv4 and IPv6", async
     { host: "App.Test.", port: first!.port },
     fresh,
   );
-  const bodies = [];
+  const bodies: string[] = [];
   for (let i = 0; i < 9; i++) bodies.push((await get()).body);
   const count = (host: string) => bodies.filter((body) => body === host).length;
   expect([count("127.0.0.2"), count("127.0.0.3"), count("::1")]).toEqual([3, 3, 3]);

@@ -39,6 +39,7 @@ export class World {
     this.board = board;
     const plan = {
       id: "app",
+      clientCertificate: null,
       service: { ...decode(serviceInput, { name: "app", ...service }), ...identity("app") },
       targets: targets.map((target, index) => ({
         ...decode(inlineTargetInput, { host: "127.0.0.1", port: 1000 + index, ...target }),

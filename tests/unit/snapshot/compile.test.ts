@@ -79,9 +79,9 @@ describe("a configuration is refused", () => {
       issue: "400 targets/t host: must be a name or an IP address",
     },
     {
-      why: "a target is a unix socket",
+      why: "a unix socket has a port",
       config: configOf({ services: [web], targets: [inWeb("t", { host: "unix:/run/a.sock" })] }),
-      issue: "400 targets/t host: unix sockets are not supported yet",
+      issue: "400 targets/t port: must be null for a unix socket",
     },
     {
       why: "a target has no port",

@@ -30,7 +30,12 @@ export function snapshotOf(
   const services = faults.map((fault, index) => {
     const id = `${revision}-${index}`;
     const fields = decode(serviceInput, { name: faultName(fault) });
-    return { id, service: { id, ...fields, created_at: at, updated_at: at }, targets: [] };
+    return {
+      id,
+      service: { id, ...fields, created_at: at, updated_at: at },
+      clientCertificate: null,
+      targets: [],
+    };
   });
   const listeners = ports.map((port) => {
     const id = `listener-${port}`;

@@ -1,0 +1,76 @@
+// Rules about targets: where they are, what their service makes of that, and that no two are one place; resolves nothing.
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { Service } from "../model/service.ts";
+import { isSocketHost, placeKey, type Target } from "../model/target.ts";
+import { reaches } from "./address-overlap.ts";
+import type { Candidate, RuleContext } from "./cross-rules.ts";
+import type { ProblemList, Report } from "./problem.ts";
+
+export function checkTargets(candidate: Candidate, context: RuleContext, list: ProblemList): void {
+  const { config, difference } = candidate;
+  const { upserts } = difference.targets;
+  checkPortsOfServices(candidate, list);
+  if (upserts.length === 0) return;
+  const wanted = new Map<string, string>();
+  for (const target of upserts) {
+    const report = list.of("targets", target.id);
+    checkPlace(target, { config, context }, report);
+    if (context.managementAddresses.some((bound) => reaches(target.host, target.port, bound)))
+      report("host", "is the management API itself, which must not be proxied");
+    wanted.set(keyOf(target), target.id);
+  }
+  const services = new Set(upserts.map((target) => target.service_id));
+  for (const target of config.targets.values()) {
+    if (!services.has(target.service_id)) continue;
+    const claimant = wanted.get(keyOf(target));
+    if (claimant === undefined || claimant === target.id) continue;
+    const where = target.port === null ? target.host : `${target.host}:${target.port}`;
+    const report = list.of("targets", claimant);
+    report("host", `target ${where} exists already in this service`, 409);
+  }
+}
+
+const keyOf = (target: Target) => `${target.service_id} ${placeKey(target)}`;
+
+function checkPlace(
+  target: Target,
+  { config, context }: { readonly config: GatewayConfig; readonly context: RuleContext },
+  report: Report,
+): void {
+  const service = config.services.get(target.service_id);
+  if (service === undefined) report("service_id", "service does not exist");
+  const problem = context.checks.targetHost(target.host);
+  if (problem !== null) report("host", problem);
+  else checkPort(target, service, report);
+}
+
+/** Targets that did not change themselves, of a service that looks names up in another way now. */
+function checkPortsOfServices({ config, previous, difference }: Candidate, list: ProblemList) {
+  const changed = difference.services.upserts.filter(({ id, resolve }) => {
+    const before = previous?.services.get(id);
+    return before !== undefined && before.resolve !== resolve;
+  });
+  if (changed.length === 0) return;
+  const services = new Map(changed.map((service) => [service.id, service]));
+  const written = new Set(difference.targets.upserts);
+  for (const target of config.targets.values()) {
+    const service = services.get(target.service_id);
+    if (service !== undefined && !written.has(target))
+      checkPort(target, service, list.of("targets", target.id));
+  }
+}
+
+function checkPort(
+  { host, port }: Target,
+  service: Pick<Service, "resolve"> | undefined,
+  report: Report,
+): void {
+  if (isSocketHost(host)) {
+    if (port !== null) report("port", "must be null for a unix socket");
+  } else if (service?.resolve === "srv" && isName(host)) {
+    if (port !== null) report("port", 'must be null with resolve "srv": the records name the port');
+  } else if (port === null) report("port", "is required");
+}
+
+/** Of what is a name or an address. */
+const isName = (host: string) => !host.includes(":") && !/^[\d.]+$/.test(host);
