@@ -1,5 +1,6 @@
 // The local socket in the data directory, on which commands reach the gateway that serves it; knows no operation itself.
-import { chmodSync, lstatSync, rmSync } from "node:fs";
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { chmodSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Type as t } from "@sinclair/typebox";
 import type { Recovery } from "../control/recovery.ts";
@@ -28,7 +29,13 @@ const resetInput = t.Object(
 const tokenInput = t.Object({ rotate: t.Boolean() }, { additionalProperties: false });
 
 const MAX_BODY_BYTES = 65_536;
+const TOKEN_HEADER = "x-control-token";
 const pathOf = (dataDir: string) => join(dataDir, "control.sock");
+/**
+ * Holds what a caller must show. A target may be a socket, this one among them: whoever sends something through the gateway
+ * must not give orders here, and has not read this file.
+ */
+const tokenPathOf = (dataDir: string) => join(dataDir, "control.token");
 
 export interface ControlSocket {
   /** Takes the socket away; what is under way comes to its end. */
@@ -48,18 +55,25 @@ export interface ControlSocketOptions {
 export function serveControlSocket(options: ControlSocketOptions): ControlSocket | null {
   const { dataDir, log } = options;
   const path = pathOf(dataDir);
+  const token = randomBytes(32).toString("base64url");
   // Until its mode is set, nobody else may connect.
   const mask = process.umask(0o177);
   try {
-    rmSync(path, { force: true });
+    for (const leftover of [path, tokenPathOf(dataDir)]) rmSync(leftover, { force: true });
+    writeFileSync(tokenPathOf(dataDir), token, { mode: 0o600, flag: "wx" });
     const server = Bun.serve({
       unix: path,
       development: false,
       maxRequestBodySize: MAX_BODY_BYTES,
-      fetch: (request) => answer(request, options),
+      fetch: (request) => answer(request, token, options),
     });
     chmodSync(path, 0o600);
-    return { stop: () => server.stop() };
+    return {
+      async stop() {
+        rmSync(tokenPathOf(dataDir), { force: true });
+        await server.stop();
+      },
+    };
   } catch (error) {
     log.warn("the local socket is missing: reset-password and token need the gateway stopped", {
       path,
@@ -71,9 +85,12 @@ export function serveControlSocket(options: ControlSocketOptions): ControlSocket
   }
 }
 
-async function answer(request: Request, { operations, log }: ControlSocketOptions) {
+async function answer(request: Request, token: string, { operations, log }: ControlSocketOptions) {
   try {
     const { pathname } = new URL(request.url);
+    const shown = Buffer.from(request.headers.get(TOKEN_HEADER) ?? "");
+    if (shown.length !== token.length || !timingSafeEqual(shown, Buffer.from(token)))
+      throw new ApiError(403, "only commands on this machine may ask for this");
     if (request.method !== "POST") throw new ApiError(405, "only POST is allowed");
     const body: unknown = await request.json().catch(() => null);
     switch (pathname) {
@@ -100,9 +117,12 @@ export async function askGateway<K extends LocalOperation>(
 ): Promise<LocalAnswer<K> | null> {
   const path = pathOf(dataDir);
   if (!isOurSocket(path, dataDir)) return null;
+  const token = readToken(dataDir);
+  if (token === "") return null;
   const sent = fetch(`http://localhost/${operation}`, {
     unix: path,
     method: "POST",
+    headers: { [TOKEN_HEADER]: token },
     body: JSON.stringify(input),
   });
   const response = await sent.catch((error: unknown) => {
@@ -115,6 +135,17 @@ export async function askGateway<K extends LocalOperation>(
   const body = (await response.json()) as { readonly error?: string };
   if (!response.ok) throw new ApiError(400, body.error ?? `status ${response.status}`);
   return body as LocalAnswer<K>;
+}
+
+/** Empty while the gateway starts or stops. */
+function readToken(dataDir: string): string {
+  try {
+    return readFileSync(tokenPathOf(dataDir), "utf8");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return "";
+    throw new StoreError(`${tokenPathOf(dataDir)}: ${message}`, { cause: error });
+  }
 }
 
 /** A directory that others can write to may hold a socket of somebody who waits for passwords. */

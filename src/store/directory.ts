@@ -16,7 +16,7 @@ import { DirectoryInUseError, StoreError, sqliteCode } from "./error.ts";
 
 const OWN_FILE = /^sluice[.-]/;
 /** Ours too, but what is wrong with their modes must not go unseen: they are judged where they are used. */
-const KEY_FILE = /^(?:secret\.key(?:\.new)?|control\.sock)$/;
+const KEY_FILE = /^(?:secret\.key(?:\.new)?|control\.(?:sock|token))$/;
 const isOwn = (name: string) => OWN_FILE.test(name) || KEY_FILE.test(name);
 
 /** Makes the directory if needed, and closes it to other users where that can surprise nobody. */

@@ -1,6 +1,15 @@
 // The commands for whoever is locked out, on a data directory that a gateway serves and on one that nobody serves.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
@@ -170,7 +179,7 @@ describe("the local socket", () => {
       const served = await runCommand(["token", "--rotate", "--data-dir", dataDir]);
       expect(served.code).toBe(0);
       await gateway.stop();
-      expect(existsSync(path)).toBe(false);
+      expect(readdirSync(dataDir).filter((name) => name.startsWith("control."))).toEqual([]);
     } finally {
       await gateway.stop();
       rmSync(dataDir, { recursive: true, force: true });
@@ -181,8 +190,16 @@ describe("the local socket", () => {
     const gateway = await startGateway({ workers: 1 });
     try {
       const unix = join(gateway.dataDir, "control.sock");
+      const file = join(gateway.dataDir, "control.token");
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      const headers = { "x-control-token": readFileSync(file, "utf8") };
       const send = async (path: string, body: string) => {
-        const response = await fetch(`http://localhost${path}`, { unix, method: "POST", body });
+        const response = await fetch(`http://localhost${path}`, {
+          unix,
+          method: "POST",
+          body,
+          headers,
+        });
         return [response.status, ((await response.json()) as { error: string }).error];
       };
       expect(await send("/resetPassword", '{"email":"a@b"}')).toEqual([
@@ -195,7 +212,11 @@ describe("the local socket", () => {
         "x: is not a known field",
       ]);
       expect((await send("/constructor", "{}"))[0]).toBe(404);
-      expect((await fetch("http://localhost/issueToken", { unix })).status).toBe(405);
+      expect((await fetch("http://localhost/issueToken", { unix, headers })).status).toBe(405);
+      for (const shown of [{}, { "x-control-token": "" }, { "x-control-token": "x".repeat(43) }]) {
+        const order = { unix, method: "POST", body: '{"rotate":true}', headers: shown };
+        expect((await fetch("http://localhost/issueToken", order)).status).toBe(403);
+      }
     } finally {
       await gateway.stop();
     }
