@@ -48,6 +48,7 @@ function rotate(dataDir: string, { env, print }: CommandContext): void {
   try {
     const box = openSecretBox({ dataDir, env, keyIds: store.sealedKeyIds() });
     const next = rotateKey({ dataDir, env, store, box });
+    store.audit.append([auditOf(box.keyId, next.keyId)]);
     print(
       `All secrets are encrypted under the key ${next.keyId} now, no longer under ${box.keyId}.\n`,
     );
@@ -58,3 +59,17 @@ function rotate(dataDir: string, { env, print }: CommandContext): void {
     store.close();
   }
 }
+
+const auditOf = (from: string, to: string) => ({
+  at: new Date().toISOString(),
+  actor: "local",
+  method: "local",
+  address: "",
+  action: "rotate",
+  kind: "secret_key",
+  object_id: null,
+  object_name: null,
+  result: "ok",
+  revision: null,
+  detail: { from, to },
+});

@@ -58,6 +58,8 @@ describe("the key of secrets", () => {
     expect(statSync(join(dataDir, "secret.key")).mode & 0o777).toBe(0o600);
     await gateway.start();
     await expectReadable();
+    const entries = await gateway.ok("GET", "/api/v1/audit?kind=secret_key");
+    expect(entries).toMatchObject([{ actor: "local", action: "rotate", result: "ok" }]);
   });
 
   test("is refused at the start when it is the wrong one, whose message tells which is needed", async () => {
