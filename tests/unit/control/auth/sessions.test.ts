@@ -1,0 +1,154 @@
+// Sessions: found by their cookie, kept hashed over restarts, over after seven days; on a real database and a clock of our own.
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import {
+  type Session,
+  Sessions,
+  type SessionStore,
+} from "../../../../src/control/auth/sessions.ts";
+import { createLog } from "../../../../src/log.ts";
+import { SessionTable } from "../../../../src/store/sessions.ts";
+import { openStore, temporaryDirectory } from "../../store/fixture.ts";
+
+const visit = { method: "password", address: "192.0.2.1", userAgent: "test/1" } as const;
+const DAY = 86_400_000;
+
+function scene(dataDir: string) {
+  const opened = openStore(dataDir);
+  const clock = { time: Date.parse("2026-01-01T00:00:00Z"), now: () => clock.time };
+  const logged: string[] = [];
+  const log = createLog({ level: "info", format: "json", sink: (line) => logged.push(line) });
+  const table = opened.store.with((context) => new SessionTable(context));
+  const open = (store: SessionStore = table) => new Sessions({ store, clock, log });
+  return { table, clock, logged, open, [Symbol.dispose]: () => opened[Symbol.dispose]() };
+}
+
+describe("a session", () => {
+  test("is found by its cookie, of which only the hash is stored", () => {
+    using directory = temporaryDirectory();
+    using it = scene(directory.path);
+    const sessions = it.open();
+    const { cookie, session } = sessions.create("u1", visit);
+    expect(cookie).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    expect(session).toEqual({
+      ...{ id: expect.any(String), user_id: "u1", method: "password", address: "192.0.2.1" },
+      ...{ user_agent: "test/1", created_at: "2026-01-01T00:00:00.000Z" },
+      expires_at: "2026-01-08T00:00:00.000Z",
+    });
+    expect(sessions.find(cookie)).toEqual(session);
+    expect(sessions.find(`${cookie}x`)).toBeNull();
+    expect(sessions.find(session.id)).toBeNull();
+    const stored = new Database(join(directory.path, "sluice.db"), { readonly: true })
+      .query("SELECT * FROM sessions")
+      .all();
+    const hash = new Bun.CryptoHasher("sha256").update(cookie).digest("hex");
+    expect(stored).toEqual([{ ...session, token_hash: hash }]);
+    expect(JSON.stringify(stored)).not.toContain(cookie);
+  });
+
+  test("never has the cookie of another one", () => {
+    using directory = temporaryDirectory();
+    using it = scene(directory.path);
+    const sessions = it.open();
+    const cookies = Array.from({ length: 50 }, () => sessions.create("u1", visit).cookie);
+    expect(new Set(cookies).size).toBe(50);
+  });
+
+  test("outlives a restart, and is over seven days after sign-in, used or not", () => {
+    using directory = temporaryDirectory();
+    using it = scene(directory.path);
+    const { cookie } = it.open().create("u1", visit);
+    it.clock.time += 7 * DAY - 1;
+    const again = it.open();
+    expect(again.find(cookie)?.user_id).toBe("u1");
+    it.clock.time += 1;
+    expect(again.find(cookie)).toBeNull();
+    expect(again.list()).toEqual([]);
+    expect(it.table.load()).toHaveLength(1);
+    again.prune();
+    expect(it.table.load()).toEqual([]);
+  });
+
+  test("that has run out is forgotten at the start", () => {
+    using directory = temporaryDirectory();
+    using it = scene(directory.path);
+    it.open().create("u1", visit);
+    it.clock.time += 7 * DAY;
+    it.open();
+    expect(it.table.load()).toEqual([]);
+  });
+
+  test("keeps what the client says of itself short and without control characters", () => {
+    using directory = temporaryDirectory();
+    using it = scene(directory.path);
+    const userAgent = `a\r\nb\u001b[31m${"x".repeat(1000)}`;
+    const { session } = it.open().create("u1", { ...visit, userAgent });
+    expect(session.user_agent).toHaveLength(256);
+    expect(session.user_agent).toStartWith("a  b [31mx");
+  });
+});
+
+describe("the end of a session", () => {
+  test("is told in the same turn, and the cookie is worth nothing from then on", () => {
+    using directory = temporaryDirectory();
+    using it = scene(directory.path);
+    const sessions = it.open();
+    const { cookie, session } = sessions.create("u1", visit);
+    const ended: Session[] = [];
+    sessions.onEnd((one) => {
+      expect(sessions.find(cookie)).toBeNull();
+      ended.push(one);
+    });
+    expect(sessions.end(session.id)).toBe(true);
+    expect(ended).toEqual([session]);
+    expect(sessions.end(session.id)).toBe(false);
+    expect(it.open().find(cookie)).toBeNull();
+  });
+
+  test("of a user's all but one ends those and no others", () => {
+    using directory = temporaryDirectory();
+    using it = scene(directory.path);
+    const sessions = it.open();
+    const [first, second, third] = [1, 2, 3].map(() => sessions.create("u1", visit));
+    const other = sessions.create("u2", visit);
+    expect(sessions.endOfUser("u1", second!.session.id)).toBe(2);
+    const found = [first!, second!, third!, other].map(({ cookie }) => sessions.find(cookie));
+    expect(found.map((session) => session !== null)).toEqual([false, true, false, true]);
+    expect(sessions.endOfUser("u1")).toBe(1);
+    expect(sessions.list().map(({ user_id }) => user_id)).toEqual(["u2"]);
+  });
+
+  test("comes to the oldest when one user has a hundred, so that nobody fills the memory", () => {
+    using directory = temporaryDirectory();
+    using it = scene(directory.path);
+    const sessions = it.open();
+    const first = sessions.create("u1", visit);
+    for (let index = 0; index < 100; index++) sessions.create("u1", visit);
+    expect(sessions.list("u1")).toHaveLength(100);
+    expect(sessions.find(first.cookie)).toBeNull();
+  });
+
+  test("holds when the database cannot be written, and is written later", () => {
+    using directory = temporaryDirectory();
+    using it = scene(directory.path);
+    let isBroken = true;
+    const flaky: SessionStore = {
+      load: () => it.table.load(),
+      insert: (session) => it.table.insert(session),
+      remove(ids) {
+        if (isBroken) throw new Error("disk full");
+        it.table.remove(ids);
+      },
+    };
+    const sessions = it.open(flaky);
+    const { cookie, session } = sessions.create("u1", visit);
+    expect(sessions.end(session.id)).toBe(true);
+    expect(sessions.find(cookie)).toBeNull();
+    expect(it.table.load()).toHaveLength(1);
+    expect(it.logged.join()).toContain("ended sessions could not be deleted");
+    isBroken = false;
+    sessions.prune();
+    expect(it.table.load()).toEqual([]);
+  });
+});
