@@ -115,6 +115,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     workers,
     instanceId: stored.instanceId,
     stickyKey: box.derive("sticky cookies"),
+    dnsServers: options.dnsServers,
     board: WorkerBoard.create(workers),
     targets: targetBoard,
     log,

@@ -1,4 +1,5 @@
 // The command `serve`: what may be said on its command line, checked; how the parts are put together is main's knowledge.
+import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { type LogLevel, logLevels } from "../log.ts";
@@ -17,6 +18,8 @@ export interface ServeOptions {
   readonly https: Address | null;
   readonly workers: number;
   readonly logLevel: LogLevel;
+  /** Name servers to ask about targets; empty: the system's. */
+  readonly dnsServers: readonly string[];
   readonly allowUnauthenticatedRemote: boolean;
 }
 
@@ -73,6 +76,12 @@ const flags: readonly Flag[] = [
     fallback: "one for each processor; 1 on macOS",
   },
   {
+    name: "dns-servers",
+    value: "ADDRESS[:PORT],...",
+    description: "Name servers that are asked about targets",
+    fallback: "the system's",
+  },
+  {
     name: "log-level",
     value: "LEVEL",
     description: `What is logged: ${logLevels.join(", ")}`,
@@ -112,6 +121,7 @@ export function decodeOptions(given: Flags): ServeOptions {
     http: address("http"),
     https: address("https"),
     workers: decodeWorkers(given.get("workers")),
+    dnsServers: decodeDnsServers(given.get("dns-servers")),
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),
   };
@@ -132,6 +142,23 @@ function decodeWorkers(text: string | undefined): number {
       `--workers: must be a whole number from 1 to ${MAX_WORKERS}, not "${text}"`,
     );
   return workers;
+}
+
+function decodeDnsServers(text: string | undefined): readonly string[] {
+  const servers = (text ?? "").split(",").map((server) => server.trim());
+  const wrong = servers.find((server) => server !== "" && !isServer(server));
+  if (wrong !== undefined)
+    throw new UsageError(
+      `--dns-servers: must be IP addresses, each with a port if it is not 53, not "${wrong}"`,
+    );
+  return servers.filter((server) => server !== "");
+}
+
+function isServer(text: string): boolean {
+  if (isIP(text) !== 0) return true;
+  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? [];
+  const isAddress = bracketed === undefined ? isIP(plain ?? "") === 4 : isIP(bracketed) === 6;
+  return isAddress && Number(port) > 0 && Number(port) <= 65_535;
 }
 
 function decodeLogLevel(text: string): LogLevel {

@@ -23,8 +23,8 @@ export interface DataPlaneOptions {
   /** Signs the cookies that keep clients on a target; the same in all workers. */
   readonly stickyKey: string;
   readonly log: LogLine;
-  /** Name servers to ask instead of the system's. */
-  readonly dnsServers?: readonly string[] | undefined;
+  /** Name servers to ask about targets; empty: the system's. */
+  readonly dnsServers: readonly string[];
   /** What differs from the product's times. */
   readonly webSocketTimes?: WebSocketTimes | undefined;
 }

@@ -52,7 +52,7 @@ class Runtime implements DataPlane {
     this.#options = options;
     const inFlight = new InFlight();
     this.#pools = new PoolRegistry(inFlight.now, {
-      resolver: new NameResolver({ servers: options.dnsServers ?? [] }),
+      resolver: new NameResolver({ servers: options.dnsServers }),
       now: () => performance.now(),
       log: options.log,
     });

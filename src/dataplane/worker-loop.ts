@@ -44,7 +44,7 @@ async function start(
   createDataPlane: (options: DataPlaneOptions) => DataPlane,
   command: StartCommand,
 ): Promise<Started> {
-  const { worker, instanceId, stickyKey, change } = command;
+  const { worker, instanceId, stickyKey, dnsServers, change } = command;
   const board = new WorkerBoard(command.shared.workers);
   const beat = () => board.set(worker, "heartbeat", Date.now());
   beat();
@@ -54,6 +54,7 @@ async function start(
     instanceId,
     board,
     stickyKey,
+    dnsServers,
     targets: new TargetBoard(command.shared.targets),
     log: (level, message, fields = {}) =>
       scope.postMessage({ kind: "log", level, message, fields }),

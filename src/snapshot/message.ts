@@ -11,6 +11,8 @@ export interface StartCommand {
   readonly instanceId: string;
   /** Signs the cookies that keep clients on a target. */
   readonly stickyKey: string;
+  /** Name servers to ask about targets; empty: the system's. */
+  readonly dnsServers: readonly string[];
   /** Memory shared by all threads; laid out by shared-memory/. */
   readonly shared: {
     readonly workers: SharedArrayBuffer;

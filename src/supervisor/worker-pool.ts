@@ -16,6 +16,8 @@ export interface WorkerPoolOptions {
   readonly instanceId: string;
   /** Signs the cookies that keep clients on a target. */
   readonly stickyKey: string;
+  /** Name servers to ask about targets; empty: the system's. */
+  readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
   readonly log: Log;

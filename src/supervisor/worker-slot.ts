@@ -16,6 +16,8 @@ export interface WorkerSlotOptions {
   readonly url: URL;
   readonly instanceId: string;
   readonly stickyKey: string;
+  /** Name servers to ask about targets; empty: the system's. */
+  readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
   readonly log: Log;
@@ -76,6 +78,7 @@ export class WorkerSlot {
           workers,
           instanceId,
           stickyKey,
+          dnsServers: this.#options.dnsServers,
           shared: { workers: board.buffer, targets: targets.buffer },
           change: diff(null, snapshot),
         },

@@ -150,7 +150,7 @@ export async function startDataPlane(
     targets,
     stickyKey: "test",
     webSocketTimes: sketch.webSocketTimes,
-    dnsServers: sketch.dnsServers,
+    dnsServers: sketch.dnsServers ?? [],
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });
   const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);

@@ -43,6 +43,7 @@ async function threads(port: number) {
           workers: WORKERS,
           instanceId: "test",
           stickyKey: "test",
+          dnsServers: [],
           shared: { workers: workerBoard.buffer, targets: board.buffer },
           change: diff(null, snapshot),
         },

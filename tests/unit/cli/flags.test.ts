@@ -93,10 +93,22 @@ describe("serve", () => {
     expect(options.workers).toBeGreaterThan(0);
   });
 
+  test("takes several name servers", () => {
+    const servers = "10.0.0.53, 127.0.0.1:5353,2001:db8::53,[::1]:5353";
+    expect(decode("--dns-servers", servers).dnsServers).toEqual(servers.split(/, ?/));
+    expect(decode().dnsServers).toEqual([]);
+  });
+
   test.each([
     { argv: ["--workers", "0"], says: "--workers: must be a whole number from 1 to 256" },
     { argv: ["--workers", "two"], says: "--workers: must be" },
     { argv: ["--workers", "1e2"], says: "--workers: must be" },
+    {
+      argv: ["--dns-servers", "dns.example"],
+      says: '--dns-servers: must be IP addresses, each with a port if it is not 53, not "dns.example"',
+    },
+    { argv: ["--dns-servers", "1.1.1.1:0"], says: 'not "1.1.1.1:0"' },
+    { argv: ["--dns-servers", "1.1.1.1,[1.1.1.1]:53"], says: 'not "[1.1.1.1]:53"' },
     { argv: ["--log-level", "loud"], says: "--log-level: must be one of debug, info, warn, error" },
     { argv: ["--http", "8080"], says: "--http: must be an address and a port" },
   ])("refuses $argv", ({ argv, says }) => {

@@ -69,6 +69,7 @@ export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
     board: WorkerBoard.create(2),
     targets: TargetBoard.create(2),
     stickyKey: "key",
+    dnsServers: [],
     log: createLog({ level: "debug", format: "json", sink: (line) => log.push(JSON.parse(line)) }),
     snapshot: first,
     times: { prepareMs: 2000, activateMs: 500, firstPauseMs: 5, ...times },
