@@ -1,7 +1,7 @@
 // How much heavy work runs at once, waits, and is refused.
 import { expect, test } from "bun:test";
 import { VerificationQueue } from "../../../../src/control/auth/verification-queue.ts";
-import { ApiError } from "../../../../src/model/error.ts";
+import type { ApiError } from "../../../../src/model/error.ts";
 
 test("runs as much as it may, lets as much wait, refuses the rest, and goes on in order", async () => {
   const queue = new VerificationQueue({ running: 2, waiting: 3 });
