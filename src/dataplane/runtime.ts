@@ -19,6 +19,7 @@ import type { RequestContext } from "./request-context.ts";
 import { NameResolver } from "./names/name-resolver.ts";
 import { PoolRegistry } from "./service-runtime.ts";
 import { discardPorts, type OpenedPorts, Streams } from "./stream/streams.ts";
+import { discardUdpPorts, type OpenedUdpPorts, UdpStreams } from "./stream/udp-streams.ts";
 import { createWebSocketProxy } from "./upstream/websocket.ts";
 import type { WorkerScope } from "./worker-scope.ts";
 
@@ -27,6 +28,7 @@ interface Prepared {
   /** Bound for this version only. */
   readonly opened: Map<string, HttpListener>;
   readonly openedPorts: OpenedPorts;
+  readonly openedUdp: OpenedUdpPorts;
   readonly removedRoutes: readonly string[];
 }
 
@@ -41,6 +43,7 @@ class Runtime implements DataPlane {
   readonly #checks: ActiveChecks;
   readonly #webSockets: ReturnType<typeof createWebSocketProxy>;
   readonly #streams: Streams;
+  readonly #udp: UdpStreams;
   readonly #listeners = new Map<string, HttpListener>();
   /** Listeners that no longer accept and wait for their last request. */
   readonly #closing = new Set<HttpListener>();
@@ -72,11 +75,14 @@ class Runtime implements DataPlane {
       reportUnread: (id, error) => this.#logFailure({ request_id: id }, error),
       ended: () => options.board.add(options.worker, "requests_total", 1),
     };
-    this.#streams = new Streams({
+    const streamOptions = {
       worker: options.worker,
       board: options.targets,
-      refused: (reason, fields) => options.log("warn", "stream refused", { reason, ...fields }),
-    });
+      refused: (reason: string, fields: object) =>
+        options.log("warn", "stream refused", { reason, ...fields }),
+    };
+    this.#streams = new Streams(streamOptions);
+    this.#udp = new UdpStreams(streamOptions);
     this.#sweeper = setInterval(() => this.#sweep(), 1000);
   }
 
@@ -106,14 +112,16 @@ class Runtime implements DataPlane {
       }
     }
     const streams = this.#streams.prepare(generation);
-    issues.push(...streams.issues);
+    const udp = await this.#udp.prepare(generation);
+    issues.push(...streams.issues, ...udp.issues);
     if (issues.length > 0) {
       discardPorts(streams.opened);
+      discardUdpPorts(udp.opened);
       await closeAll(opened.values());
     } else {
-      const { opened: openedPorts } = streams;
+      const [openedPorts, openedUdp] = [streams.opened, udp.opened];
       const removedRoutes = change.routes.removals;
-      this.#prepared = { generation, opened, openedPorts, removedRoutes };
+      this.#prepared = { generation, opened, openedPorts, openedUdp, removedRoutes };
     }
     return issues;
   }
@@ -144,6 +152,7 @@ class Runtime implements DataPlane {
     for (const id of [...this.#listeners.keys()])
       if (!generation.listeners.has(id)) this.#retireListener(id);
     this.#streams.activate(generation, prepared.openedPorts);
+    this.#udp.activate(generation, prepared.openedUdp);
     if (before !== null && before.services !== generation.services)
       this.#retireServices(before, generation);
     if (before?.services !== generation.services) this.#checks.update(generation.services);
@@ -180,6 +189,7 @@ class Runtime implements DataPlane {
     if (prepared === null || prepared.generation.revision !== revision) return;
     this.#prepared = null;
     discardPorts(prepared.openedPorts);
+    discardUdpPorts(prepared.openedUdp);
     void closeAll(prepared.opened.values());
     // Pools that only the discarded version had.
     for (const [id, service] of prepared.generation.services) {
@@ -190,8 +200,8 @@ class Runtime implements DataPlane {
 
   answer(question: WorkerQuestion): WorkerAnswer {
     return question.kind === "connections"
-      ? this.#streams.list(question.streamRouteId)
-      : this.#streams.kill(question.connectionId);
+      ? [...this.#streams.list(question.streamRouteId), ...this.#udp.list(question.streamRouteId)]
+      : this.#streams.kill(question.connectionId) || this.#udp.kill(question.connectionId);
   }
 
   async drain(timeoutMs: number): Promise<number> {
@@ -199,12 +209,14 @@ class Runtime implements DataPlane {
     this.#checks.stop();
     for (const id of [...this.#listeners.keys()]) this.#retireListener(id);
     this.#streams.stopAccepting();
+    this.#udp.stopAccepting();
     this.#webSockets.goAway();
     const deadline = performance.now() + timeoutMs;
     await this.#scope.inFlight.drained(timeoutMs);
     const cut = await this.#webSockets.drained(Math.max(0, deadline - performance.now()));
-    const cutStreams = await this.#streams.drain(Math.max(0, deadline - performance.now()));
-    const aborted = this.#scope.inFlight.size + cut + cutStreams;
+    const left = Math.max(0, deadline - performance.now());
+    const cutStreams = await Promise.all([this.#streams.drain(left), this.#udp.drain(left)]);
+    const aborted = this.#scope.inFlight.size + cut + cutStreams[0] + cutStreams[1];
     await closeAll(this.#closing);
     return aborted;
   }

@@ -115,11 +115,13 @@ function clashes(route: StreamRoute, other: StreamRoute, port: number): boolean 
   return !share(route) || !share(other) || route.sni.some((name) => other.sni.includes(name));
 }
 
-/** A stream route may take some names away from an https listener at the very same address. */
+/** A TCP stream route may take some names away from an https listener at the very same address; HTTP/3 is UDP. */
 function clashesWithListener(route: StreamRoute, listener: Listener, port: number): boolean {
-  if (route.protocol === "udp" || listener.port !== port) return false;
+  if (listener.port !== port) return false;
+  if (route.protocol === "udp" && !(listener.http3 && listener.protocol === "https")) return false;
   if (!overlaps(listener, { address: route.listen_address, port })) return false;
   const mayShare =
+    route.protocol === "tcp" &&
     listener.protocol === "https" &&
     listener.address === route.listen_address &&
     route.tls_mode === "passthrough" &&

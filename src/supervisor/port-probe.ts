@@ -14,13 +14,16 @@ const REASONS: Readonly<Record<string, readonly [reason: string, status: 400 | 4
  * Binds each port once that `next` listens on and `previous` does not. Workers share ports, and the system lets two
  * programs of one user share one as well: without this probe each would get half of the connections.
  */
-export function probeNewPorts(previous: Snapshot | null, next: Snapshot): readonly Issue[] {
+export async function probeNewPorts(
+  previous: Snapshot | null,
+  next: Snapshot,
+): Promise<readonly Issue[]> {
   const bound = previous === null ? [] : portsIn(previous);
   const issues: Issue[] = [];
   for (const wanted of portsIn(next)) {
     // Our own workers hold the port: it could not be bound, and nobody else can have it.
     if (bound.some((own) => own.transport === wanted.transport && overlaps(own, wanted))) continue;
-    const issue = probe(wanted);
+    const issue = await probe(wanted);
     if (issue !== null) issues.push(issue);
   }
   return issues;
@@ -36,8 +39,10 @@ interface WantedPort extends ListenAddress {
 function portsIn({ listeners, streamRoutes }: Snapshot): WantedPort[] {
   const ports: WantedPort[] = [];
   for (const { listener } of listeners.values()) {
-    const { name, address, port } = listener;
+    const { name, address, port, protocol, http3 } = listener;
     ports.push({ address, port, transport: "tcp", owner: `listener "${name}"` });
+    if (http3 && protocol === "https")
+      ports.push({ address, port, transport: "udp", owner: `listener "${name}" (HTTP/3)` });
   }
   for (const { route, ports: numbers } of streamRoutes.values())
     for (const port of numbers)
@@ -50,17 +55,20 @@ function portsIn({ listeners, streamRoutes }: Snapshot): WantedPort[] {
   return ports;
 }
 
-function probe({ owner, address, port, transport }: WantedPort): Issue | null {
-  // Two programs that share a UDP port are found out when the workers bind it.
-  if (transport === "udp") return null;
+async function probe({ owner, address, port, transport }: WantedPort): Promise<Issue | null> {
   try {
-    Bun.listen({ hostname: address, port, socket: { data() {} } }).stop(true);
+    if (transport === "udp")
+      (await Bun.udpSocket({ hostname: address, port, socket: { data() {} } })).close();
+    else Bun.listen({ hostname: address, port, socket: { data() {} } }).stop(true);
     return null;
   } catch (error) {
     const { code, message } = error as { readonly code?: string; readonly message: string };
     const [reason, status] = REASONS[code ?? ""] ?? [message, 400 as const];
-    const holder = code === "EADDRINUSE" ? ownerOfPort(port) : null;
-    const by = holder === null ? "" : ` by ${holder}`;
-    return { path: "", message: `${owner}: port ${port} on ${address}: ${reason}${by}`, status };
+    const holder = code === "EADDRINUSE" ? ownerOfPort(port, transport) : null;
+    // A port of a route that was just deleted stays with its last sessions for some seconds: the workers take it over.
+    if (transport === "udp" && holder?.pid === process.pid) return null;
+    const by = holder === null ? "" : ` by ${holder.name}`;
+    const what = transport === "udp" ? `UDP port ${port}` : `port ${port}`;
+    return { path: "", message: `${owner}: ${what} on ${address}: ${reason}${by}`, status };
   }
 }

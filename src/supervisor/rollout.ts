@@ -37,7 +37,7 @@ class PoolRollout implements Rollout {
   }
 
   async prepare(next: Snapshot): Promise<readonly Issue[]> {
-    const taken = probeNewPorts(this.#pool.active, next);
+    const taken = await probeNewPorts(this.#pool.active, next);
     if (taken.length > 0) return taken;
     // A slot without a thread starts with the active version, whichever that is by then.
     const slots = this.#pool.slots.filter((slot) => slot.isLive);

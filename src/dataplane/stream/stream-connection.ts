@@ -193,10 +193,20 @@ export class StreamConnection implements TargetHandlers {
   }
 
   #connect(): void {
-    const service = this.#service as ServiceRuntime;
-    const target = service.group.pick({ key: null, tried: this.#tried });
+    const target = this.#nextTarget();
     if (target === null) return this.#refuse("no target is available");
     this.#connectTo(target);
+  }
+
+  /** A target with the connection counted in; others may have filled one between the choice and that. */
+  #nextTarget(): TargetRuntime | null {
+    const { group } = this.#service as ServiceRuntime;
+    for (;;) {
+      const target = group.pick({ key: null, tried: this.#tried });
+      if (target === null || group.enter(target)) return target;
+      this.#tried ??= new Set();
+      this.#tried.add(target.id);
+    }
   }
 
   #connectTo(target: TargetRuntime): void {
@@ -204,7 +214,6 @@ export class StreamConnection implements TargetHandlers {
     this.#state = "connecting";
     this.#target = target;
     this.#deadline = this.#scope.now() + (timeout || Number.POSITIVE_INFINITY);
-    this.#service?.group.enter(target);
     this.#scope.dial(target, this);
   }
 
@@ -249,7 +258,7 @@ export class StreamConnection implements TargetHandlers {
     this.#tried.add(target.id);
     const mayRetry =
       service.retries.on.includes("connect") && this.#tried.size <= service.retries.count;
-    const next = mayRetry ? group.pick({ key: null, tried: this.#tried }) : null;
+    const next = mayRetry ? this.#nextTarget() : null;
     if (next === null) this.#refuse(failure);
     else this.#connectTo(next);
   }

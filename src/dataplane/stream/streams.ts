@@ -236,7 +236,8 @@ function trafficOf({ route }: StreamRouteRuntime): string {
   return JSON.stringify(rest);
 }
 
-function bindIssue({ route }: StreamRouteRuntime, key: string, error: unknown): Issue {
+/** Why a port could not be bound, for who asked for it. */
+export function bindIssue({ route }: StreamRouteRuntime, key: string, error: unknown): Issue {
   const reason = error instanceof Error ? error.message : String(error);
   return {
     path: "listen_port",
@@ -245,5 +246,11 @@ function bindIssue({ route }: StreamRouteRuntime, key: string, error: unknown): 
   };
 }
 
-const formatEnd = ({ address, port }: { readonly address: string; readonly port: number }) =>
-  address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+/** An address and port as people see them. */
+export const formatEnd = ({
+  address,
+  port,
+}: {
+  readonly address: string;
+  readonly port: number;
+}) => (address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`);

@@ -1,0 +1,250 @@
+// The UDP stream routes of one worker: ports, sessions by client, the clock that ends them; knows no HTTP.
+import type { Issue } from "../../model/error.ts";
+import type { StreamConnectionView } from "../../snapshot/message.ts";
+import type { ListenerPlan } from "../../snapshot/snapshot.ts";
+import type { StreamRouteRuntime } from "./stream-runtime.ts";
+import { bindIssue, formatEnd, type StreamsOptions, type StreamVersion } from "./streams.ts";
+import { plainAddress, UdpPort } from "./udp-port.ts";
+import { type ClientEnd, UdpSession } from "./udp-session.ts";
+
+export interface UdpVersion extends StreamVersion {
+  readonly listeners: ReadonlyMap<string, ListenerPlan>;
+}
+
+/** A bound port and who sends to it. */
+interface Bound {
+  port: UdpPort | null;
+  readonly sessions: Map<string, UdpSession>;
+  /** Null when no route leads here any more and the last sessions have some time to end. */
+  route: StreamRouteRuntime | null;
+}
+
+/** Ports bound for a version that is not served yet, by key. */
+export type OpenedUdpPorts = Map<string, Bound>;
+
+/** Time that the sessions of a route that is gone or changed get to end by themselves. */
+const DRAIN_MS = 10_000;
+/** A session that was silent for so long when the worker stops is over: datagrams tell of no end. */
+const QUIET_MS = 1000;
+const TICK_MS = 1000;
+
+export class UdpStreams {
+  readonly #options: StreamsOptions;
+  readonly #ports = new Map<string, Bound>();
+  readonly #sessions = new Map<string, UdpSession>();
+  readonly #draining = new Map<UdpSession, number>();
+  /** Datagrams that were not passed on since the clock last told of them, by route and reason. */
+  readonly #drops = new Map<string, Drop>();
+  /** Ports that a version in preparation counts on. */
+  #wanted: ReadonlySet<string> = new Set();
+  #live: UdpVersion | null = null;
+  #clock: Timer | null = null;
+  #count = 0;
+  #isStopping = false;
+
+  constructor(options: StreamsOptions) {
+    this.#options = options;
+  }
+
+  /** Binds what the version needs and is not bound yet. With issues nothing stays bound. */
+  async prepare(version: UdpVersion): Promise<{ opened: OpenedUdpPorts; issues: Issue[] }> {
+    const opened: OpenedUdpPorts = new Map();
+    const issues: Issue[] = [];
+    const routes = routesByPort(version);
+    this.#wanted = new Set(routes.keys());
+    for (const [key, route] of routes) {
+      if (this.#ports.has(key)) continue;
+      const bound: Bound = { port: null, sessions: new Map(), route: null };
+      try {
+        const at = { address: route.route.listen_address, port: portOf(key) };
+        bound.port = await UdpPort.open(at, (datagram, client) =>
+          this.#received(bound, datagram, client),
+        );
+        opened.set(key, bound);
+      } catch (error) {
+        issues.push(bindIssue(route, key, error));
+      }
+    }
+    if (issues.length > 0) discardUdpPorts(opened);
+    return { opened, issues };
+  }
+
+  /** Serves a version for which `prepare` has bound the ports. */
+  activate(version: UdpVersion, opened: OpenedUdpPorts): void {
+    const before = this.#live;
+    this.#live = version;
+    this.#wanted = new Set();
+    for (const [key, bound] of opened) this.#ports.set(key, bound);
+    if (before?.streamRoutes === version.streamRoutes && before.services === version.services)
+      return;
+    const routes = routesByPort(version);
+    for (const [key, bound] of this.#ports) {
+      bound.route = routes.get(key) ?? null;
+      for (const session of bound.sessions.values()) this.#renew(session, bound.route);
+      const isClaimed = [...version.listeners.values()].some((plan) => usesUdp(plan, portOf(key)));
+      if (bound.route === null && (bound.sessions.size === 0 || isClaimed)) this.#close(key, bound);
+    }
+  }
+
+  /** A session of a route that leads to the same targets never notices a change; others get some time to end. */
+  #renew(session: UdpSession, next: StreamRouteRuntime | null): void {
+    const service = this.#live?.services.get(next?.route.service_id ?? "");
+    const target = session.target?.id;
+    const isThere =
+      target === undefined || service?.targets.some(({ id }) => id === target) === true;
+    const isSame = next !== null && trafficOf(next) === trafficOf(session.route);
+    if (next !== null && isSame && isThere) session.route = next;
+    else if (!this.#draining.has(session))
+      this.#draining.set(session, performance.now() + DRAIN_MS);
+  }
+
+  /** Takes no new client. */
+  stopAccepting(): void {
+    this.#isStopping = true;
+  }
+
+  /** Waits for sessions to fall silent; those that have not by then are cut and counted. */
+  async drain(timeoutMs: number): Promise<number> {
+    const end = performance.now() + Math.min(timeoutMs, DRAIN_MS);
+    const busy = () => {
+      const now = performance.now();
+      const all = [...this.#sessions.values()];
+      return all.filter((session) => now - session.lastAt < QUIET_MS).length;
+    };
+    while (busy() > 0 && performance.now() < end) await Bun.sleep(20);
+    const late = busy();
+    for (const session of [...this.#sessions.values()]) session.close();
+    for (const [key, bound] of [...this.#ports]) this.#close(key, bound);
+    this.#tick();
+    return late;
+  }
+
+  /** Those of one stream route. */
+  list(routeId: string): StreamConnectionView[] {
+    return [...this.#sessions.values()]
+      .filter((session) => session.route.id === routeId)
+      .map((session) => ({
+        id: session.id,
+        stream_route_id: routeId,
+        client: formatEnd(session.client),
+        target_id: session.target?.id ?? null,
+        bytes_in: session.bytesIn,
+        bytes_out: session.bytesOut,
+        started_at: new Date(session.startedAt).toISOString(),
+      }));
+  }
+
+  /** Ends a session; false when it is not one of this worker. */
+  kill(id: string): boolean {
+    const session = this.#sessions.get(id);
+    session?.close();
+    return session !== undefined;
+  }
+
+  #received(bound: Bound, datagram: Buffer, client: ClientEnd): void {
+    const key = `${client.address} ${client.port}`;
+    const now = performance.now();
+    const session = bound.sessions.get(key) ?? this.#open(bound, client, now);
+    session?.sent(datagram, now);
+  }
+
+  #open(bound: Bound, from: ClientEnd, now: number): UdpSession | null {
+    const { route } = bound;
+    const service = this.#live?.services.get(route?.route.service_id ?? "");
+    // Not served yet, not any more, or stopping.
+    if (route === null || service === undefined || this.#isStopping) return null;
+    const client = { address: plainAddress(from.address), port: from.port };
+    if (!route.admits(client.address)) return this.#drop(route, "the address may not connect");
+    if (bound.sessions.size >= route.route.udp_max_sessions || !this.#enter(route))
+      return this.#drop(route, "too many sessions");
+    const key = `${from.address} ${from.port}`;
+    const session = new UdpSession({
+      ...{ client, route, service, now },
+      id: `${this.#options.worker + 1}-u${++this.#count}-${Date.now().toString(36)}`,
+      reply: (datagram) => bound.port?.send(datagram, from),
+      dropped: (reason) => void this.#drop(route, reason),
+      closed: (gone) => {
+        bound.sessions.delete(key);
+        this.#sessions.delete(gone.id);
+        this.#draining.delete(gone);
+        this.#options.board.leave(route.row, this.#options.worker);
+      },
+    });
+    bound.sessions.set(key, session);
+    this.#sessions.set(session.id, session);
+    this.#clock ??= setInterval(() => this.#tick(), TICK_MS);
+    session.begin();
+    return session;
+  }
+
+  #enter({ route, row }: StreamRouteRuntime): boolean {
+    const { board, worker } = this.#options;
+    board.enter(row, worker);
+    if (route.max_connections === 0 || board.active(row) <= route.max_connections) return true;
+    board.leave(row, worker);
+    return false;
+  }
+
+  /** Counted, and told about once a second: a flood must not fill the log. */
+  #drop(route: StreamRouteRuntime, reason: string): null {
+    const key = `${route.id} ${reason}`;
+    const drop = this.#drops.get(key);
+    if (drop === undefined) this.#drops.set(key, { route: route.route.name, reason, count: 1 });
+    else drop.count++;
+    this.#clock ??= setInterval(() => this.#tick(), TICK_MS);
+    return null;
+  }
+
+  #tick(): void {
+    const now = performance.now();
+    for (const session of this.#sessions.values())
+      if (now - session.lastAt >= session.route.route.udp_session_timeout * 1000) session.close();
+    for (const [session, until] of this.#draining) if (now >= until) session.close();
+    for (const [key, bound] of this.#ports)
+      if (bound.route === null && bound.sessions.size === 0 && !this.#wanted.has(key))
+        this.#close(key, bound);
+    for (const { route, reason, count } of this.#drops.values())
+      this.#options.refused(reason, { route, datagrams: count });
+    this.#drops.clear();
+    if (this.#sessions.size > 0 || this.#clock === null) return;
+    clearInterval(this.#clock);
+    this.#clock = null;
+  }
+
+  #close(key: string, bound: Bound): void {
+    this.#ports.delete(key);
+    for (const session of [...bound.sessions.values()]) session.close();
+    bound.port?.close();
+  }
+}
+
+interface Drop {
+  readonly route: string | null;
+  readonly reason: string;
+  count: number;
+}
+
+/** Closes ports that were bound for a version that is not served. */
+export function discardUdpPorts(opened: OpenedUdpPorts): void {
+  for (const { port } of opened.values()) port?.close();
+  opened.clear();
+}
+
+function routesByPort({ streamRoutes }: StreamVersion): Map<string, StreamRouteRuntime> {
+  const routes = new Map<string, StreamRouteRuntime>();
+  for (const runtime of streamRoutes.values())
+    if (runtime.route.protocol === "udp")
+      for (const port of runtime.plan.ports)
+        routes.set(`${runtime.route.listen_address} ${port}`, runtime);
+  return routes;
+}
+
+const portOf = (key: string) => Number(key.slice(key.lastIndexOf(" ") + 1));
+
+/** Everything about a route that its sessions would notice. */
+function trafficOf({ route: { service_id: service, allow, deny } }: StreamRouteRuntime): string {
+  return JSON.stringify([service, allow, deny]);
+}
+
+const usesUdp = ({ listener }: ListenerPlan, port: number) =>
+  listener.http3 && listener.protocol === "https" && listener.port === port;

@@ -1,0 +1,82 @@
+// UDP peers of a test: a target that answers, and a client that waits for answers.
+import { eventually } from "./poll.ts";
+
+export interface UdpTarget {
+  readonly port: number;
+  /** `address:port` of everybody who sent something. */
+  readonly peers: Set<string>;
+  received: number;
+  close(): void;
+}
+
+/** Answers each datagram with what `answer` makes of it; with itself by default, and not at all for null. */
+export async function udpTarget(
+  answer: (datagram: Buffer) => string | Buffer | null = (datagram) => datagram,
+  port = 0,
+): Promise<UdpTarget> {
+  const peers = new Set<string>();
+  const socket = await Bun.udpSocket({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      data(from, datagram, peerPort, address) {
+        target.received++;
+        peers.add(`${address}:${peerPort}`);
+        const reply = answer(Buffer.from(datagram));
+        if (reply !== null) from.send(reply, peerPort, address);
+      },
+    },
+  });
+  const target = { port: socket.port, peers, received: 0, close: () => socket.close() };
+  return target;
+}
+
+export class UdpClient {
+  readonly answers: Buffer[] = [];
+  readonly #socket: Bun.udp.Socket<"buffer">;
+
+  private constructor(socket: Bun.udp.Socket<"buffer">) {
+    this.#socket = socket;
+  }
+
+  static async open(): Promise<UdpClient> {
+    const socket = await Bun.udpSocket({
+      hostname: "127.0.0.1",
+      socket: {
+        data: (_, datagram) => void client.answers.push(Buffer.from(datagram)),
+        error: () => undefined,
+      },
+    });
+    const client = new UdpClient(socket);
+    return client;
+  }
+
+  get port(): number {
+    return this.#socket.port;
+  }
+
+  send(port: number, datagram: string | Buffer): void {
+    this.#socket.send(datagram, port, "127.0.0.1");
+  }
+
+  /** Sends once and resolves with the next answer; null when there is none in time. */
+  async ask(port: number, datagram: string | Buffer, deadlineMs = 2000): Promise<Buffer | null> {
+    const before = this.answers.length;
+    this.send(port, datagram);
+    const came = () => this.answers.length > before;
+    await eventually(came, { deadlineMs, intervalMs: 2 }).catch(() => false);
+    return this.answers[before] ?? null;
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+}
+
+/** A UDP port of 127.0.0.1 that nobody had a moment ago. */
+export async function freeUdpPort(): Promise<number> {
+  const socket = await Bun.udpSocket({ hostname: "127.0.0.1" });
+  const { port } = socket;
+  socket.close();
+  return port;
+}
