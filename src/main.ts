@@ -107,7 +107,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     openSealed: (sealed) => box.open(sealed),
   });
   const current = compileOrRefuse(stored, context());
-  refuse(probeNewPorts(null, current.snapshot));
+  refuse(await probeNewPorts(null, current.snapshot));
 
   const targetBoard = TargetBoard.create(workers);
   const pool = new WorkerPool({
@@ -130,6 +130,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     current,
     context,
     askWorkers: (question) => pool.ask(question),
+    askWorker: (question) => pool.askOne(question),
   });
   const started = pool.start();
   const serveApi = await loadApi({
@@ -153,7 +154,7 @@ function createControl(
   store: Store,
   parts: Pick<
     ControlPlaneOptions,
-    "box" | "rollout" | "targetBoard" | "log" | "current" | "context" | "askWorkers"
+    "box" | "rollout" | "targetBoard" | "log" | "current" | "context" | "askWorkers" | "askWorker"
   >,
 ): ControlPlane {
   return createControlPlane({

@@ -78,6 +78,7 @@ export function checkListener(listener: Listener, checks: FieldChecks, report: R
   checkName(listener, report);
   const problem = checks.listenAddress(listener.address);
   if (problem !== null) report("address", problem);
+  if (listener.http3 && listener.protocol !== "https") report("http3", 'needs protocol "https"');
   checkList(listener.trusted_proxies, checks.cidr, (at, wrong) =>
     report(`trusted_proxies[${at}]`, wrong),
   );
