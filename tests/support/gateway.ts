@@ -33,6 +33,9 @@ const plainEnvironment = {
   HOME: process.env["HOME"] ?? tmpdir(),
 };
 
+/** A management API that speaks TLS does so with a certificate that no authority signed. */
+const tls = { rejectUnauthorized: false };
+
 const main = resolve(import.meta.dir, "../../src/main.ts");
 
 /** The words that start the program: the compiled executable when there is one, else the sources. */
@@ -95,8 +98,9 @@ export class Gateway {
     headers: Record<string, string> = {},
   ): Promise<Response> {
     const url = `${this.admin}${path}`;
-    if (body === undefined) return fetch(url, { method, headers });
+    if (body === undefined) return fetch(url, { method, headers, tls });
     return fetch(url, {
+      tls,
       method,
       headers: { "content-type": "application/json", ...headers },
       body: typeof body === "string" ? body : JSON.stringify(body),
@@ -189,7 +193,7 @@ export class Gateway {
         );
         if (serving === undefined) return false;
         this.admin = String(serving["management"]);
-        return (await fetch(`${this.admin}/readyz`)).status === 200;
+        return (await fetch(`${this.admin}/readyz`, { tls })).status === 200;
       },
       { deadlineMs },
     ).catch((error) => {
