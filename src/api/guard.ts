@@ -87,7 +87,7 @@ function checkLoop({ headers }: Request, token: string | undefined): void {
 function checkOrigin(request: Request, publicUrl: string | null): void {
   if (request.method === "GET" || request.method === "HEAD") return;
   const site = request.headers.get("sec-fetch-site");
-  if (site === "cross-site" || site === "same-site")
+  if (site !== null && site !== "same-origin" && site !== "none")
     throw new ApiError(403, "requests from other sites are not accepted");
   const origin = request.headers.get("origin");
   if (origin === null) return;
