@@ -28,6 +28,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/targets/:id", methods: element },
   { path: "/api/v1/targets/:id/health", methods: { PUT: "editor" } },
   { path: "/api/v1/routes", methods: collection },
+  // Before the row of all ids: a route of this name is found by its id only.
+  { path: "/api/v1/routes/explain", methods: { POST: "viewer" } },
   { path: "/api/v1/routes/:id", methods: element },
   { path: "/api/v1/listeners", methods: { GET: "viewer", POST: "admin" } },
   {

@@ -2,6 +2,7 @@
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { accessSchemas } from "./access-schemas.ts";
 import { certificateFacts, certificateInput } from "../model/certificate.ts";
+import { explainInput } from "../model/explain.ts";
 import { identity } from "../model/fields.ts";
 import { listenerInput } from "../model/listener.ts";
 import { routeInput } from "../model/route.ts";
@@ -101,6 +102,57 @@ const auditEntry = t.Object(
 
 const ref = (name: string) => t.Unsafe<unknown>({ $ref: `#/components/schemas/${name}` });
 
+const named = t.Object({
+  id: t.String(),
+  name: orNull(t.String(), "Name, if it has one"),
+});
+
+const explanation = t.Object(
+  {
+    listener: orNull(named, "Listener that the request comes through"),
+    route: orNull(named, "Route that takes it"),
+    service: orNull(named, "Service of the route"),
+    outcome: t.Unsafe<string>({
+      type: "string",
+      enum: [
+        "proxy",
+        "websocket",
+        "redirect",
+        "maintenance",
+        "default_site",
+        "unavailable",
+        "refused",
+      ],
+      description: "What the gateway does; proxy and websocket: it is passed on",
+    }),
+    status: orNull(t.Integer(), "Status of an answer that the gateway gives itself"),
+    detail: orNull(t.String(), "Why it is not passed on, or where it is redirected to"),
+    upstream: orNull(
+      t.Object({
+        url: t.String({ description: "Where the request would go" }),
+        host: t.String({ description: "The Host that it would have" }),
+        targets: t.Array(t.Composite([target, t.Object({ url: t.String() })])),
+      }),
+      "Targets of the service; url and host are those of the first that works",
+    ),
+    candidates: t.Array(
+      t.Object({
+        route: named,
+        position: orNull(t.Integer(), "Place in the order of trying; null: the route is off"),
+        matched: t.Boolean({ description: "Whether the request meets all its conditions" }),
+        reason: orNull(t.String(), "The first condition that the request does not meet"),
+      }),
+      { description: "Routes that came closest, in the order in which they are tried" },
+    ),
+    plugins: t.Array(t.Unknown(), { description: "Plugins that would run, in order" }),
+    default_site: orNull(
+      t.Unknown(),
+      "The setting default_site, for a request that no route takes",
+    ),
+  },
+  { title: "Explanation" },
+);
+
 /** `components.schemas` of the description, by name. */
 export const schemas: Readonly<Record<string, TSchema>> = {
   Error: t.Object(
@@ -192,6 +244,8 @@ export const schemas: Readonly<Record<string, TSchema>> = {
     { title: "Sso" },
   ),
   SsoInput: ssoInput,
+  ExplainedRequest: explainInput,
+  Explanation: explanation,
   SsoTest: t.Object(
     {
       ok: t.Boolean({ description: "Whether every check is" }),

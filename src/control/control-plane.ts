@@ -22,6 +22,7 @@ import { TargetStates } from "./health/target-states.ts";
 import { createHealth, type HealthUseCases } from "./health/create-health.ts";
 import { createListeners } from "./listeners.ts";
 import { describeProblem } from "./reference.ts";
+import { type AskWorker, RouteExplainer } from "./route-explainer.ts";
 import { createRoutes } from "./routes.ts";
 import { createSecrets } from "./secrets.ts";
 import { createServices } from "./services.ts";
@@ -53,6 +54,7 @@ export interface ControlPlaneOptions {
   readonly context: () => ChangeContext;
   /** Absent when no workers run. */
   readonly askWorkers?: AskWorkers;
+  readonly askWorker?: AskWorker;
 }
 
 export interface ControlPlane {
@@ -65,6 +67,7 @@ export interface ControlPlane {
   readonly targets: Targets;
   readonly health: HealthUseCases;
   readonly routes: ReturnType<typeof createRoutes>;
+  readonly explain: RouteExplainer;
   readonly listeners: ReturnType<typeof createListeners>;
   readonly certificates: Certificates;
   readonly streamRoutes: ReturnType<typeof createStreamRoutes>;
@@ -96,6 +99,11 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     services: createServices(changes, states),
     targets: createTargets(changes, states),
     routes: createRoutes(changes),
+    explain: new RouteExplainer(
+      changes,
+      states,
+      options.askWorker ?? (() => Promise.resolve(null)),
+    ),
     listeners: createListeners(changes),
     streamRoutes: createStreamRoutes(changes),
     streamConnections: new StreamConnections(

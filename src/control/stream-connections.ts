@@ -25,7 +25,9 @@ export class StreamConnections {
     const route = findByKey(this.#changes.config.stream_routes, key);
     if (route === null) throw new ApiError(404, `stream route "${key}" does not exist`);
     const answers = await this.#ask({ kind: "connections", streamRouteId: route.id });
-    const connections = answers.flatMap((answer) => (typeof answer === "boolean" ? [] : answer));
+    const connections = answers.flatMap((answer) =>
+      Array.isArray(answer) ? (answer as readonly StreamConnectionView[]) : [],
+    );
     return connections.toSorted((a, b) => (a.started_at < b.started_at ? -1 : 1));
   }
 

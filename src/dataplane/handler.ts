@@ -68,8 +68,8 @@ export function handle(
   return new Promise((resolve) => new ProxiedRequest(scope, plan, resolve).begin());
 }
 
-/** RFC 6455 section 4.2.1, and RFC 9110 section 7.8: Upgrade counts only when Connection names it. */
-function isWebSocket({ headers, method }: RequestContext): boolean {
+/** Whether it asks for a WebSocket: RFC 6455 section 4.2.1, and RFC 9110 section 7.8: Upgrade counts only when Connection names it. */
+export function isWebSocket({ headers, method }: RequestContext): boolean {
   return (
     headers.upgrade?.toLowerCase() === "websocket" &&
     method === "GET" &&

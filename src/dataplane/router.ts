@@ -2,6 +2,7 @@
 import type { Route } from "../model/route.ts";
 import { comparablePath } from "../http/request-target.ts";
 import { type RouteSubject, compileMatch } from "./router/compiled-match.ts";
+import { type Standing, standingsOf } from "./router/candidates.ts";
 import { type Candidate, PathIndex, type Search } from "./router/path-index.ts";
 import { compareRank } from "./router/ranked-list.ts";
 import { type Edit, ShardedMap } from "./router/sharded-map.ts";
@@ -92,6 +93,14 @@ export class Router<R extends { readonly route: Route }> {
       if (entry.match.enabled) placeEntry(parts, entry, edit);
     }
     return new Router(parts);
+  }
+
+  /** For people: how the `most` routes that came closest stand to the request, in the order in which they are tried. */
+  standings(subject: RouteSubject, most: number): readonly (Standing<Candidate> & { value: R })[] {
+    return standingsOf(this.#parts.entries.values(), subject, most).map((standing) => ({
+      ...standing,
+      value: standing.entry.value,
+    }));
   }
 
   /** The value of the route that takes the request, null when none does. */

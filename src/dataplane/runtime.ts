@@ -7,6 +7,7 @@ import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
 import { errorResponse } from "./error-page.ts";
 import { ActiveChecks } from "./health/active-check.ts";
 import { failures, type ProxyError } from "./error.ts";
+import { explain } from "./explain.ts";
 import { type Generation, nextGeneration } from "./generation.ts";
 import { handle } from "./handler.ts";
 import { InFlight } from "./in-flight.ts";
@@ -205,6 +206,7 @@ class Runtime implements DataPlane {
   }
 
   async drain(timeoutMs: number): Promise<number> {
+    if (question.kind === "explain") return this.#live && explain(this.#live, question.request);
     clearInterval(this.#sweeper);
     this.#checks.stop();
     for (const id of [...this.#listeners.keys()]) this.#retireListener(id);

@@ -1,5 +1,6 @@
 // The messages between the supervisor and one data-plane worker; plain data, no behaviour.
 import type { Issue } from "../model/error.ts";
+import type { ExplainedRequest, Explanation } from "./explanation.ts";
 import type { SnapshotChange } from "./snapshot.ts";
 
 /** First message to a worker: who it is, what it shares, and the version it must serve before it listens. */
@@ -26,7 +27,9 @@ export type WorkerQuestion =
   /** Which connections does a stream route have? */
   | { readonly kind: "connections"; readonly streamRouteId: string }
   /** Cut this connection; the answer says whether it was there. */
-  | { readonly kind: "kill"; readonly connectionId: string };
+  | { readonly kind: "kill"; readonly connectionId: string }
+  /** What would become of this request? Any one worker can tell. */
+  | { readonly kind: "explain"; readonly request: ExplainedRequest };
 
 /** A connection of a stream route as people see it. */
 export interface StreamConnectionView {
@@ -42,7 +45,8 @@ export interface StreamConnectionView {
   readonly started_at: string;
 }
 
-export type WorkerAnswer = readonly StreamConnectionView[] | boolean;
+/** A list for `connections`, a truth for `kill`; null for `explain` while nothing is served. */
+export type WorkerAnswer = readonly StreamConnectionView[] | boolean | Explanation | null;
 
 export type WorkerCommand =
   | StartCommand

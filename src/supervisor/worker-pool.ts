@@ -74,6 +74,15 @@ export class WorkerPool {
     return answers.filter((answer) => answer !== null);
   }
 
+  /** The answer of the first worker that has one; null: none has. */
+  async askOne(question: WorkerQuestion): Promise<WorkerAnswer> {
+    for (const slot of this.slots) {
+      const answer = await slot.ask(question, ++this.#tickets);
+      if (answer !== null) return answer;
+    }
+    return null;
+  }
+
   #checkHeartbeats(): void {
     const now = Date.now();
     const sinceLast = now - this.#lastWatch;

@@ -1,6 +1,8 @@
 // Endpoints of routes; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
+import { bodyOf, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
+import { requireKnownQuery } from "../write-options.ts";
 import { readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
 
 const at = {
@@ -13,6 +15,27 @@ const at = {
   isNamed: true,
 };
 
-export function routeEndpoints({ routes }: ControlPlane): Endpoint[] {
-  return [...readEndpoints(at, routes), ...writeEndpoints(at, routes)];
+export function routeEndpoints({ routes, explain }: ControlPlane): Endpoint[] {
+  return [
+    ...readEndpoints(at, routes),
+    ...writeEndpoints(at, routes),
+    {
+      method: "POST",
+      path: "/api/v1/routes/explain",
+      takesBody: true,
+      description: {
+        summary: "Explain which route takes a request",
+        description:
+          "The request is not made and nothing is changed: a worker decides as it would for a real one. `candidates` are the " +
+          "routes that came closest, at most 100, in the order in which they are tried.",
+        tags: ["Routes"],
+        requestBody: bodyOf("ExplainedRequest"),
+        responses: plainResponses("Explanation", "What would become of it", [400, 403, 500]),
+      },
+      answer: async (call) => {
+        requireKnownQuery(call, []);
+        return { body: await explain.explain(call.body) };
+      },
+    },
+  ];
 }

@@ -1,0 +1,160 @@
+// Tells which route would take a request and why the others would not, in the words of the configuration; a worker decides.
+import { decode } from "../model/decode.ts";
+import { ApiError, invalid } from "../model/error.ts";
+import { type ExplainInput, explainInput } from "../model/explain.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import type {
+  ExplainedCandidate,
+  ExplainedOutcome,
+  ExplainedRequest,
+  Explanation,
+} from "../snapshot/explanation.ts";
+import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type { Changes } from "./change.ts";
+import { fieldChecks } from "./field-checks.ts";
+import type { TargetStates } from "./health/target-states.ts";
+import type { TargetView } from "./representation.ts";
+
+/** Asks any one worker that serves; null when there is none. */
+export type AskWorker = (question: WorkerQuestion) => Promise<WorkerAnswer>;
+
+interface Named {
+  readonly id: string;
+  readonly name: string | null;
+}
+
+export interface CandidateView {
+  readonly route: Named;
+  /** From 1; null for a route that is off. */
+  readonly position: number | null;
+  readonly matched: boolean;
+  /** What keeps it from taking the request; null when nothing does. */
+  readonly reason: string | null;
+}
+
+export interface ExplanationView {
+  readonly listener: Named | null;
+  readonly route: Named | null;
+  readonly service: Named | null;
+  readonly outcome: ExplainedOutcome;
+  readonly status: number | null;
+  readonly detail: string | null;
+  readonly upstream: {
+    readonly url: string;
+    readonly host: string;
+    readonly targets: readonly (TargetView & { readonly url: string })[];
+  } | null;
+  readonly candidates: readonly CandidateView[];
+  readonly plugins: readonly [];
+  readonly default_site: GatewayConfig["settings"]["default_site"] | null;
+}
+
+/** Routes that are off are named too, as far as there is room. */
+const MAX_CANDIDATES = 100;
+
+export class RouteExplainer {
+  readonly #changes: Changes;
+  readonly #states: TargetStates;
+  readonly #ask: AskWorker;
+
+  constructor(changes: Changes, states: TargetStates, ask: AskWorker) {
+    this.#changes = changes;
+    this.#states = states;
+    this.#ask = ask;
+  }
+
+  /** Throws a 400 for what is no request. */
+  async explain(body: unknown): Promise<ExplanationView> {
+    const request = requestOf(decode(explainInput, body));
+    const answer = await this.#ask({ kind: "explain", request });
+    if (answer === null || typeof answer !== "object" || !("candidates" in answer))
+      throw new ApiError(500, "no worker serves the configuration at the moment");
+    return this.#view(answer);
+  }
+
+  #view(answer: Explanation): ExplanationView {
+    const { config } = this.#changes;
+    const { listeners, routes, services, settings } = config;
+    return {
+      listener: named(listeners, answer.listenerId),
+      route: named(routes, answer.routeId),
+      service: named(services, answer.serviceId),
+      outcome: answer.outcome,
+      status: answer.status === 0 ? null : answer.status,
+      detail: answer.detail,
+      upstream: this.#upstream(answer),
+      candidates: candidatesOf(answer, config),
+      plugins: [],
+      default_site: answer.outcome === "default_site" ? settings.default_site : null,
+    };
+  }
+
+  #upstream({ targets }: Explanation): ExplanationView["upstream"] {
+    const { config } = this.#changes;
+    const found = targets.flatMap(({ targetId, url, host }) => {
+      const target = config.targets.get(targetId);
+      return target === undefined ? [] : [{ view: { ...this.#states.view(target), url }, host }];
+    });
+    const [first] = found.toSorted(
+      (a, b) => badness(a.view) - badness(b.view) || a.view.priority - b.view.priority,
+    );
+    if (first === undefined) return null;
+    return { url: first.view.url, host: first.host, targets: found.map(({ view }) => view) };
+  }
+}
+
+/** One that takes traffic stands for all. */
+const badness = ({ health }: TargetView) =>
+  health.state === "unhealthy" || health.state === "draining" ? 1 : 0;
+
+function candidatesOf({ candidates, routeId }: Explanation, config: GatewayConfig) {
+  const standing = candidates.flatMap((candidate) => candidateOf(candidate, routeId, config));
+  const off: CandidateView[] = [];
+  for (const { id, name, enabled } of config.routes.values()) {
+    if (standing.length + off.length >= MAX_CANDIDATES) break;
+    if (enabled) continue;
+    off.push({
+      route: { id, name },
+      position: null,
+      matched: false,
+      reason: "enabled: the route is off",
+    });
+  }
+  return [...standing, ...off];
+}
+
+function candidateOf(
+  { routeId, position, reason }: ExplainedCandidate,
+  winner: string | null,
+  config: GatewayConfig,
+): CandidateView[] {
+  const route = named(config.routes, routeId);
+  if (route === null) return [];
+  const matched = reason === null;
+  const comesLater = matched && routeId !== winner;
+  return [
+    { route, position, matched, reason: comesLater ? "another route is tried first" : reason },
+  ];
+}
+
+function named(objects: ReadonlyMap<string, Named>, id: string | null): Named | null {
+  const object = objects.get(id ?? "");
+  return object === undefined ? null : { id: object.id, name: object.name };
+}
+
+function requestOf({ method, url, headers, client_ip: clientIp }: ExplainInput): ExplainedRequest {
+  if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))
+    throw invalid("url", "must be an absolute address such as https://shop.example.com/cart");
+  const problem = fieldChecks.listenAddress(clientIp);
+  if (problem !== null) throw invalid("client_ip", problem);
+  const lower: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      new Headers([[name, value]]);
+    } catch {
+      throw invalid(`headers.${name}`, "is not a header field");
+    }
+    lower[name.toLowerCase()] = value;
+  }
+  return { method, url, headers: lower, clientIp };
+}

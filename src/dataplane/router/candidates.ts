@@ -1,0 +1,86 @@
+// All routes in the order in which they would be tried for one request, and what keeps each from taking it; for people, not for traffic.
+import { comparablePath } from "../../http/request-target.ts";
+import { type CompiledMatch, firstMismatch, type RouteSubject } from "./compiled-match.ts";
+import type { Candidate } from "./path-index.ts";
+import { compareRank } from "./ranked-list.ts";
+
+/** One route as the request sees it. */
+export interface Standing<E extends Candidate> {
+  readonly entry: E;
+  /** From 1. */
+  readonly position: number;
+  /** As `firstMismatch`. */
+  readonly mismatch: string | null;
+}
+
+interface Placed<E> {
+  readonly entry: E;
+  readonly mismatch: string | null;
+  readonly host: readonly [kind: number, length: number];
+  readonly path: readonly [kind: number, length: number];
+}
+
+/**
+ * The `most` routes that came closest: those that take the request, then those whose host and path fit, then those whose host
+ * does. In the order of trying; of one priority, a route whose patterns do not fit stands last.
+ */
+export function standingsOf<E extends Candidate>(
+  entries: Iterable<E>,
+  subject: RouteSubject,
+  most: number,
+): readonly Standing<E>[] {
+  const path = comparablePath(subject.path);
+  const placed = [...entries].map((entry): Placed<E> => ({
+    entry,
+    mismatch: firstMismatch(entry.match, subject),
+    host: hostRank(entry.match, subject.host),
+    path: pathRank(entry.match, path),
+  }));
+  placed.sort(compare);
+  const all = placed.map(({ entry, mismatch }, index) => ({
+    entry,
+    position: index + 1,
+    mismatch,
+  }));
+  return all
+    .toSorted((a, b) => distance(a.mismatch) - distance(b.mismatch) || a.position - b.position)
+    .slice(0, most)
+    .sort((a, b) => a.position - b.position);
+}
+
+function distance(mismatch: string | null): number {
+  if (mismatch === null) return 0;
+  return mismatch === "hosts" ? 3 : mismatch === "paths" ? 2 : 1;
+}
+
+function compare<E extends Candidate>(a: Placed<E>, b: Placed<E>): number {
+  return (
+    b.entry.priority - a.entry.priority ||
+    a.host[0] - b.host[0] ||
+    b.host[1] - a.host[1] ||
+    a.path[0] - b.path[0] ||
+    b.path[1] - a.path[1] ||
+    compareRank(a.entry, b.entry)
+  );
+}
+
+const longest = (texts: readonly string[]) => Math.max(...texts.map(({ length }) => length));
+
+/** Exact, wildcard (longer suffixes first), any, none that fits. */
+function hostRank({ exactHosts, hostSuffixes }: CompiledMatch, host: string): [number, number] {
+  if (exactHosts.length === 0 && hostSuffixes.length === 0) return [2, 0];
+  if (exactHosts.includes(host)) return [0, 0];
+  const fitting = hostSuffixes.filter((suffix) => host.endsWith(`.${suffix}`));
+  if (fitting.length > 0) return [1, longest(fitting)];
+  return [3, 0];
+}
+
+/** Exact, prefix (longer first), regular expression, any, none that fits. */
+function pathRank(match: CompiledMatch, path: string): [number, number] {
+  const { exactPaths, pathPrefixes, pathRegexes, anyPath } = match;
+  if (exactPaths.includes(path)) return [0, 0];
+  const fitting = pathPrefixes.filter((prefix) => path === prefix || path.startsWith(`${prefix}/`));
+  if (fitting.length > 0) return [1, longest(fitting)];
+  if (pathRegexes.some((regex) => regex.test(path))) return [2, 0];
+  return [anyPath ? 3 : 4, 0];
+}
