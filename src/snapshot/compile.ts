@@ -66,8 +66,13 @@ export function compile(
 /** One sentence for each thing that is allowed but hardly meant, by the id of the object that it is about. */
 export function warningsOf({ config, shadows }: Compiled): ReadonlyMap<string, string> {
   const warnings = new Map<string, string>();
+  const label = (id: string) => `route "${config.routes.get(id)?.name ?? id}"`;
+  for (const [hidden, by] of shadows.coveredBy)
+    warnings.set(
+      hidden,
+      `${label(hidden)} takes no request: ${label(by)} has a higher priority and takes everything for its hosts and paths`,
+    );
   for (const [hidden, by] of shadows.hiddenBy) {
-    const label = (id: string) => `route "${config.routes.get(id)?.name ?? id}"`;
     warnings.set(
       hidden,
       `${label(hidden)} takes no request: ${label(by)} has the same hosts and paths and is tried first`,

@@ -1,13 +1,16 @@
 // Finds routes that another one always shadows, in the cases that are certain at a glance; knows nothing of matching itself.
 import type { CollectionChange } from "./snapshot.ts";
 import type { Route } from "../model/route.ts";
+import { findCovered, isOpen } from "./cover.ts";
 
 /** Routes by what they look at first, and the id of the route that hides each hidden one. */
 export interface Shadows {
   /** Ids of enabled routes with the same hosts and paths. */
   readonly groups: ReadonlyMap<string, readonly string[]>;
-  /** Hidden route -> the route that takes all its requests. */
+  /** Hidden route -> the route with the same hosts and paths that takes all its requests. */
   readonly hiddenBy: ReadonlyMap<string, string>;
+  /** Hidden route -> the route of a higher priority whose hosts and paths include its own. */
+  readonly coveredBy: ReadonlyMap<string, string>;
 }
 
 /** Brings `previous` up to date with a change of the routes; only groups that the change touches are looked at. */
@@ -51,7 +54,7 @@ export function findShadows(
       else hiddenBy.set(route.id, by.id);
     }
   }
-  return { groups, hiddenBy };
+  return { groups, hiddenBy, coveredBy: findCovered(routes) };
 }
 
 function keyOf(route: Route): string {
@@ -59,15 +62,6 @@ function keyOf(route: Route): string {
   const paths = route.paths.map(({ type, value }) => `${type} ${value}`).sort();
   return JSON.stringify([hosts, paths]);
 }
-
-/** No condition beside host and path: whatever gets as far as this route is taken. */
-const isOpen = (route: Route) =>
-  route.methods.length === 0 &&
-  route.headers.length === 0 &&
-  route.query.length === 0 &&
-  route.cookies.length === 0 &&
-  route.client_cidrs.length === 0 &&
-  route.listener_ids.length === 0;
 
 /** A higher priority wins first; between equals more conditions win, then the older. */
 function hiderOf(route: Route, open: readonly Route[]): Route | null {

@@ -1,0 +1,176 @@
+// Routes that one of a higher priority hides: which are found, and that none is named that could ever take a request.
+import { describe, expect, test } from "bun:test";
+import { Router } from "../../../src/dataplane/router.ts";
+import type { Route } from "../../../src/model/route.ts";
+import { warningsOf } from "../../../src/snapshot/compile.ts";
+import { seedOfRun } from "../../support/random.ts";
+import { compiled, configOf, route } from "../control/fixture.ts";
+import { exact, prefix, Random, regex, routeOf, subjectOf } from "../router/sample-routes.ts";
+
+const hiddenIn = (routes: Route[]) => [...warningsOf(compiled(configOf({ routes }))).keys()];
+
+describe("a route below one of a higher priority", () => {
+  const wide = { priority: 1 };
+  const cases: { why: string; high: object; low: object; isHidden: boolean }[] = [
+    {
+      why: "for all hosts and paths",
+      high: wide,
+      low: { hosts: ["a.test"], paths: ["/x"] },
+      isHidden: true,
+    },
+    { why: "that has more conditions", high: wide, low: { methods: ["GET"] }, isHidden: true },
+    {
+      why: "of the same host",
+      high: { ...wide, hosts: ["A.test."] },
+      low: { hosts: ["a.test"], paths: ["/x"] },
+      isHidden: true,
+    },
+    {
+      why: "of a wildcard above it",
+      high: { ...wide, hosts: ["*.test"] },
+      low: { hosts: ["b.a.test", "*.a.test"] },
+      isHidden: true,
+    },
+    {
+      why: "of a prefix above it",
+      high: { ...wide, paths: ["/api"] },
+      low: { hosts: ["a.test"], paths: ["/api/v1", "=/api"] },
+      isHidden: true,
+    },
+    { why: "with regular expressions", high: wide, low: { paths: ["~^/x"] }, isHidden: true },
+    {
+      why: "that takes one scheme only",
+      high: { ...wide, protocols: ["https"] },
+      low: { paths: ["/x"] },
+      isHidden: false,
+    },
+    {
+      why: "for its own scheme",
+      high: { ...wide, protocols: ["https"] },
+      low: { paths: ["/x"], protocols: ["https"] },
+      isHidden: true,
+    },
+    {
+      why: "with a condition",
+      high: { ...wide, methods: ["GET"] },
+      low: { paths: ["/x"] },
+      isHidden: false,
+    },
+    {
+      why: "that is off",
+      high: { ...wide, enabled: false },
+      low: { paths: ["/x"] },
+      isHidden: false,
+    },
+    {
+      why: "of another host",
+      high: { ...wide, hosts: ["b.test"] },
+      low: { hosts: ["a.test"] },
+      isHidden: false,
+    },
+    {
+      why: "of one of its hosts",
+      high: { ...wide, hosts: ["a.test"] },
+      low: { hosts: ["a.test", "b.test"] },
+      isHidden: false,
+    },
+    {
+      why: "of the host that the wildcard leaves out",
+      high: { ...wide, hosts: ["*.a.test"] },
+      low: { hosts: ["a.test"] },
+      isHidden: false,
+    },
+    {
+      why: "for some hosts, when it takes any",
+      high: { ...wide, hosts: ["a.test"] },
+      low: { paths: ["/x"] },
+      isHidden: false,
+    },
+    {
+      why: "of a prefix beside it",
+      high: { ...wide, paths: ["/api"] },
+      low: { paths: ["/apis"] },
+      isHidden: false,
+    },
+    {
+      why: "of a prefix, when it takes any path",
+      high: { ...wide, paths: ["/api"] },
+      low: { hosts: ["a.test"] },
+      isHidden: false,
+    },
+    {
+      why: "of an exact path",
+      high: { ...wide, paths: ["=/api"] },
+      low: { paths: ["/api/x"] },
+      isHidden: false,
+    },
+  ];
+  test.each(cases)("$why: $isHidden", ({ high, low, isHidden }) => {
+    const routes = [route("high", high), route("low", low)];
+    expect(hiddenIn(routes)).toEqual(isHidden ? ["low"] : []);
+    expect(hiddenIn(routes.toReversed())).toEqual(isHidden ? ["low"] : []);
+  });
+
+  test("is not hidden by an equal: the more specific one is tried first", () => {
+    expect(hiddenIn([route("wide"), route("narrow", { hosts: ["a.test"] })])).toEqual([]);
+  });
+
+  test("is called by its name", () => {
+    const routes = [route("low", { paths: ["/x"] }), route("high", { priority: 1 })];
+    expect([...warningsOf(compiled(configOf({ routes }))).values()]).toEqual([
+      'route "low" takes no request: route "high" has a higher priority and takes everything for its hosts and paths',
+    ]);
+  });
+
+  test("comes back when the other one goes", () => {
+    const low = route("low", { paths: ["/x"] });
+    const before = compiled(configOf({ routes: [low, route("high", { priority: 1 })] }));
+    expect([...warningsOf(before).keys()]).toEqual(["low"]);
+    const after = { ...before.config, routes: new Map([["low", low]]) };
+    expect([...warningsOf(compiled(after, before)).keys()]).toEqual([]);
+  });
+});
+
+const HOSTS = ["a.test", "b.a.test", "c.b.a.test", "b.test"];
+const PATTERNS = [...HOSTS, "*.a.test", "*.test", "*.b.a.test"];
+const PATHS = ["/", "/x", "/x/", "/x/y", "/x/y/z", "/xx", "/x%20y", "/x;p/y", "//x"];
+
+function randomRoute(random: Random, id: string): Route {
+  const path = () => random.pick(PATHS.slice(0, 7));
+  return routeOf({
+    id,
+    name: id,
+    hosts: random.some(random.chance(20) ? ["A.Test."] : PATTERNS, 2),
+    paths: random.some([exact(path()), prefix(path()), regex("^/x/y")], 2),
+    methods: random.chance(20) ? ["GET"] : [],
+    protocols: random.chance(20) ? ["https"] : ["http", "https"],
+    priority: random.pick([0, 0, 1, 2]),
+    enabled: !random.chance(10),
+    created_at: `2026-01-0${1 + random.below(4)}T00:00:00.000Z`,
+  });
+}
+
+test(`no route with a warning ever takes a request (seed ${seedOfRun()})`, () => {
+  const random = new Random(seedOfRun());
+  let warned = 0;
+  for (let table = 0; table < 150; table++) {
+    const routes = Array.from({ length: 2 + random.below(8) }, (_, i) =>
+      randomRoute(random, `r${i}`),
+    );
+    const hidden = new Set(hiddenIn(routes));
+    warned += hidden.size;
+    const router = Router.of(routes.map((one) => ({ route: one })));
+    for (const host of HOSTS)
+      for (const path of PATHS)
+        for (const method of ["GET", "POST"])
+          for (const protocol of ["http", "https"] as const) {
+            const subject = subjectOf({ host, path, method, protocol });
+            const taken = router.match(subject)?.route.id ?? "";
+            if (hidden.has(taken))
+              throw new Error(
+                `${taken} took ${JSON.stringify(subject)} of ${JSON.stringify(routes)}`,
+              );
+          }
+  }
+  expect(warned).toBeGreaterThan(50);
+});
