@@ -14,6 +14,7 @@ import { secretInput } from "../src/model/secret.ts";
 import { serviceInput } from "../src/model/service.ts";
 import { settingsInput } from "../src/model/settings.ts";
 import { targetInput } from "../src/model/target.ts";
+import { tokenInput } from "../src/model/token.ts";
 
 /** Stored, checked and given back, but nothing reads them yet. A name stands for everything below it. */
 const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
@@ -129,6 +130,12 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "secret",
     secretInput,
     '`/api/v1/secrets`. A value that other objects refer to as `{"$secret": "name"}`, kept encrypted and never shown: [secrets.md](secrets.md).',
+  ],
+  [
+    "Tokens",
+    "token",
+    tokenInput,
+    "`/api/v1/tokens`. A credential for a program, shown once when it is made: [sign-in.md](sign-in.md#tokens).",
   ],
   ["Settings", "settings", settingsInput, "`/api/v1/settings`. What holds for the whole gateway."],
   [
