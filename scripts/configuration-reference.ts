@@ -18,7 +18,6 @@ import { tokenInput } from "../src/model/token.ts";
 
 /** Stored, checked and given back, but nothing reads them yet. A name stands for everything below it. */
 const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
-  service: ["tls.client_certificate_id", "resolve"],
   settings: ["geoip", "retention.requests"],
   listener: [
     "client_auth",
