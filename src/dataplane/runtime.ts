@@ -200,13 +200,13 @@ class Runtime implements DataPlane {
   }
 
   answer(question: WorkerQuestion): WorkerAnswer {
+    if (question.kind === "explain") return this.#live && explain(this.#live, question.request);
     return question.kind === "connections"
       ? [...this.#streams.list(question.streamRouteId), ...this.#udp.list(question.streamRouteId)]
       : this.#streams.kill(question.connectionId) || this.#udp.kill(question.connectionId);
   }
 
   async drain(timeoutMs: number): Promise<number> {
-    if (question.kind === "explain") return this.#live && explain(this.#live, question.request);
     clearInterval(this.#sweeper);
     this.#checks.stop();
     for (const id of [...this.#listeners.keys()]) this.#retireListener(id);
