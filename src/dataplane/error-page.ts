@@ -26,17 +26,25 @@ const titles: Readonly<Record<number, string>> = {
   508: "Loop Detected",
 };
 
+/** Seconds after which it is worth another try, unless somebody knows better. */
+const RETRY_S = 5;
+
 const HTML = "text/html";
 const JSON_TYPES = ["application/problem+json", "application/json"];
 const encoder = new TextEncoder();
 
 /**
  * The answer for `error`: HTML for browsers, JSON (RFC 9457) or text for others, never cached, with Proxy-Status (RFC 9209)
- * and the request id to look for in the log.
+ * and the request id to look for in the log. `retryAfter`: seconds after which the client may come back.
  */
-export function errorResponse(subject: ErrorPageSubject, error: ProxyError): Response {
+export function errorResponse(
+  subject: ErrorPageSubject,
+  error: ProxyError,
+  retryAfter = RETRY_S,
+): Response {
   const title = titles[error.status] ?? "Error";
-  const { type, body } = render(subject, { status: error.status, title, detail: error.detail });
+  const problem = { status: error.status, title, detail: error.detail };
+  const { type, body } = render(subject, problem, refreshAfter(subject, error, retryAfter));
   const bytes = encoder.encode(body);
   const isHead = subject.method === "HEAD";
   return new Response(isHead ? null : bytes, {
@@ -48,7 +56,8 @@ export function errorResponse(subject: ErrorPageSubject, error: ProxyError): Res
       "X-Request-Id": subject.id,
       // Bun would say 0, which the same GET does not get.
       ...(isHead ? { "Content-Length": String(bytes.byteLength) } : {}),
-      ...(error.status === 503 ? { "Retry-After": "5" } : {}),
+      ...(error.status === 503 ? { "Retry-After": String(retryAfter) } : {}),
+      ...(error.status === 429 ? { "Retry-After": "10" } : {}),
       // What is left of an unread body would be taken for the next request.
       ...(error.source === "client" ? { Connection: "close" } : {}),
     },
@@ -61,10 +70,21 @@ interface Problem {
   readonly detail: string;
 }
 
-function render(subject: ErrorPageSubject, problem: Problem): { type: string; body: string } {
+/** Seconds after which a browser asks again by itself; 0: never. What was asked for may come back: 502, 503, 504. */
+function refreshAfter(subject: ErrorPageSubject, { status }: ProxyError, retryAfter: number) {
+  // A browser would ask with GET, whatever it was that failed.
+  const isSafe = subject.method === "GET" || subject.method === "HEAD";
+  return isSafe && status >= 502 && status <= 504 ? Math.max(RETRY_S, retryAfter) : 0;
+}
+
+function render(
+  subject: ErrorPageSubject,
+  problem: Problem,
+  refresh: number,
+): { type: string; body: string } {
   const wanted = negotiate(subject.header("accept"), ["text/plain", HTML, ...JSON_TYPES]);
   if (wanted === HTML)
-    return { type: "text/html; charset=utf-8", body: htmlPage(subject.id, problem) };
+    return { type: "text/html; charset=utf-8", body: htmlPage(subject.id, problem, refresh) };
   if (wanted !== null && JSON_TYPES.includes(wanted)) {
     const body = { type: "about:blank", ...problem, instance: `urn:uuid:${subject.id}` };
     return { type: "application/problem+json", body: JSON.stringify(body) };
@@ -77,10 +97,11 @@ function render(subject: ErrorPageSubject, problem: Problem): { type: string; bo
 }
 
 /** Every text in it is the gateway's own, so nothing needs escaping. */
-function htmlPage(id: string, { status, title, detail }: Problem): string {
+function htmlPage(id: string, { status, title, detail }: Problem, refresh: number): string {
+  const again = refresh === 0 ? "" : `<meta http-equiv="refresh" content="${refresh}">\n`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>${status} ${title}</title>
+${again}<title>${status} ${title}</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:32rem;padding:0 1rem;color:#222;background:#fff}
 h1{font-size:1.5rem}small{color:#666}@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}small{color:#999}}</style></head>
 <body><h1>${status} ${title}</h1><p>${detail.charAt(0).toUpperCase()}${detail.slice(1)}.</p><p><small>Request id ${id}</small></p></body></html>

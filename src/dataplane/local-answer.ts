@@ -35,7 +35,7 @@ export function maintenanceAnswer(context: RequestContext, route: RouteRuntime):
   if (maintenance === null || route.bypassesMaintenance(context.clientAddress())) return null;
   const response =
     maintenance.html === ""
-      ? errorResponse(context, failures.maintenance)
+      ? errorResponse(context, failures.maintenance, maintenance.retry_after)
       : page(context, maintenance.html, 503);
   response.headers.set("Retry-After", String(maintenance.retry_after));
   return response;

@@ -160,6 +160,25 @@ describe("its form follows Accept (RFC 9110 section 12.5.1)", () => {
     }
   });
 
+  test.each(named)(
+    "%d %s: browsers ask again by themselves when that may help",
+    async (status, _, failure) => {
+      const { body } = await fail(failure, "Accept: text/html\r\n");
+      const isSafe = failure.request.startsWith("GET");
+      const mayHelp = isSafe && [502, 503, 504].includes(status);
+      expect(body.includes('<meta http-equiv="refresh" content="5">')).toBe(mayHelp);
+    },
+  );
+
+  test("nobody is made to repeat a POST as a GET", async () => {
+    const { answers } = await exchange(
+      "POST / HTTP/1.1\r\nHost: none\r\nContent-Length: 0\r\nAccept: text/html\r\n\r\n",
+      { port: scene.port, methods: ["POST"] },
+    );
+    expect(answers[0]?.status).toBe(503);
+    expect(answers[0]?.body).not.toContain("refresh");
+  });
+
   test("nothing of the request is repeated in it", async () => {
     const canary = "<img/src=x>canary";
     const bytes = `GET /${encodeURIComponent(canary)}?canary HTTP/1.1\r\nHost: canary.unknown\r\nUser-Agent: ${canary}\r\nAccept: text/html\r\n\r\n`;

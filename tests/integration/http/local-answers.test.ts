@@ -33,7 +33,9 @@ test("a route in maintenance answers 503 with the time to come back, and no targ
   expect(answer.status).toBe(503);
   expect(answer.headers.get("retry-after")).toBe("120");
   expect(answer.headers.get("content-type")).toContain("text/html");
-  expect(await answer.text()).toContain("This site is under maintenance");
+  const page = await answer.text();
+  expect(page).toContain("This site is under maintenance");
+  expect(page).toContain('<meta http-equiv="refresh" content="120">');
 });
 
 test("a route in maintenance shows its own page, also its size to HEAD", async () => {
