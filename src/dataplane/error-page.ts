@@ -17,6 +17,7 @@ const titles: Readonly<Record<number, string>> = {
   413: "Content Too Large",
   414: "URI Too Long",
   426: "Upgrade Required",
+  429: "Too Many Requests",
   431: "Request Header Fields Too Large",
   499: "Client Closed Request",
   500: "Internal Server Error",
@@ -57,6 +58,7 @@ export function errorResponse(
       // Bun would say 0, which the same GET does not get.
       ...(isHead ? { "Content-Length": String(bytes.byteLength) } : {}),
       ...(error.status === 503 ? { "Retry-After": String(retryAfter) } : {}),
+      ...(error.status === 429 ? { "Retry-After": "10" } : {}),
       ...(error.status === 429 ? { "Retry-After": "10" } : {}),
       // What is left of an unread body would be taken for the next request.
       ...(error.source === "client" ? { Connection: "close" } : {}),

@@ -27,6 +27,8 @@ export function handle(
   const { generation, listener, scope } = scene;
   const context = readRequest(request, server, listener);
   if (!(context instanceof RequestContext)) return refuse(request, context, scope);
+  if (scope.aborted.refusesAny && scope.aborted.refuses(context.clientAddress()))
+    return fail(context, failures.tooManyAborted, scene);
   const route = generation.router.match(context);
   if (route === null) {
     const site = defaultSiteAnswer(context, generation.settings.default_site);

@@ -335,6 +335,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
 
   #clientGone(): void {
     if (this.#mode === "done") return;
+    this.#scope.aborted.note(this.#plan.context.clientAddress());
     this.#abortWith(failures.clientGone);
   }
 

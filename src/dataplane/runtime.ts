@@ -2,6 +2,7 @@
 import type { Issue } from "../model/error.ts";
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { ListenerPlan, SnapshotChange } from "../snapshot/snapshot.ts";
+import { AbortedRequests } from "./aborted-requests.ts";
 import { CollectBudget } from "./collecting.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
 import { errorResponse } from "./error-page.ts";
@@ -71,6 +72,11 @@ class Runtime implements DataPlane {
     this.#scope = {
       inFlight,
       collectBudget: new CollectBudget(0),
+      aborted: new AbortedRequests((client) =>
+        options.log("warn", "a client breaks off too many requests and is refused for a while", {
+          client,
+        }),
+      ),
       proxyWebSocket: this.#webSockets.proxy,
       report: (context, error) => this.#report(context, error),
       reportUnread: (id, error) => this.#logFailure({ request_id: id }, error),

@@ -1,4 +1,5 @@
 // What all requests of one worker share; knows no single request.
+import type { AbortedRequests } from "./aborted-requests.ts";
 import type { CollectBudget } from "./collecting.ts";
 import type { ProxyError } from "./error.ts";
 import type { WebSocketProxy } from "./handler.ts";
@@ -8,6 +9,7 @@ import type { RequestContext } from "./request-context.ts";
 export interface WorkerScope {
   readonly inFlight: InFlight;
   readonly collectBudget: CollectBudget;
+  readonly aborted: AbortedRequests;
   /** The one place that logs a failed request. */
   report(context: RequestContext, error: ProxyError): void;
   /** The same for a request that could not be read. */

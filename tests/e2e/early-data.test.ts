@@ -1,0 +1,65 @@
+// Early data (0-RTT) can be replayed by whoever saw it (CVE-2024-39321): neither TLS nor QUIC may take any. Needs openssl and gtlsclient.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Gateway, startGateway } from "../support/gateway.ts";
+
+let gateway: Gateway;
+let scratch = "";
+
+beforeAll(async () => {
+  scratch = mkdtempSync(join(tmpdir(), "sluice-early-"));
+  gateway = await startGateway();
+  const { id } = (await gateway.ok("GET", "/api/v1/listeners")).find(
+    ({ name }: { name: string }) => name === "https",
+  );
+  await gateway.ok("PATCH", `/api/v1/listeners/${id}`, { http3: true });
+});
+afterAll(async () => {
+  await gateway?.stop();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+/** What a program says, both streams together; it gets a second before its input ends. */
+async function said(command: readonly string[], input: string): Promise<string> {
+  const child = Bun.spawn(["timeout", "10", ...command], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "pipe",
+    cwd: scratch,
+  });
+  child.stdin.write(input);
+  await child.stdin.flush();
+  const ended = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  // A session ticket comes after the handshake: without input the client would be gone before.
+  await Promise.race([child.exited, Bun.sleep(1000)]);
+  await child.stdin.end();
+  return (await ended).join("\n");
+}
+
+const request = "GET / HTTP/1.1\r\nHost: early.test\r\n\r\n";
+
+test("a TLS session says that early data is not taken", async () => {
+  const client = ["openssl", "s_client", "-connect", `127.0.0.1:${gateway.httpsPort}`, "-tls1_3"];
+  const first = await said([...client, "-sess_out", "session"], request);
+  expect(first).toContain("Max Early Data: 0");
+  expect(first).not.toMatch(/Max Early Data: [1-9]/);
+  writeFileSync(join(scratch, "request"), request);
+  const resumed = await said([...client, "-sess_in", "session", "-early_data", "request"], "");
+  expect(resumed).toContain("Early data was not sent");
+}, 30_000);
+
+test("QUIC rejects early data that is sent all the same", async () => {
+  const { httpsPort: port } = gateway;
+  const client = [
+    "gtlsclient",
+    ...["--session-file=quic-session", "--tp-file=quic-parameters"],
+    ...["--exit-on-all-streams-close", "127.0.0.1", String(port), `https://localhost:${port}/`],
+  ];
+  expect(await said(client, "")).toContain("Negotiated ALPN is h3");
+  const resumed = await said(client, "");
+  expect(resumed).toContain("type=0RTT");
+  expect(resumed).toContain("Early data was rejected by server");
+  expect(resumed).toMatch(/:status: \d+/);
+}, 30_000);
