@@ -59,7 +59,6 @@ export function errorResponse(
       ...(isHead ? { "Content-Length": String(bytes.byteLength) } : {}),
       ...(error.status === 503 ? { "Retry-After": String(retryAfter) } : {}),
       ...(error.status === 429 ? { "Retry-After": "10" } : {}),
-      ...(error.status === 429 ? { "Retry-After": "10" } : {}),
       // What is left of an unread body would be taken for the next request.
       ...(error.source === "client" ? { Connection: "close" } : {}),
     },
