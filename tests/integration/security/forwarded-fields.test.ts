@@ -285,6 +285,22 @@ describe("a trusted proxy is believed, and the client is found from the right", 
     expect(await sent(trusting, lines)).toEqual({ ...truth(trusting), ...changed });
   });
 
+  test("proxies of the settings and of the listener count together, in one chain", async () => {
+    const scene = await startLenientScene({
+      settings: { trusted_proxies: ["10.0.0.0/8"] },
+      listener: { trusted_proxies: ["127.0.0.1", "192.0.2.0/24"] },
+    });
+    const chains = [
+      ["6.6.6.6, 203.0.113.9, 192.0.2.7, 10.1.2.3", "203.0.113.9"],
+      ["203.0.113.9, 10.1.2.3, 192.0.2.7", "203.0.113.9"],
+      ["203.0.113.9, 198.51.100.1, 10.1.2.3", "198.51.100.1"],
+      ["10.1.2.3, 192.0.2.7", "10.1.2.3"],
+    ] as const;
+    for (const [chain, client] of chains)
+      expect((await sent(scene, [`X-Forwarded-For: ${chain}`]))["x-real-ip"]).toEqual([client]);
+    await scene.stop();
+  });
+
   test("a listener's own trusted_proxies count as well", async () => {
     const fields = await sent(listenerTrust, ["X-Forwarded-For: 203.0.113.9"]);
     expect(fields["x-real-ip"]).toEqual(["203.0.113.9"]);
