@@ -60,10 +60,10 @@ fmt: setup
 test: setup
 	$(BUN) test --timeout 60000 --path-ignore-patterns 'tests/e2e/**' --path-ignore-patterns 'tests/bench/**' $(ARGS) ./tests ./src
 
-#? test-e2e: Build the executable and test it with nginx, curl and Chromium (installs them when root)
+#? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh nginx chromium openssl curl nghttp2-client
+	@scripts/debian-packages.sh nginx chromium openssl curl nghttp2-client ngtcp2-client redis-server redis-tools
 	$(BUN) test --timeout 120000 $(ARGS) ./tests/e2e
 
 #? build: Compile dist/sluice, one executable with everything inside
