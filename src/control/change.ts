@@ -42,6 +42,8 @@ export interface ChangeStore {
     readonly change: ConfigChange;
     readonly entry: { readonly at: string; readonly actor: string; readonly summary: string };
     readonly audit: readonly AuditEntry[];
+    /** Writes what belongs to the change and is no part of the configuration, in the same transaction. */
+    readonly alongside: () => void;
   }): void;
 }
 
@@ -58,6 +60,9 @@ export interface ChangeEvent {
   readonly before: GatewayConfig;
   readonly after: GatewayConfig;
 }
+
+/** A change while it is being written. */
+export type PendingChange = Pick<ChangeEvent, "change" | "by" | "before" | "after">;
 
 type Listener = (event: ChangeEvent) => void;
 
@@ -95,6 +100,7 @@ export class Changes {
   readonly #stamp: () => string;
   #current: Compiled;
   #last: Promise<unknown> = Promise.resolve();
+  readonly #commitWriters: ((pending: PendingChange) => void)[] = [];
   readonly #storedListeners: Listener[] = [];
   readonly #servedListeners: Listener[] = [];
   #isStillValid: (by: Actor) => boolean = () => true;
@@ -117,6 +123,11 @@ export class Changes {
   /** What is allowed but hardly meant, one sentence each. */
   warnings(): readonly string[] {
     return [...warningsOf(this.#current).values()];
+  }
+
+  /** `write` is called inside the transaction of a change: what it writes is kept if and only if the change is. */
+  onCommit(write: (pending: PendingChange) => void): void {
+    this.#commitWriters.push(write);
   }
 
   /** `listener` is called in the turn in which a change is decided, before the workers serve it and before it is answered. */
@@ -206,7 +217,11 @@ export class Changes {
       revision,
     });
     try {
-      this.#options.store.commit({ revision, change, entry, audit });
+      const pending = { change, by, before: draft.base, after: draft.config };
+      const alongside = () => {
+        for (const write of this.#commitWriters) write(pending);
+      };
+      this.#options.store.commit({ revision, change, entry, audit, alongside });
     } catch (error) {
       await this.#discard(revision);
       if (error instanceof ApiError) throw error;

@@ -42,6 +42,8 @@ export interface Commit {
   readonly entry: RevisionEntry;
   /** What the audit log keeps of it; default: nothing. */
   readonly audit?: readonly AuditRow[];
+  /** Writes more in the same transaction. */
+  readonly alongside?: () => void;
 }
 
 /** What a table that is not part of the configuration is made from. */
@@ -151,13 +153,14 @@ export class Store {
   }
 
   /** Writes one change, its revision and its entry, all or nothing; throws a 500 in words when it could not. */
-  commit({ revision, change, entry, audit = [] }: Commit): void {
+  commit({ revision, change, entry, audit = [], alongside }: Commit): void {
     const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
     try {
       this.#transact(() => {
         this.#tables.write(change);
         this.#tables.writeRevision(revision, { entry, change }, retained);
         this.audit.append(audit);
+        alongside?.();
       });
     } catch (error) {
       throw new ApiError(

@@ -2,7 +2,7 @@
 import { ApiError } from "../../model/error.ts";
 import type { User } from "../../model/user.ts";
 import type { AuditSink } from "../audit-entry.ts";
-import type { ChangeEvent, Changes } from "../change.ts";
+import type { Changes, PendingChange } from "../change.ts";
 import { includesRole, type Principal } from "../principal.ts";
 import type { Session, Sessions } from "./sessions.ts";
 
@@ -23,7 +23,10 @@ export class SessionList {
 
   constructor(options: SessionListOptions) {
     this.#options = options;
-    options.changes.onStored((event) => endSessionsOf(event, options.sessions));
+    const { changes, sessions } = options;
+    // Deleted with the change itself: a crash between the two would bring them back.
+    changes.onCommit((event) => sessions.deleteRows(idsToEnd(event, sessions)));
+    changes.onStored((event) => sessions.endAll(idsToEnd(event, sessions)));
   }
 
   /**
@@ -83,13 +86,16 @@ export function endOrphans(changes: Changes, sessions: Sessions): void {
     if (changes.config.users.get(session.user_id)?.enabled !== true) sessions.end(session.id);
 }
 
-function endSessionsOf({ change, before, by }: ChangeEvent, sessions: Sessions): void {
-  for (const id of change.users.removals) sessions.endOfUser(id);
+/** Sessions that a change shuts out: of users who are gone, disabled or demoted, and all others when a password changes. */
+function idsToEnd({ change, before, by }: PendingChange, sessions: Sessions): string[] {
+  const ids = [...change.users.removals].flatMap((id) => sessions.list(id));
   for (const user of change.users.upserts) {
     const old = before.users.get(user.id);
     if (old === undefined) continue;
-    if (!user.enabled || !includesRole(user.role, old.role)) sessions.endOfUser(user.id);
-    else if (user.password_hash !== old.password_hash)
-      sessions.endOfUser(user.id, by.sessionId ?? undefined);
+    const isShutOut = !user.enabled || !includesRole(user.role, old.role);
+    if (!isShutOut && user.password_hash === old.password_hash) continue;
+    const own = sessions.list(user.id);
+    ids.push(...(isShutOut ? own : own.filter(({ id }) => id !== by.sessionId)));
   }
+  return ids.map(({ id }) => id);
 }

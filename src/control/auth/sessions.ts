@@ -126,6 +126,17 @@ export class Sessions {
     return ended.length;
   }
 
+  /** Ends several; those that are not there do not matter. */
+  endAll(ids: readonly string[]): void {
+    const sessions = ids.map((id) => this.#byId.get(id));
+    this.#endAll(sessions.filter((session) => session !== undefined));
+  }
+
+  /** Deletes sessions from the store alone, inside a transaction of somebody else; `endAll` follows when it has succeeded. */
+  deleteRows(ids: readonly string[]): void {
+    if (ids.length > 0) this.#options.store.remove(ids);
+  }
+
   /** `listener` is called for each session in the turn in which it ends. */
   onEnd(listener: (session: Session) => void): void {
     this.#listeners.push(listener);

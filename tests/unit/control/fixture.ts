@@ -116,6 +116,7 @@ export class Steps implements Rollout, ChangeStore, AuditStore {
   commit(write: Parameters<ChangeStore["commit"]>[0]): void {
     this.steps.push(`commit ${write.revision}`);
     if (this.fail.commit) throw this.fail.commit;
+    write.alongside();
     this.commits.push(write);
   }
 
