@@ -1,6 +1,7 @@
 // Checks of single texts for the compiler, put together from the rooms that know them; knows no resource as a whole.
 import { parseAuthority } from "../http/authority.ts";
 import { certificatesProblem } from "../crypto/certificate-chain.ts";
+import { revocationsProblem } from "../crypto/revocation-list.ts";
 import { isSocketHost } from "../model/target.ts";
 import { normalizeAddress } from "../net/address.ts";
 import { cidrProblem } from "../net/cidr.ts";
@@ -55,6 +56,7 @@ export const fieldChecks: FieldChecks = {
   hostHeader,
   serverName,
   authorities: certificatesProblem,
+  revocations: revocationsProblem,
   listenAddress,
   route: routePatternProblems,
 };

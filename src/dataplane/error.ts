@@ -62,6 +62,10 @@ export const failures = {
   badRequest: (detail: string) => client(400, detail),
   bodyTimeout: client(408, "the request body stopped arriving"),
   bodyTooLarge: client(413, "the request body is too large"),
+  misdirected: client(
+    421,
+    "the host is not one of the certificate that the connection was made for",
+  ),
   targetTooLong: client(414, "the request target is too long"),
   tooManyFields: client(431, "the request has too many header fields"),
   headTooLarge: client(431, "the request head is too large"),

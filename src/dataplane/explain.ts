@@ -75,7 +75,12 @@ function contextOf(generation: Generation, listenerId: string | null, asked: Exp
   // What is read of a request before it has a route: a real one would not take every method.
   const request = { url: url.href, method: asked.method, headers, body: null };
   const server = { requestIP: () => ({ address: asked.clientIp }) };
-  return readRequest(request as unknown as Request, server as unknown as Server<unknown>, listener);
+  return readRequest({
+    request: request as unknown as Request,
+    server: server as unknown as Server<unknown>,
+    listener,
+    connection: null,
+  });
 }
 
 function verdictOf(generation: Generation, route: RouteRuntime, context: RequestContext): Verdict {

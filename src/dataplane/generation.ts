@@ -8,6 +8,8 @@ import type {
 import type { Settings } from "../model/settings.ts";
 import { listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
 import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
+import { CertificateIndex } from "./listener/certificate-index.ts";
+import { portKey } from "./listener/listeners.ts";
 import { Router } from "./router.ts";
 import { type RouteRuntime, routeRuntime } from "./route-runtime.ts";
 import {
@@ -26,7 +28,9 @@ export interface Generation {
   readonly services: ReadonlyMap<string, ServiceRuntime>;
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
+  readonly certificateIndex: CertificateIndex;
   readonly streamRoutes: ReadonlyMap<string, StreamRouteRuntime>;
+  readonly passthroughPorts: ReadonlySet<string>;
   readonly listenerFacts: ReadonlyMap<string, ListenerFacts>;
   readonly loopToken: string;
   /** 0: no limit. */
@@ -53,6 +57,10 @@ export function nextGeneration(
   const settings = change.settings ?? previous?.settings;
   if (settings === undefined) throw new Error("the first version has no settings");
   const listeners = apply(previous?.listeners, change.listeners, (plan) => plan);
+  const streamRoutes = apply(previous?.streamRoutes, change.streamRoutes, (plan) =>
+    streamRouteRuntime(plan, context.board.rowOf(`stream ${plan.id}`)),
+  );
+  const certificates = apply(previous?.certificates, change.certificates, (plan) => plan);
   const { limits } = settings;
   return {
     revision: change.revision,
@@ -62,10 +70,16 @@ export function nextGeneration(
       serviceRuntime(plan, context.pools, context),
     ),
     listeners,
-    streamRoutes: apply(previous?.streamRoutes, change.streamRoutes, (plan) =>
-      streamRouteRuntime(plan, context.board.rowOf(`stream ${plan.id}`)),
-    ),
-    certificates: apply(previous?.certificates, change.certificates, (plan) => plan),
+    streamRoutes,
+    passthroughPorts:
+      previous?.streamRoutes === streamRoutes
+        ? previous.passthroughPorts
+        : passthroughPorts(streamRoutes),
+    certificates,
+    certificateIndex:
+      previous?.certificates === certificates
+        ? previous.certificateIndex
+        : new CertificateIndex(certificates),
     listenerFacts: nextFacts(previous, listeners, settings),
     loopToken: loopToken(context.instanceId),
     maxInFlight: limits.max_in_flight_requests,
@@ -102,6 +116,16 @@ function nextFacts(
     facts.set(id, before ?? listenerFacts(plan.listener, settings));
   }
   return facts;
+}
+
+function passthroughPorts(
+  streamRoutes: ReadonlyMap<string, StreamRouteRuntime>,
+): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const { plan, route } of streamRoutes.values())
+    if (route.protocol === "tcp" && route.tls_mode === "passthrough")
+      for (const port of plan.ports) keys.add(portKey(route.listen_address, port));
+  return keys;
 }
 
 function httpsPortOf(listeners: ReadonlyMap<string, ListenerPlan>): number | null {

@@ -1,13 +1,12 @@
 // The life of one HTTP request: read it, find its route, send it on; knows no socket and no configuration store.
-import type { Server } from "bun";
 import { connectionOptions } from "../http/hop-by-hop.ts";
 import { errorResponse } from "./error-page.ts";
 import { failures, type ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
-import type { ListenerFacts } from "./listener/listener-facts.ts";
+import { hangUp } from "./hang-up.ts";
 import { type Plan, ProxiedRequest } from "./proxied-request.ts";
 import { defaultSiteAnswer, maintenanceAnswer, redirectToHttps } from "./local-answer.ts";
-import { readRequest, RequestContext } from "./request-context.ts";
+import { readRequest, RequestContext, type RequestSource } from "./request-context.ts";
 import { upstreamTarget } from "./route-runtime.ts";
 import { forwardFields } from "./upstream/request-writer.ts";
 import type { WorkerScope } from "./worker-scope.ts";
@@ -20,13 +19,18 @@ export type WebSocketProxy = (plan: Plan) => Promise<Response | undefined>;
 
 /** Serves one request with the given version of the configuration, to its end. */
 export function handle(
-  request: Request,
-  server: Server<unknown>,
-  scene: { generation: Generation; listener: ListenerFacts; scope: WorkerScope },
+  source: RequestSource,
+  scene: { generation: Generation; scope: WorkerScope },
 ): Answer {
-  const { generation, listener, scope } = scene;
-  const context = readRequest(request, server, listener);
+  const { generation, scope } = scene;
+  const { request, listener, connection } = source;
+  if (listener.clientAuthority !== null && connection?.clientAuthority !== listener.clientAuthority)
+    // Made before the listener asked for what it asks for now: nobody has looked at this client.
+    return hangUp();
+  const context = readRequest(source);
   if (!(context instanceof RequestContext)) return refuse(request, context, scope);
+  if (listener.clientAuthority !== null && isMisdirected(context, generation))
+    return fail(context, failures.misdirected, scene);
   if (scope.aborted.refusesAny && scope.aborted.refuses(context.clientAddress()))
     return fail(context, failures.tooManyAborted, scene);
   const route = generation.router.match(context);
@@ -77,6 +81,15 @@ export function isWebSocket({ headers, method }: RequestContext): boolean {
     method === "GET" &&
     connectionOptions(headers.connection ?? null).includes("upgrade")
   );
+}
+
+/**
+ * RFC 9110 section 15.5.20: the client was held against the demands of the name in the TLS handshake. A request for a host of
+ * another certificate would get around those of that host.
+ */
+function isMisdirected({ connection, host }: RequestContext, { certificateIndex }: Generation) {
+  const name = connection?.serverName ?? null;
+  return name !== host && certificateIndex.find(name) !== certificateIndex.find(host);
 }
 
 /** A request that could not even be read: there is no context, and nothing in it is to be trusted. */

@@ -3,6 +3,7 @@ import type { Settings } from "../model/settings.ts";
 import { errorResponse } from "./error-page.ts";
 import { failures } from "./error.ts";
 import type { Generation } from "./generation.ts";
+import { hangUp } from "./hang-up.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RouteRuntime } from "./route-runtime.ts";
 
@@ -72,12 +73,4 @@ function page(context: RequestContext, html: string, status: number): Response {
       ...(isHead ? { "Content-Length": String(bytes.byteLength) } : {}),
     },
   });
-}
-
-/**
- * Ends the connection without an answer: Bun.serve has no call for it, but resets one whose body failed before it began.
- * The reason is null because Bun prints any other one.
- */
-function hangUp(): Response {
-  return new Response(new ReadableStream({ start: (controller) => controller.error(null) }));
 }

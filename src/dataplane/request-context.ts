@@ -6,13 +6,24 @@ import { splitTarget } from "../http/request-target.ts";
 import { clientAddress } from "../net/client-address.ts";
 import { normalizeAddress } from "../net/address.ts";
 import { failures, type ProxyError } from "./error.ts";
+import type { ConnectionFacts } from "./listener/connection-facts.ts";
 import type { ListenerFacts } from "./listener/listener-facts.ts";
+
+/** Where a request comes from. */
+export interface RequestSource {
+  readonly request: Request;
+  readonly server: Server<unknown>;
+  readonly listener: ListenerFacts;
+  readonly connection: ConnectionFacts | null;
+}
 
 /** One request as the gateway understands it. Build it with `readRequest`. */
 export class RequestContext implements RouteSubject {
   readonly request: Request;
   readonly server: Server<unknown>;
   readonly listener: ListenerFacts;
+  /** Null when the server's own socket is the client's. */
+  readonly connection: ConnectionFacts | null;
   readonly method: string;
   /** Client's Host as sent. */
   readonly rawHost: string;
@@ -28,7 +39,7 @@ export class RequestContext implements RouteSubject {
   #id: string | null = null;
 
   constructor(
-    source: { request: Request; server: Server<unknown>; listener: ListenerFacts },
+    source: RequestSource,
     facts: {
       host: string;
       path: string;
@@ -40,6 +51,7 @@ export class RequestContext implements RouteSubject {
     this.request = source.request;
     this.server = source.server;
     this.listener = source.listener;
+    this.connection = source.connection;
     this.method = source.request.method;
     this.rawHost = facts.headers.host ?? "";
     this.host = facts.host;
@@ -69,6 +81,7 @@ export class RequestContext implements RouteSubject {
 
   /** Address of the connection. */
   peerAddress(): string {
+    if (this.connection !== null) return this.connection.address;
     if (this.#peer === null) {
       const address = this.server.requestIP(this.request)?.address ?? "0.0.0.0";
       // Plain IPv4 needs no second look.
@@ -106,11 +119,8 @@ export class RequestContext implements RouteSubject {
 }
 
 /** Reads the request, or says why it cannot be served (RFC 9112 sections 3.2 and 6). Nothing of it has been routed by then. */
-export function readRequest(
-  request: Request,
-  server: Server<unknown>,
-  listener: ListenerFacts,
-): RequestContext | ProxyError {
+export function readRequest(source: RequestSource): RequestContext | ProxyError {
+  const { request, listener } = source;
   const headers = headersOf(request);
   const host = listener.hosts.normalize(headers.host ?? "");
   if (host === null) return failures.badRequest("the Host field is not valid");
@@ -124,10 +134,13 @@ export function readRequest(
   const target = splitTarget(request.url);
   if (target === null) return failures.badRequest("the request target is not valid");
   if (target.target.length > listener.maxTargetBytes) return failures.targetTooLong;
-  return new RequestContext(
-    { request, server, listener },
-    { host, path: target.path, query: target.query, target: target.target, headers },
-  );
+  return new RequestContext(source, {
+    host,
+    path: target.path,
+    query: target.query,
+    target: target.target,
+    headers,
+  });
 }
 
 /** RFC 9110 section 8.6; as many digits as a number holds exactly. No length at all is fine. */

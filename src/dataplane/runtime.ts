@@ -1,22 +1,21 @@
 // The data plane of one worker: holds the version that is served, prepares the next, swaps; knows no thread and no database.
 import type { Issue } from "../model/error.ts";
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
-import type { ListenerPlan, SnapshotChange } from "../snapshot/snapshot.ts";
+import type { SnapshotChange } from "../snapshot/snapshot.ts";
 import { AbortedRequests } from "./aborted-requests.ts";
 import { CollectBudget } from "./collecting.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
 import { errorResponse } from "./error-page.ts";
 import { ActiveChecks } from "./health/active-check.ts";
-import { failures, type ProxyError } from "./error.ts";
 import { explain } from "./explain.ts";
+import { failures, type ProxyError } from "./error.ts";
 import { type Generation, nextGeneration } from "./generation.ts";
 import { handle } from "./handler.ts";
 import { InFlight } from "./in-flight.ts";
-import {
-  type HttpListener,
-  openHttpListener,
-  type RequestHandler,
-} from "./listener/http-listener.ts";
+import { ConnectionLimits } from "./listener/connection-limits.ts";
+import type { RequestHandler } from "./listener/http-listener.ts";
+import { closeListeners, Listeners, type OpenedListeners } from "./listener/listeners.ts";
+import { RefusalLog } from "./listener/refusal-log.ts";
 import type { RequestContext } from "./request-context.ts";
 import { NameResolver } from "./names/name-resolver.ts";
 import { PoolRegistry } from "./service-runtime.ts";
@@ -28,7 +27,7 @@ import type { WorkerScope } from "./worker-scope.ts";
 interface Prepared {
   readonly generation: Generation;
   /** Bound for this version only. */
-  readonly opened: Map<string, HttpListener>;
+  readonly opened: OpenedListeners;
   readonly openedPorts: OpenedPorts;
   readonly openedUdp: OpenedUdpPorts;
   readonly removedRoutes: readonly string[];
@@ -46,9 +45,7 @@ class Runtime implements DataPlane {
   readonly #webSockets: ReturnType<typeof createWebSocketProxy>;
   readonly #streams: Streams;
   readonly #udp: UdpStreams;
-  readonly #listeners = new Map<string, HttpListener>();
-  /** Listeners that no longer accept and wait for their last request. */
-  readonly #closing = new Set<HttpListener>();
+  readonly #listeners: Listeners;
   readonly #sweeper: Timer;
   #live: Generation | null = null;
   #prepared: Prepared | null = null;
@@ -90,6 +87,14 @@ class Runtime implements DataPlane {
     };
     this.#streams = new Streams(streamOptions);
     this.#udp = new UdpStreams(streamOptions);
+    const refusals = new RefusalLog((fields) => options.log("warn", "connections refused", fields));
+    this.#listeners = new Listeners({
+      answerOn: (id) => this.#answerOn(id),
+      websocket: this.#webSockets.handler,
+      limits: new ConnectionLimits(options.targets, options.worker),
+      adopt: (key, arrival) => this.#streams.adopt(key, arrival),
+      refused: (listener, reason, client) => refusals.refused(listener, reason, client),
+    });
     this.#sweeper = setInterval(() => this.#sweep(), 1000);
   }
 
@@ -103,43 +108,20 @@ class Runtime implements DataPlane {
       board,
       stickyKey,
     });
-    const opened = new Map<string, HttpListener>();
-    const issues: Issue[] = [];
-    for (const plan of generation.listeners.values()) {
-      if (!this.#mustBind(plan, generation)) continue;
-      try {
-        const listener = openHttpListener(plan, {
-          answer: this.#answerOn(plan.id),
-          websocket: this.#webSockets.handler,
-          certificates: generation.certificates,
-        });
-        opened.set(plan.id, listener);
-      } catch (error) {
-        issues.push(bindIssue(plan, error));
-      }
-    }
+    const { opened, issues } = this.#listeners.prepare(generation);
     const streams = this.#streams.prepare(generation);
     const udp = await this.#udp.prepare(generation);
     issues.push(...streams.issues, ...udp.issues);
     if (issues.length > 0) {
       discardPorts(streams.opened);
       discardUdpPorts(udp.opened);
-      await closeAll(opened.values());
+      await closeListeners(opened.values());
     } else {
       const [openedPorts, openedUdp] = [streams.opened, udp.opened];
       const removedRoutes = change.routes.removals;
       this.#prepared = { generation, opened, openedPorts, openedUdp, removedRoutes };
     }
     return issues;
-  }
-
-  /** A listener is bound anew only when what Bun.serve was given has changed; everything else is read at each request. */
-  #mustBind(plan: ListenerPlan, { certificates }: Generation): boolean {
-    const bound = this.#listeners.get(plan.id)?.plan;
-    if (bound === undefined) return true;
-    if (plan.tls !== null && this.#live?.certificates !== certificates) return true;
-    if (bound === plan) return false;
-    return JSON.stringify(bindKey(bound)) !== JSON.stringify(bindKey(plan));
   }
 
   activate(revision: number): void {
@@ -152,12 +134,7 @@ class Runtime implements DataPlane {
     this.#live = generation;
     this.#scope.collectBudget.setLimit(generation.settings.limits.collect_budget_bytes);
     this.#options.board.set(this.#options.worker, "revision", revision);
-    for (const [id, listener] of prepared.opened) {
-      this.#retireListener(id);
-      this.#listeners.set(id, listener);
-    }
-    for (const id of [...this.#listeners.keys()])
-      if (!generation.listeners.has(id)) this.#retireListener(id);
+    this.#listeners.activate(generation, prepared.opened);
     this.#streams.activate(generation, prepared.openedPorts);
     this.#udp.activate(generation, prepared.openedUdp);
     if (before !== null && before.services !== generation.services)
@@ -183,21 +160,13 @@ class Runtime implements DataPlane {
     }
   }
 
-  #retireListener(id: string): void {
-    const listener = this.#listeners.get(id);
-    if (listener === undefined) return;
-    this.#listeners.delete(id);
-    this.#closing.add(listener);
-    void listener.stop().finally(() => this.#closing.delete(listener));
-  }
-
   discard(revision: number): void {
     const prepared = this.#prepared;
     if (prepared === null || prepared.generation.revision !== revision) return;
     this.#prepared = null;
     discardPorts(prepared.openedPorts);
     discardUdpPorts(prepared.openedUdp);
-    void closeAll(prepared.opened.values());
+    void closeListeners(prepared.opened.values());
     // Pools that only the discarded version had.
     for (const [id, service] of prepared.generation.services) {
       const live = this.#live?.services.get(id) ?? null;
@@ -215,7 +184,7 @@ class Runtime implements DataPlane {
   async drain(timeoutMs: number): Promise<number> {
     clearInterval(this.#sweeper);
     this.#checks.stop();
-    for (const id of [...this.#listeners.keys()]) this.#retireListener(id);
+    this.#listeners.stopAccepting();
     this.#streams.stopAccepting();
     this.#udp.stopAccepting();
     this.#webSockets.goAway();
@@ -225,19 +194,19 @@ class Runtime implements DataPlane {
     const left = Math.max(0, deadline - performance.now());
     const cutStreams = await Promise.all([this.#streams.drain(left), this.#udp.drain(left)]);
     const aborted = this.#scope.inFlight.size + cut + cutStreams[0] + cutStreams[1];
-    await closeAll(this.#closing);
+    await this.#listeners.close();
     return aborted;
   }
 
   #answerOn(listenerId: string): RequestHandler {
     const scope = this.#scope;
-    return (request, server) => {
+    return (request, server, connection) => {
       const generation = this.#live;
       const listener = generation?.listenerFacts.get(listenerId);
       // Bound while being prepared: until it is activated nothing is served through it.
       if (generation === null || listener === undefined) return notServing(request);
       try {
-        return handle(request, server, { generation, listener, scope });
+        return handle({ request, server, listener, connection }, { generation, scope });
       } catch (error) {
         // A bug of ours must not show Bun's page, and the worker goes on.
         const failure = failures.internal(error);
@@ -277,24 +246,6 @@ class Runtime implements DataPlane {
     this.#pools.sweep(performance.now());
     this.#options.board.set(this.#options.worker, "active_requests", this.#scope.inFlight.size);
   }
-}
-
-function bindKey({ listener, tls }: ListenerPlan) {
-  const { address, port, protocol, http2, http3, tls_min_version, idle_timeout } = listener;
-  return [address, port, protocol, http2, http3, tls_min_version, idle_timeout, tls];
-}
-
-function bindIssue({ listener }: ListenerPlan, error: unknown): Issue {
-  const reason = error instanceof Error ? error.message : String(error);
-  return {
-    path: "port",
-    message: `cannot listen on ${listener.address} port ${listener.port}: ${reason}`,
-    status: 409,
-  };
-}
-
-async function closeAll(listeners: Iterable<HttpListener>): Promise<void> {
-  await Promise.all([...listeners].map((listener) => listener.close()));
 }
 
 function notServing(request: Request): Response {

@@ -18,11 +18,16 @@ export const listenerInput = t.Object(
     tls_min_version: oneOf(["1.2", "1.3"], { default: "1.2", description: "Oldest TLS version" }),
     client_auth: oneOf(["none", "request", "require"], {
       default: "none",
-      description: "Client certificates",
+      description:
+        "Client certificates: none; request: may be shown, and must hold then; require: must be shown. TLS listeners with http2 false only",
     }),
     client_ca: nullable(
       t.String({ maxLength: 262_144 }),
-      "PEM certificates that sign client certificates",
+      "PEM certificates of those who sign client certificates; required with client_auth",
+    ),
+    client_crl: nullable(
+      t.String({ maxLength: 1_048_576 }),
+      "PEM revocation lists, one for every certificate of client_ca; client certificates on them are refused",
     ),
     proxy_protocol: flag(false, "Expect a PROXY protocol header from trusted_proxies"),
     trusted_proxies: listOf(

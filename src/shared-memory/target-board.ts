@@ -1,4 +1,5 @@
 // What all threads know about targets and services: requests in flight, health, turns; exact over all workers. Knows no HTTP.
+import { AddressCounts } from "./address-counts.ts";
 import { releaseLease } from "./check-lease.ts";
 
 /** Words of a row, each a 32-bit integer. Times are tenths of a second since the board was made. */
@@ -76,6 +77,8 @@ export class TargetBoard {
   readonly capacity: number;
   /** Who makes the active checks; see `CheckLease`. */
   readonly lease: BigUint64Array;
+  /** Connections of client addresses. */
+  readonly addresses: AddressCounts;
   readonly #header: Int32Array;
   readonly #rows: number;
   readonly #keys: BigUint64Array;
@@ -96,11 +99,12 @@ export class TargetBoard {
     this.#keys = new BigUint64Array(buffer, HEADER_BYTES, this.#rows);
     this.#cells = new Int32Array(buffer, cellsAt, this.#rows * WORDS);
     this.#shares = new Int32Array(buffer, sharesAt, this.#rows * workers);
+    this.addresses = new AddressCounts(buffer, bytesBefore(this.#rows, workers), workers);
   }
 
   /** `now`: milliseconds since the Unix epoch. */
   static create(workers: number, { now = Date.now(), capacity = CAPACITY } = {}): TargetBoard {
-    const bytes = HEADER_BYTES + rowsFor(capacity) * (8 + WORDS * 4 + workers * 4);
+    const bytes = bytesBefore(rowsFor(capacity), workers) + AddressCounts.bytesFor(workers);
     const buffer = new SharedArrayBuffer(bytes);
     new Float64Array(buffer, 0, 3).set([now, workers, capacity]);
     return new TargetBoard(buffer);
@@ -249,6 +253,7 @@ export class TargetBoard {
   /** Takes off what a worker that ended had in flight, and the lease of checks if it had that. */
   forgetWorker(worker: number): void {
     releaseLease(this.lease, worker);
+    this.addresses.forgetWorker(worker);
     const first = worker * this.#rows;
     for (let row = 0; row < this.#rows; row++) {
       const share = this.#shares[first + row] ?? 0;
@@ -270,6 +275,10 @@ export class TargetBoard {
 }
 
 const rowsFor = (capacity: number) => Math.ceil(capacity / MOST_FILLED) + 1;
+
+/** Bytes of everything but the addresses, at a border of eight. */
+const bytesBefore = (rows: number, workers: number) =>
+  Math.ceil((HEADER_BYTES + rows * (8 + WORDS * 4 + workers * 4)) / 8) * 8;
 
 /** 64 bits of an id; the two smallest numbers mean something else. */
 function keyOf(id: string): bigint {

@@ -5,6 +5,7 @@ import type { Service } from "../model/service.ts";
 import type { Settings } from "../model/settings.ts";
 import { UUID_PATTERN } from "../model/fields.ts";
 import { checkHealth } from "./health-rules.ts";
+import { checkConnectionRules } from "./listener-rules.ts";
 import type { Report } from "./problem.ts";
 
 /** What is wrong with a text, worded to follow a field's name; null when nothing is. */
@@ -22,6 +23,8 @@ export interface FieldChecks {
   readonly serverName: TextCheck;
   /** PEM certificates to trust. */
   readonly authorities: TextCheck;
+  /** PEM revocation lists. */
+  readonly revocations: TextCheck;
   /** An address to listen on. */
   readonly listenAddress: TextCheck;
   /** Hosts, paths and conditions of a route, its regular expressions among them. */
@@ -82,6 +85,7 @@ export function checkListener(listener: Listener, checks: FieldChecks, report: R
   checkList(listener.trusted_proxies, checks.cidr, (at, wrong) =>
     report(`trusted_proxies[${at}]`, wrong),
   );
+  checkConnectionRules(listener, checks, report);
 }
 
 export function checkSettings(settings: Settings, checks: FieldChecks, report: Report): void {

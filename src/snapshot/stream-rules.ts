@@ -99,9 +99,14 @@ function checkPorts(
     for (const other of config.stream_routes.values())
       if (other !== route && other.enabled && clashes(route, other, port))
         return report(field, `${where} belongs to stream route "${other.name}"`, 409);
-    for (const listener of config.listeners.values())
-      if (listener.enabled && clashesWithListener(route, listener, port))
+    for (const listener of config.listeners.values()) {
+      if (!listener.enabled) continue;
+      if (clashesWithListener(route, listener, port))
         return report(field, `${where} belongs to listener "${listener.name}"`, 409);
+      const unlike = sharingProblem(route, listener, port);
+      if (unlike !== null)
+        return report(field, `${where} is shared with listener "${listener.name}", ${unlike}`, 409);
+    }
   }
 }
 
@@ -129,6 +134,17 @@ function clashesWithListener(route: StreamRoute, listener: Listener, port: numbe
   return !mayShare;
 }
 
+/** Who share a port must agree on what is known before the name is read; null when they do, or do not share it. */
+function sharingProblem(route: StreamRoute, listener: Listener, port: number): string | null {
+  const isShared = listener.port === port && listener.address === route.listen_address;
+  if (!isShared || route.protocol !== "tcp") return null;
+  if (listener.http3) return "which must not offer HTTP/3: its names could not be told apart";
+  if (listener.proxy_protocol === route.proxy_protocol_in) return null;
+  return listener.proxy_protocol
+    ? "which expects the PROXY protocol: proxy_protocol_in must be true"
+    : "which does not expect the PROXY protocol: proxy_protocol_in must be false";
+}
+
 /** Stream routes that did not change themselves may refer to what is gone or speaks another protocol. */
 function checkGone({ config, previous, difference }: Candidate, list: ProblemList): void {
   const { services, certificates, stream_routes: changed } = difference;
@@ -143,16 +159,19 @@ function checkGone({ config, previous, difference }: Candidate, list: ProblemLis
 function checkListenersBeside({ config, difference }: Candidate, list: ProblemList): void {
   for (const listener of difference.listeners.upserts) {
     if (!listener.enabled) continue;
-    for (const route of config.stream_routes.values())
-      if (
-        route.enabled &&
-        portsOf(route).includes(listener.port) &&
-        clashesWithListener(route, listener, listener.port)
-      )
-        list.of("listeners", listener.id)(
+    const report = list.of("listeners", listener.id);
+    const where = `${listener.address} port ${listener.port}`;
+    for (const route of config.stream_routes.values()) {
+      if (!route.enabled || !portsOf(route).includes(listener.port)) continue;
+      const owner = `stream route "${route.name}"`;
+      if (clashesWithListener(route, listener, listener.port))
+        report("port", `${where} belongs to ${owner}`, 409);
+      else if (sharingProblem(route, listener, listener.port) !== null)
+        report(
           "port",
-          `${listener.address} port ${listener.port} belongs to stream route "${route.name}"`,
+          `${where} is shared with ${owner}: both must agree on the PROXY protocol, and HTTP/3 must be off`,
           409,
         );
+    }
   }
 }

@@ -2,16 +2,20 @@
 import type { Server, WebSocketHandler } from "bun";
 import type { Listener } from "../../model/listener.ts";
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
+import type { ConnectionFacts } from "./connection-facts.ts";
 import { idleTimeoutOf } from "./listener-facts.ts";
 
-/** Answers a request; a WebSocket that was accepted has no answer. */
+/** Answers a request; a WebSocket that was accepted has no answer. `connection` null: the server's own socket is the client's. */
 export type RequestHandler = (
   request: Request,
   server: Server<unknown>,
+  connection: ConnectionFacts | null,
 ) => Response | undefined | Promise<Response | undefined>;
 
 export interface HttpListener {
   readonly plan: ListenerPlan;
+  /** Whether connections are looked at before the server behind gets them. */
+  readonly isFronted: boolean;
   /** Stops accepting; requests and WebSockets in progress go on. Resolves when the last is done. */
   stop(): Promise<void>;
   /** Closes everything at once. */
@@ -28,28 +32,39 @@ export interface ListenerContext {
 
 /** Binds at once, beside the other workers on the same port. Throws the system's error. */
 export function openHttpListener(plan: ListenerPlan, context: ListenerContext): HttpListener {
-  const { listener, tls } = plan;
-  const certificates = [...context.certificates.values()];
-  const options = {
-    hostname: listener.address,
-    port: listener.port,
+  const { answer } = context;
+  const server = startHttpServer(plan, context, {
+    hostname: plan.listener.address,
+    port: plan.listener.port,
     reusePort: true,
-    development: false,
-    http2: listener.http2,
-    ...(listener.http3 && tls !== null ? { http3: true } : {}),
-    idleTimeout: idleTimeoutOf(listener),
-    // Limits are ours: Bun's would answer without a page and could not be changed at run time.
-    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    ...(tls === null ? {} : { tls: tlsOptions(listener, tls, certificates) }),
-    fetch: context.answer,
-    websocket: context.websocket,
-  };
-  const server = Bun.serve(options as unknown as Parameters<typeof Bun.serve>[0]);
+    ...(plan.listener.http3 && plan.tls !== null ? { http3: true } : {}),
+    fetch: (request: Request, own: Server<unknown>) => answer(request, own, null),
+  });
   return {
     plan,
+    isFronted: false,
     stop: () => server.stop(false),
     close: () => server.stop(true),
   };
+}
+
+/** A Bun.serve with the listener's settings, and what says where and for whom. */
+export function startHttpServer(
+  { listener, tls }: ListenerPlan,
+  { certificates, websocket }: ListenerContext,
+  place: object,
+): Server<unknown> {
+  const options = {
+    development: false,
+    http2: listener.http2,
+    idleTimeout: idleTimeoutOf(listener),
+    // Limits are ours: Bun's would answer without a page and could not be changed at run time.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    ...(tls === null ? {} : { tls: tlsOptions(listener, tls, [...certificates.values()]) }),
+    websocket,
+    ...place,
+  };
+  return Bun.serve(options as unknown as Parameters<typeof Bun.serve>[0]) as Server<unknown>;
 }
 
 /** The default first, which clients get that name nothing known; Bun prefers an exact name to a wildcard. */

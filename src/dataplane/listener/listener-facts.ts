@@ -3,6 +3,7 @@ import type { Listener } from "../../model/listener.ts";
 import type { Settings } from "../../model/settings.ts";
 import { normalizeHost } from "../../http/authority.ts";
 import { compileCidrs } from "../../net/cidr.ts";
+import { clientAuthority } from "./client-auth.ts";
 
 const MAX_KNOWN_HOSTS = 1024;
 
@@ -34,6 +35,8 @@ export interface ListenerFacts {
   readonly maxBodyBytes: number;
   /** Seconds. */
   readonly idleTimeout: number;
+  /** What connections must have been held against to be served; null: anything. */
+  readonly clientAuthority: string | null;
   readonly hosts: HostCache;
   /** The fields that every request through this listener carries upstream. */
   readonly upstreamFields: string;
@@ -60,6 +63,7 @@ export function listenerFacts(listener: Listener, settings: Settings): ListenerF
     maxHeaderBytes: listener.max_header_bytes,
     maxBodyBytes: listener.max_body_bytes,
     idleTimeout: idleTimeoutOf(listener),
+    clientAuthority: clientAuthority(listener),
     hosts: new HostCache(),
     upstreamFields: `x-forwarded-proto: ${listener.protocol}\r\nx-forwarded-port: ${listener.port}\r\n`,
   };

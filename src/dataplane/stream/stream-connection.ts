@@ -69,11 +69,18 @@ export class StreamConnection implements TargetHandlers {
   constructor(
     id: string,
     socket: ClientSocket,
-    at: { readonly portKey: string; readonly scope: StreamScope },
+    at: {
+      readonly portKey: string;
+      readonly scope: StreamScope;
+      /** Both ends, when somebody else has accepted the connection and read what a proxy says before it. */
+      readonly ends?: ProxiedEnds | null;
+    },
   ) {
     this.id = id;
     this.#socket = socket;
     this.portKey = at.portKey;
+    this.#ends = at.ends ?? null;
+    this.#sawProxyHeader = this.#ends !== null;
     this.#scope = at.scope;
     this.#deadline = at.scope.now() + PEEK_MS;
   }

@@ -2,15 +2,26 @@
 import type { Issue } from "../../model/error.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
+import type { Arrival } from "../listener/arriving-connection.ts";
+import type { SocketOwner } from "../listener/carried-connection.ts";
+import type { CertificateIndex } from "../listener/certificate-index.ts";
+import type { ConnectionFacts } from "../listener/connection-facts.ts";
+import { portKey } from "../listener/listeners.ts";
+import type { ProxiedEnds } from "../../net/proxy-protocol.ts";
+import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 import { dial } from "./dial.ts";
 import { type ClientSocket, StreamConnection, type StreamScope } from "./stream-connection.ts";
-import type { StreamRouteRuntime } from "./stream-runtime.ts";
+import { routeOfName, type StreamRouteRuntime } from "./stream-runtime.ts";
+import { needsFront, TerminatingPort } from "./terminating-port.ts";
 
 /** What a worker's streams are served from: one version of the configuration. */
 export interface StreamVersion {
   readonly streamRoutes: ReadonlyMap<string, StreamRouteRuntime>;
   readonly services: ReadonlyMap<string, ServiceRuntime>;
+  /** Whoever asks for the port of a listener comes in there. */
+  readonly listeners: ReadonlyMap<string, ListenerPlan>;
+  readonly certificateIndex: CertificateIndex;
 }
 
 /** A bound port. */
@@ -18,6 +29,8 @@ export interface StreamPort {
   /** What it was bound with: another value needs another socket. */
   readonly binding: string;
   stop(): void;
+  /** Runs for every version that is served. */
+  update?(): void;
 }
 
 /** Ports bound for a version that is not served yet, by key. */
@@ -75,9 +88,11 @@ export class Streams {
   prepare(version: StreamVersion): { readonly opened: OpenedPorts; readonly issues: Issue[] } {
     const opened: OpenedPorts = new Map();
     const issues: Issue[] = [];
+    const ofListeners = listenerPorts(version);
     for (const [key, routes] of groupByPort(version)) {
       const [first] = routes;
-      if (first === undefined || this.#ports.get(key)?.binding === bindingOf(first)) continue;
+      if (first === undefined || ofListeners.has(key)) continue;
+      if (this.#ports.get(key)?.binding === bindingOf(first)) continue;
       try {
         opened.set(key, this.#bind(key, first));
       } catch (error) {
@@ -97,8 +112,12 @@ export class Streams {
       this.#ports.get(key)?.stop();
       this.#ports.set(key, port);
     }
+    const ofListeners = listenerPorts(version);
     for (const [key, port] of this.#ports) {
-      if (this.#byPort.has(key)) continue;
+      if (this.#byPort.has(key) && !ofListeners.has(key)) {
+        port.update?.();
+        continue;
+      }
       port.stop();
       this.#ports.delete(key);
     }
@@ -156,8 +175,20 @@ export class Streams {
     return connection !== undefined;
   }
 
-  #bind(key: string, { plan, route }: StreamRouteRuntime): StreamPort {
+  /** Takes a connection that came in at a listener's port, if a route there takes its TLS name. */
+  adopt(key: string, { socket, ends, hello, early }: Arrival): SocketOwner | null {
+    const routes = this.#byPort.get(key);
+    if (routes === undefined || hello === null) return null;
+    if (routeOfName(routes, hello.serverName) === null) return null;
+    const connection = this.#accept(socket, key, ends);
+    connection.clientSent(early);
+    return connection;
+  }
+
+  #bind(key: string, runtime: StreamRouteRuntime): StreamPort {
+    const { plan, route } = runtime;
     const port = Number(key.slice(key.lastIndexOf(" ") + 1));
+    if (needsFront(runtime)) return this.#bindFront(key, runtime, port);
     const server = Bun.listen({
       hostname: route.listen_address,
       port,
@@ -166,26 +197,47 @@ export class Streams {
       ...(plan.tls === null ? {} : { tls: { cert: plan.tls.cert, key: plan.tls.key } }),
       socket: this.#handlers(key),
     } as unknown as Parameters<typeof Bun.listen<StreamConnection>>[0]);
-    return { binding: bindingOf({ plan, route }), stop: () => server.stop(false) };
+    return { binding: bindingOf(runtime), stop: () => server.stop(false) };
+  }
+
+  #bindFront(key: string, runtime: StreamRouteRuntime, port: number): StreamPort {
+    const front = new TerminatingPort({
+      address: runtime.route.listen_address,
+      port,
+      expectsProxy: runtime.route.proxy_protocol_in,
+      route: () => this.#byPort.get(key)?.[0] ?? null,
+      certificates: () => this.#live?.certificateIndex ?? null,
+      accepted: (socket, facts) => {
+        const connection = this.#accept(socket, key, endsOf(facts));
+        connection.begin();
+        return connection;
+      },
+      refused: (reason, client) => this.#options.refused(reason, { client, port: key }),
+    });
+    return {
+      binding: bindingOf(runtime),
+      stop: () => front.stop(),
+      update: () => front.update(),
+    };
+  }
+
+  #accept(socket: unknown, key: string, ends: ProxiedEnds | null): StreamConnection {
+    const id = `${this.#options.worker + 1}-${++this.#count}-${Date.now().toString(36)}`;
+    const scope = this.#scope;
+    const at = { portKey: key, scope, ends };
+    const connection = new StreamConnection(id, socket as ClientSocket, at);
+    this.#connections.set(id, connection);
+    this.#clock ??= setInterval(() => this.#tick(), TICK_MS);
+    return connection;
   }
 
   #handlers(key: string) {
-    const accept = (socket: unknown): StreamConnection => {
-      const id = `${this.#options.worker + 1}-${++this.#count}-${Date.now().toString(36)}`;
-      const connection = new StreamConnection(id, socket as ClientSocket, {
-        portKey: key,
-        scope: this.#scope,
-      });
-      this.#connections.set(id, connection);
-      this.#clock ??= setInterval(() => this.#tick(), TICK_MS);
-      return connection;
-    };
     interface Accepted {
       data: StreamConnection;
     }
     return {
-      open(socket: Accepted) {
-        socket.data = accept(socket);
+      open: (socket: Accepted) => {
+        socket.data = this.#accept(socket, key, null);
         socket.data.begin();
       },
       data: (socket: Accepted, chunk: Buffer) => socket.data.clientSent(chunk),
@@ -217,7 +269,7 @@ function groupByPort({ streamRoutes }: StreamVersion): Map<string, StreamRouteRu
   for (const runtime of streamRoutes.values()) {
     if (runtime.route.protocol !== "tcp") continue;
     for (const port of runtime.plan.ports) {
-      const key = `${runtime.route.listen_address} ${port}`;
+      const key = portKey(runtime.route.listen_address, port);
       const group = groups.get(key);
       if (group === undefined) groups.set(key, [runtime]);
       else group.push(runtime);
@@ -227,8 +279,23 @@ function groupByPort({ streamRoutes }: StreamVersion): Map<string, StreamRouteRu
 }
 
 /** What a socket is bound with beside its address. */
-const bindingOf = ({ plan }: Pick<StreamRouteRuntime, "plan" | "route">): string =>
-  plan.tls === null ? "plain" : `${plan.tls.cert}${plan.tls.key}`;
+function bindingOf(runtime: StreamRouteRuntime): string {
+  const { plan, route } = runtime;
+  if (needsFront(runtime)) return route.proxy_protocol_in ? "front with PROXY" : "front";
+  return plan.tls === null ? "plain" : `${plan.tls.cert}${plan.tls.key}`;
+}
+
+function listenerPorts({ listeners }: StreamVersion): ReadonlySet<string> {
+  const keys = [...listeners.values()].map(({ listener }) =>
+    portKey(listener.address, listener.port),
+  );
+  return new Set(keys);
+}
+
+const endsOf = (facts: ConnectionFacts): ProxiedEnds => ({
+  source: { address: facts.address, port: facts.port },
+  destination: { address: facts.localAddress, port: facts.localPort },
+});
 
 /** Everything about a route that its connections would notice. */
 function trafficOf({ route }: StreamRouteRuntime): string {

@@ -32,6 +32,9 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "x-forwarded-proto",
   "x-forwarded-host",
   "x-forwarded-port",
+  // RFC 9440 section 4: only the gateway says which certificate the client has shown.
+  "client-cert",
+  "client-cert-chain",
   "via",
   "cdn-loop",
 ]);
@@ -92,7 +95,8 @@ function ownFields(context: RequestContext, token: string): string {
   };
   const chain = isTrusted ? before("x-forwarded-for") : "";
   const connection = isTrusted ? trustedFields(context) : context.listener.upstreamFields;
-  return `x-forwarded-for: ${chain}${context.peerAddress()}\r\nx-real-ip: ${context.clientAddress()}\r\nx-forwarded-host: ${context.clientHost()}\r\n${connection}via: ${before("via")}1.1 sluice\r\ncdn-loop: ${before("cdn-loop")}${token}\r\n`;
+  const certificate = context.connection?.clientCertificateField ?? "";
+  return `${certificate}x-forwarded-for: ${chain}${context.peerAddress()}\r\nx-real-ip: ${context.clientAddress()}\r\nx-forwarded-host: ${context.clientHost()}\r\n${connection}via: ${before("via")}1.1 sluice\r\ncdn-loop: ${before("cdn-loop")}${token}\r\n`;
 }
 
 function withBody(context: RequestContext, lines: string): ForwardedFields | ProxyError {

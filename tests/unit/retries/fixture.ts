@@ -86,7 +86,7 @@ export function contextOf(
   const server = { requestIP: () => ({ address: "192.0.2.7" }) } as unknown as Server<unknown>;
   const listener = { trustsAnyone: false, protocol: "http" } as unknown as ListenerFacts;
   return new RequestContext(
-    { request: new Request(`http://h${target}`, { method }), server, listener },
+    { request: new Request(`http://h${target}`, { method }), server, listener, connection: null },
     { host: "h", path, query, target, headers: { host: "h", ...headers } },
   );
 }

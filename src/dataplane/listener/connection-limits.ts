@@ -1,0 +1,42 @@
+// How many connections a listener may have, altogether and from one address, over all workers; knows no socket.
+import type { Listener } from "../../model/listener.ts";
+import type { TargetBoard } from "../../shared-memory/target-board.ts";
+import type { Ticket } from "./arriving-connection.ts";
+
+export class ConnectionLimits {
+  readonly #board: TargetBoard;
+  readonly #worker: number;
+
+  constructor(board: TargetBoard, worker: number) {
+    this.#board = board;
+    this.#worker = worker;
+  }
+
+  /** Counts a connection in as the listener's limits are now; a refusal when there are too many. */
+  admit(listener: Listener): Ticket | string {
+    const [board, worker] = [this.#board, this.#worker];
+    const row = board.rowOf(`listener ${listener.id}`);
+    board.enter(row, worker);
+    if (listener.max_connections > 0 && board.active(row) > listener.max_connections) {
+      board.leave(row, worker);
+      return "too many connections";
+    }
+    let isOpen = true;
+    let counted: string | null = null;
+    return {
+      claim(address) {
+        const most = listener.max_connections_per_address;
+        if (most === 0) return null;
+        const entrance = board.addresses.enter(listener.id, address, { worker, most });
+        if (entrance === "counted") counted = address;
+        return entrance === "refused" ? "too many connections from this address" : null;
+      },
+      leave() {
+        if (!isOpen) return;
+        isOpen = false;
+        board.leave(row, worker);
+        if (counted !== null) board.addresses.leave(listener.id, counted, worker);
+      },
+    };
+  }
+}

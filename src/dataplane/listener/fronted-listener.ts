@@ -1,0 +1,131 @@
+// A listener whose connections are looked at before a Bun.serve on 127.0.0.1 gets them; knows no route and no upstream.
+import type { Server } from "bun";
+import type { Listener } from "../../model/listener.ts";
+import { compileCidrs } from "../../net/cidr.ts";
+import type { ListenerPlan } from "../../snapshot/snapshot.ts";
+import { hangUp } from "../hang-up.ts";
+import type { Arrival, Ticket, Verdict } from "./arriving-connection.ts";
+import type { SocketOwner } from "./carried-connection.ts";
+import { CertificateIndex } from "./certificate-index.ts";
+import { clientAuthOf } from "./client-auth.ts";
+import { factsOf, KnownConnections } from "./connection-facts.ts";
+import { Front } from "./front.ts";
+import { type HttpListener, type ListenerContext, startHttpServer } from "./http-listener.ts";
+import { TlsEnds } from "./tls-ends.ts";
+
+/** Whether the listener asks for something that Bun.serve cannot do by itself. `isShared`: stream routes take names away from it. */
+export const needsFront = (listener: Listener, isShared: boolean): boolean =>
+  isShared ||
+  listener.client_auth !== "none" ||
+  listener.strict_sni ||
+  listener.proxy_protocol ||
+  listener.max_connections > 0 ||
+  listener.max_connections_per_address > 0;
+
+export interface FrontContext extends ListenerContext {
+  /** Counts connections; a refusal when there are too many. */
+  admit(): Ticket | string;
+  /** The stream route beside the listener that takes the name, as owner of the client's socket; null when none does. */
+  adopt(arrival: Arrival): SocketOwner | null;
+  refused(reason: string, address: string): void;
+}
+
+/** RFC 8446 section 6: an alert record, fatal, unrecognized_name. */
+const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
+
+/** Binds at once, beside the other workers on the same port. Throws the system's error. */
+export function openFrontedListener(plan: ListenerPlan, context: FrontContext): HttpListener {
+  const known = new KnownConnections();
+  const server = serveBehind(plan, context, known);
+  try {
+    const { front, ends } = openFront(plan, context, {
+      port: server.port ?? 0,
+      known,
+    });
+    return {
+      plan,
+      isFronted: true,
+      async stop() {
+        await front.stop();
+        ends?.stop();
+        await server.stop(false);
+      },
+      async close() {
+        front.close();
+        ends?.close();
+        await server.stop(true);
+      },
+    };
+  } catch (error) {
+    void server.stop(true);
+    throw error;
+  }
+}
+
+/** Without reusePort: no other program may share the port and get our clients' bytes. */
+function serveBehind(
+  plan: ListenerPlan,
+  context: FrontContext,
+  known: KnownConnections,
+): Server<unknown> {
+  const { answer } = context;
+  const endsTls = plan.listener.client_auth === "none";
+  return startHttpServer({ ...plan, tls: endsTls ? plan.tls : null }, context, {
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request: Request, own: Server<unknown>) {
+      const facts = known.find(own.requestIP(request));
+      return facts === null ? hangUp() : answer(request, own, facts);
+    },
+  });
+}
+
+function openFront(
+  plan: ListenerPlan,
+  context: FrontContext,
+  behind: { readonly port: number; readonly known: KnownConnections },
+): { readonly front: Front; readonly ends: TlsEnds | null } {
+  const { listener, tls } = plan;
+  const index = new CertificateIndex(context.certificates);
+  const clientAuth = clientAuthOf(listener);
+  const { admit, refused } = context;
+  const ends =
+    clientAuth === null
+      ? null
+      : new TlsEnds({
+          minVersion: listener.tls_min_version,
+          protocols: ["http/1.1"],
+          clientAuth,
+          accepted: (socket, facts) =>
+            front.carrySocket(socket, {
+              destination: behind,
+              facts,
+              early: Buffer.alloc(0),
+              ended() {},
+            }),
+          refused,
+        });
+  // What cannot be used must refuse the change, not every client after it.
+  if (ends !== null && tls !== null) ends.find(tls);
+  const settle = (arrival: Arrival): Verdict => {
+    const owner = context.adopt(arrival);
+    if (owner !== null) return { owner, holdsTicket: false };
+    const name = arrival.hello?.serverName ?? null;
+    const certificate = index.find(name);
+    if (listener.strict_sni && certificate === null)
+      return { refusal: "no certificate is there for the TLS name", alert: UNRECOGNIZED_NAME };
+    const facts = factsOf(arrival);
+    if (ends === null || tls === null) return front.carry(arrival, behind, facts);
+    return front.carry(arrival, ends.find(certificate ?? tls), facts);
+  };
+  const front: Front = new Front({
+    address: listener.address,
+    port: listener.port,
+    trusts: listener.proxy_protocol ? compileCidrs(listener.trusted_proxies) : null,
+    readsHello: tls !== null,
+    admit,
+    settle,
+    refused,
+  });
+  return { front, ends };
+}

@@ -1,0 +1,145 @@
+// The listeners of one worker: bound for a version, swapped when it is served, closed when their last request has ended; knows no route.
+import type { WebSocketHandler } from "bun";
+import type { Issue } from "../../model/error.ts";
+import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
+import type { Arrival } from "./arriving-connection.ts";
+import type { SocketOwner } from "./carried-connection.ts";
+import type { ConnectionLimits } from "./connection-limits.ts";
+import { needsFront, openFrontedListener } from "./fronted-listener.ts";
+import { type HttpListener, openHttpListener, type RequestHandler } from "./http-listener.ts";
+
+/** What listeners are bound for: one version of the configuration. */
+export interface ListenerVersion {
+  readonly listeners: ReadonlyMap<string, ListenerPlan>;
+  readonly certificates: ReadonlyMap<string, CertificatePlan>;
+  /** Ports, as `portKey`, at which stream routes take TLS names. */
+  readonly passthroughPorts: ReadonlySet<string>;
+}
+
+export interface ListenersOptions {
+  answerOn(listenerId: string): RequestHandler;
+  readonly websocket: WebSocketHandler<never>;
+  readonly limits: ConnectionLimits;
+  /** The stream route at the port that takes the name; null when none does. */
+  adopt(portKey: string, arrival: Arrival): SocketOwner | null;
+  refused(listener: string, reason: string, address: string): void;
+}
+
+/** Listeners bound for a version that is not served yet, by id. */
+export type OpenedListeners = Map<string, HttpListener>;
+
+/** An address and port as one text. */
+export const portKey = (address: string, port: number): string => `${address} ${port}`;
+
+export class Listeners {
+  readonly #options: ListenersOptions;
+  readonly #bound = new Map<string, HttpListener>();
+  /** Those that no longer accept and wait for their last request. */
+  readonly #closing = new Set<HttpListener>();
+  #live: ListenerVersion | null = null;
+
+  constructor(options: ListenersOptions) {
+    this.#options = options;
+  }
+
+  /** Binds what the version needs and is not bound yet. With issues, discard what was opened. */
+  prepare(version: ListenerVersion): {
+    readonly opened: OpenedListeners;
+    readonly issues: Issue[];
+  } {
+    const opened: OpenedListeners = new Map();
+    const issues: Issue[] = [];
+    for (const plan of version.listeners.values()) {
+      if (!this.#mustBind(plan, version)) continue;
+      try {
+        opened.set(plan.id, this.#open(plan, version));
+      } catch (error) {
+        issues.push(bindIssue(plan, error));
+      }
+    }
+    return { opened, issues };
+  }
+
+  /** Serves a version for which `prepare` has bound the listeners; those before it go on with the connections that they have. */
+  activate(version: ListenerVersion, opened: OpenedListeners): void {
+    this.#live = version;
+    for (const [id, listener] of opened) {
+      this.#retire(id);
+      this.#bound.set(id, listener);
+    }
+    for (const id of [...this.#bound.keys()]) if (!version.listeners.has(id)) this.#retire(id);
+  }
+
+  /** Accepts no more. */
+  stopAccepting(): void {
+    for (const id of [...this.#bound.keys()]) this.#retire(id);
+  }
+
+  /** Closes what still waits for a last request. */
+  async close(): Promise<void> {
+    await closeListeners(this.#closing);
+  }
+
+  /** A listener is bound anew only when what its socket was given has changed; everything else is read at each request. */
+  #mustBind(plan: ListenerPlan, version: ListenerVersion): boolean {
+    const bound = this.#bound.get(plan.id);
+    if (bound === undefined) return true;
+    if (bound.isFronted !== isFronted(plan, version)) return true;
+    if (plan.tls !== null && this.#live?.certificates !== version.certificates) return true;
+    if (bound.plan === plan) return false;
+    return JSON.stringify(bindKey(bound.plan)) !== JSON.stringify(bindKey(plan));
+  }
+
+  #open(plan: ListenerPlan, version: ListenerVersion): HttpListener {
+    const { answerOn, websocket, limits, adopt, refused } = this.#options;
+    const { id, listener } = plan;
+    const context = { answer: answerOn(id), websocket, certificates: version.certificates };
+    if (!isFronted(plan, version)) return openHttpListener(plan, context);
+    const key = portKey(listener.address, listener.port);
+    return openFrontedListener(plan, {
+      ...context,
+      // As they are now, because a change of limits alone binds nothing anew.
+      admit: () => limits.admit(this.#live?.listeners.get(id)?.listener ?? listener),
+      adopt: (arrival) => adopt(key, arrival),
+      refused: (reason, address) => refused(listener.name, reason, address),
+    });
+  }
+
+  #retire(id: string): void {
+    const listener = this.#bound.get(id);
+    if (listener === undefined) return;
+    this.#bound.delete(id);
+    this.#closing.add(listener);
+    void listener.stop().finally(() => this.#closing.delete(listener));
+  }
+}
+
+/** Closes everything at once. */
+export async function closeListeners(listeners: Iterable<HttpListener>): Promise<void> {
+  await Promise.all([...listeners].map((listener) => listener.close()));
+}
+
+function isFronted({ listener }: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
+  return needsFront(listener, passthroughPorts.has(portKey(listener.address, listener.port)));
+}
+
+/** What a socket, or the server behind it, was given. */
+function bindKey({ listener, tls }: ListenerPlan) {
+  const { address, port, protocol, http2, http3, tls_min_version, idle_timeout } = listener;
+  const { client_auth, client_ca, client_crl, strict_sni, proxy_protocol } = listener;
+  return [
+    [address, port, protocol, http2, http3, tls_min_version, idle_timeout, tls],
+    client_auth === "none" ? null : [client_auth, client_ca, client_crl],
+    proxy_protocol ? listener.trusted_proxies : null,
+    strict_sni,
+  ];
+}
+
+function bindIssue({ listener }: ListenerPlan, error: unknown): Issue {
+  const reason = error instanceof Error ? error.message : String(error);
+  return {
+    path: "port",
+    message: `cannot listen on ${listener.address} port ${listener.port}: ${reason}`,
+    status: 409,
+  };
+}

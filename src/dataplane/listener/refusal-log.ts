@@ -1,0 +1,37 @@
+// Says at most once a second for each reason that connections were refused, so that a flood does not fill the log; knows no socket.
+
+const QUIET_MS = 1000;
+/** Reasons are few; whoever makes more than this starts anew. */
+const MAX_KEYS = 1000;
+
+export type RefusalWriter = (fields: {
+  readonly listener: string;
+  readonly reason: string;
+  readonly client: string;
+  /** Refusals for this reason since the line before, this one among them. */
+  readonly count: number;
+}) => void;
+
+export class RefusalLog {
+  readonly #write: RefusalWriter;
+  readonly #now: () => number;
+  readonly #seen = new Map<string, { at: number; count: number }>();
+
+  constructor(write: RefusalWriter, now: () => number = () => performance.now()) {
+    this.#write = write;
+    this.#now = now;
+  }
+
+  refused(listener: string, reason: string, client: string): void {
+    const key = `${listener} ${reason}`;
+    const now = this.#now();
+    const known = this.#seen.get(key);
+    if (known !== undefined && now - known.at < QUIET_MS) {
+      known.count++;
+      return;
+    }
+    if (this.#seen.size >= MAX_KEYS) this.#seen.clear();
+    this.#seen.set(key, { at: now, count: 0 });
+    this.#write({ listener, reason, client, count: (known?.count ?? 0) + 1 });
+  }
+}

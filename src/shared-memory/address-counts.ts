@@ -1,0 +1,150 @@
+// How many connections each client address has at each listener, exact over all workers; knows no socket.
+
+/** Addresses at once; a power of two. */
+const SLOTS = 65_536;
+/** Slots that may be in use: with more, finding one that is free takes too long. */
+const MOST_FILLED = SLOTS * 0.8;
+/** 32-bit integers: the lock, the slots in use. */
+const HEADER_BYTES = 16;
+const [LOCK, IN_USE] = [0, 1] as const;
+/** Nobody needs it for longer: who does has died while holding it. */
+const LOCK_STALE_MS = 1000;
+const LOCK_TIME_MASK = 0x3fff_ffff;
+
+/** `untold`: there are more addresses than can be told apart, so this one was not counted. */
+export type Entrance = "counted" | "refused" | "untold";
+
+/** A table of 64-bit keys with one count for each worker, searched from the key's own place on. */
+export class AddressCounts {
+  readonly #header: Int32Array;
+  readonly #keys: BigUint64Array;
+  readonly #counts: Int32Array;
+  readonly #workers: number;
+
+  /** `offset` must be a multiple of eight. */
+  constructor(buffer: SharedArrayBuffer, offset: number, workers: number) {
+    this.#workers = workers;
+    this.#header = new Int32Array(buffer, offset, HEADER_BYTES / 4);
+    this.#keys = new BigUint64Array(buffer, offset + HEADER_BYTES, SLOTS);
+    this.#counts = new Int32Array(buffer, offset + HEADER_BYTES + SLOTS * 8, SLOTS * workers);
+  }
+
+  static bytesFor(workers: number): number {
+    return HEADER_BYTES + SLOTS * (8 + workers * 4);
+  }
+
+  /** One more connection, unless there are `most` already. */
+  enter(
+    listenerId: string,
+    address: string,
+    { worker, most }: { readonly worker: number; readonly most: number },
+  ): Entrance {
+    const key = keyOf(listenerId, address);
+    return this.#locked(() => {
+      let slot = this.#find(key);
+      if (slot === null) {
+        if (Atomics.load(this.#header, IN_USE) >= MOST_FILLED) return "untold";
+        slot = this.#claim(key);
+      } else if (this.#total(slot) >= most) return "refused";
+      this.#counts[slot * this.#workers + worker] = this.#count(slot, worker) + 1;
+      return "counted";
+    });
+  }
+
+  /** A counted connection has ended. */
+  leave(listenerId: string, address: string, worker: number): void {
+    const key = keyOf(listenerId, address);
+    this.#locked(() => {
+      const slot = this.#find(key);
+      if (slot === null) return;
+      this.#counts[slot * this.#workers + worker] = Math.max(0, this.#count(slot, worker) - 1);
+      if (this.#total(slot) === 0) this.#remove(slot);
+    });
+  }
+
+  /** Takes off what a worker that ended had. */
+  forgetWorker(worker: number): void {
+    this.#locked(() => {
+      for (let slot = 0; slot < SLOTS; slot++) this.#counts[slot * this.#workers + worker] = 0;
+      // A removal may move a later one to this place.
+      for (let slot = 0; slot < SLOTS; slot++)
+        while (this.#keys[slot] !== 0n && this.#total(slot) === 0) this.#remove(slot);
+    });
+  }
+
+  #count(slot: number, worker: number): number {
+    return this.#counts[slot * this.#workers + worker] ?? 0;
+  }
+
+  #total(slot: number): number {
+    let sum = 0;
+    for (let worker = 0; worker < this.#workers; worker++) sum += this.#count(slot, worker);
+    return sum;
+  }
+
+  #find(key: bigint): number | null {
+    for (let slot = homeOf(key); ; slot = (slot + 1) % SLOTS) {
+      const found = this.#keys[slot];
+      if (found === key) return slot;
+      if (found === 0n) return null;
+    }
+  }
+
+  #claim(key: bigint): number {
+    let slot = homeOf(key);
+    while (this.#keys[slot] !== 0n) slot = (slot + 1) % SLOTS;
+    this.#keys[slot] = key;
+    Atomics.add(this.#header, IN_USE, 1);
+    return slot;
+  }
+
+  /** What follows without a gap moves up, as far as its own place allows: a search must never meet a gap before its end. */
+  #remove(slot: number): void {
+    let gap = slot;
+    for (let next = (gap + 1) % SLOTS; ; next = (next + 1) % SLOTS) {
+      const key = this.#keys[next] ?? 0n;
+      if (key === 0n) break;
+      const mayMove = distance(homeOf(key), next) >= distance(gap, next);
+      if (!mayMove) continue;
+      this.#keys[gap] = key;
+      this.#counts.copyWithin(
+        gap * this.#workers,
+        next * this.#workers,
+        (next + 1) * this.#workers,
+      );
+      gap = next;
+    }
+    this.#keys[gap] = 0n;
+    this.#counts.fill(0, gap * this.#workers, (gap + 1) * this.#workers);
+    Atomics.sub(this.#header, IN_USE, 1);
+  }
+
+  #locked<T>(work: () => T): T {
+    const token = this.#lock();
+    try {
+      return work();
+    } finally {
+      Atomics.compareExchange(this.#header, LOCK, token, 0);
+    }
+  }
+
+  #lock(): number {
+    for (;;) {
+      const now = (Date.now() & LOCK_TIME_MASK) | 1;
+      const held = Atomics.load(this.#header, LOCK);
+      const isFresh = ((now - held + LOCK_STALE_MS) & LOCK_TIME_MASK) < 2 * LOCK_STALE_MS;
+      if (held !== 0 && isFresh) Atomics.wait(this.#header, LOCK, held, 1);
+      else if (Atomics.compareExchange(this.#header, LOCK, held, now) === held) return now;
+    }
+  }
+}
+
+const distance = (from: number, to: number) => (to - from + SLOTS) % SLOTS;
+
+const homeOf = (key: bigint) => Number(key % BigInt(SLOTS));
+
+/** Never 0, which means that a slot is free. */
+function keyOf(listenerId: string, address: string): bigint {
+  const key = BigInt.asUintN(64, BigInt(Bun.hash(`${listenerId} ${address}`)));
+  return key === 0n ? 1n : key;
+}

@@ -1,0 +1,45 @@
+// Rules about what one listener asks of its connections; knows no other object.
+import type { Listener } from "../model/listener.ts";
+import type { FieldChecks } from "./field-rules.ts";
+import type { Report } from "./problem.ts";
+
+export function checkConnectionRules(
+  listener: Listener,
+  checks: FieldChecks,
+  report: Report,
+): void {
+  checkClientAuth(listener, checks, report);
+  if (listener.strict_sni && listener.protocol !== "https")
+    report("strict_sni", 'needs protocol "https"');
+  if (listener.proxy_protocol && listener.trusted_proxies.length === 0)
+    report("trusted_proxies", "is required with proxy_protocol: nobody would be believed");
+  const barred = frontFields.find((field) => isAsked(listener[field]));
+  if (listener.http3 && barred !== undefined)
+    report("http3", `cannot be combined with ${barred}, which holds for TCP connections only`);
+}
+
+/** What is asked of TCP connections; clients would get around it over UDP. */
+const frontFields = [
+  "client_auth",
+  "strict_sni",
+  "proxy_protocol",
+  "max_connections",
+  "max_connections_per_address",
+] as const;
+
+const isAsked = (value: Listener[(typeof frontFields)[number]]) =>
+  value !== false && value !== 0 && value !== "none";
+
+function checkClientAuth(listener: Listener, checks: FieldChecks, report: Report): void {
+  const { client_auth: mode, client_ca: authorities, client_crl: revoked } = listener;
+  const wrongAuthorities = authorities === null ? null : checks.authorities(authorities);
+  if (wrongAuthorities !== null) report("client_ca", wrongAuthorities);
+  const wrongList = revoked === null ? null : checks.revocations(revoked);
+  if (wrongList !== null) report("client_crl", wrongList);
+  if (mode === "none") return;
+  // Every one of these would let clients in that nobody has looked at.
+  if (listener.protocol !== "https") report("client_auth", 'needs protocol "https"');
+  if (authorities === null) report("client_ca", "is required with client_auth");
+  if (listener.http2)
+    report("http2", "must be false with client_auth: such a listener speaks HTTP/1.1 only");
+}

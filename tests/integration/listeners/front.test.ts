@@ -1,0 +1,234 @@
+// Listeners whose connections are looked at first: who is let in, who is counted, and that nobody gets past the front.
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { curl } from "../../support/curl.ts";
+import { eventually } from "../../support/poll.ts";
+import { GET, hold, mirrored, talk, useListeners } from "./world.ts";
+
+const { api, listener } = useListeners();
+
+/** Ports of 127.0.0.1 on which the gateway listens. */
+function listeningPorts(): number[] {
+  const { pid } = api.gateway;
+  const inodes = new Set<string>();
+  for (const name of readdirSync(`/proc/${pid}/fd`)) {
+    try {
+      inodes.add(/socket:\[(\d+)\]/.exec(readlinkSync(`/proc/${pid}/fd/${name}`))?.[1] ?? "");
+    } catch {
+      // Closed in between.
+    }
+  }
+  const rows = readFileSync("/proc/net/tcp", "utf8").split("\n").slice(1);
+  return rows
+    .map((row) => row.trim().split(/\s+/))
+    .filter((columns) => columns[3] === "0A" && inodes.has(columns[9] ?? ""))
+    .map((columns) => Number.parseInt(columns[1]?.split(":")[1] ?? "", 16));
+}
+
+const isLinux = process.platform === "linux";
+const WORKERS = 2;
+
+test.skipIf(!isLinux)(
+  "only listeners that ask for it have a second server behind them",
+  async () => {
+    const before = listeningPorts().length;
+    const port = await listener("direct");
+    expect(listeningPorts().length - before).toBe(WORKERS);
+    await api.call("PATCH /listeners/direct", { body: { max_connections: 5 } });
+    // The old ones are gone as soon as their last connection is.
+    await eventually(() => listeningPorts().length - before === 2 * WORKERS);
+    expect(mirrored(await talk(port, [GET]))["x-real-ip"]).toBe("127.0.0.1");
+    await api.call("PATCH /listeners/direct", { body: { max_connections: 0 } });
+    await eventually(() => listeningPorts().length - before === WORKERS);
+    expect(mirrored(await talk(port, [GET]))["x-real-ip"]).toBe("127.0.0.1");
+    await api.call("DELETE /listeners/direct");
+    await eventually(() => listeningPorts().length === before);
+  },
+);
+
+test.skipIf(!isLinux)(
+  "nobody else on this machine gets an answer from the server behind",
+  async () => {
+    const before = new Set(listeningPorts());
+    const port = await listener("guarded", { max_connections: 100 });
+    const behind = listeningPorts().filter((one) => one !== port && !before.has(one));
+    expect(behind.length).toBe(WORKERS);
+    for (const one of behind) {
+      expect(await talk(one, [GET])).toBe("");
+      expect(await talk(one, [GET], "127.0.0.2")).toBe("");
+    }
+    // Also from the very source port, at another address, that a connection of the front has.
+    const kept = await hold(port);
+    const sources = readFileSync("/proc/net/tcp", "utf8")
+      .split("\n")
+      .slice(1)
+      .map((row) => row.trim().split(/\s+/))
+      .flatMap(([, local = "", remote = "", state]) => {
+        const to = Number.parseInt(remote.split(":")[1] ?? "", 16);
+        return state === "01" && behind.includes(to)
+          ? [{ from: Number.parseInt(local.split(":")[1] ?? "", 16), to }]
+          : [];
+      });
+    expect(sources.length).toBe(1);
+    for (const { from, to } of sources) {
+      const answer = await new Promise<string>((resolve) => {
+        let text = "";
+        const socket = connect(
+          { port: to, host: "127.0.0.1", localAddress: "127.0.0.2", localPort: from },
+          () => void socket.write(GET),
+        );
+        socket.on("data", (data) => (text += String(data)));
+        socket.on(
+          "error",
+          (error: Error & { code?: string }) =>
+            (text += error.code === "ECONNRESET" ? "" : error.code),
+        );
+        socket.on("close", () => resolve(text));
+      });
+      expect(answer).toBe("");
+    }
+    kept?.destroy();
+  },
+);
+
+test("the client's own address reaches targets, rules and lists of forwarders", async () => {
+  const port = await listener("addresses", {
+    max_connections: 100,
+    trusted_proxies: ["127.0.0.8"],
+  });
+  const get = GET.replace("\r\n\r\n", "\r\nX-Forwarded-For: 203.0.113.7\r\n\r\n");
+  const stranger = mirrored(await talk(port, [get], "127.0.0.9"));
+  expect(stranger).toMatchObject({ "x-real-ip": "127.0.0.9", "x-forwarded-for": "127.0.0.9" });
+  const proxy = mirrored(await talk(port, [get], "127.0.0.8"));
+  expect(proxy).toMatchObject({
+    "x-real-ip": "203.0.113.7",
+    "x-forwarded-for": "203.0.113.7, 127.0.0.8",
+    "x-forwarded-port": String(port),
+  });
+  await api.create("/routes", {
+    name: "near",
+    client_cidrs: ["127.0.0.9"],
+    priority: 5,
+    maintenance: { retry_after: 1, html: "closed" },
+  });
+  expect(await talk(port, [GET], "127.0.0.9")).toContain("closed");
+  expect(await talk(port, [GET], "127.0.0.8")).not.toContain("closed");
+  await api.call("DELETE /routes/near");
+});
+
+test("one more than max_connections is closed at once, over all workers, and said once", async () => {
+  const port = await listener("few", { max_connections: 4 });
+  const open = await Promise.all(Array.from({ length: 4 }, () => hold(port)));
+  expect(open.every((socket) => socket !== null)).toBe(true);
+  for (let ask = 0; ask < 20; ask++) expect(await talk(port, [GET])).toBe("");
+  const lines = () =>
+    api.gateway.stderr
+      .split("\n")
+      .filter((line) => line.includes('"few"') && line.includes("too many"));
+  await eventually(() => lines().length > 0);
+  // Twenty in much less than a second, at most once in each worker and second.
+  expect(lines().length).toBeLessThan(10);
+  open[0]?.destroy();
+  await eventually(async () => (await talk(port, [GET])).startsWith("HTTP/1.1 200"));
+  await api.call("PATCH /listeners/few", { body: { max_connections: 5 } });
+  const more = await eventually(() => hold(port));
+  for (const socket of [...open, more]) socket?.destroy();
+});
+
+test("max_connections_per_address counts every address by itself, over all workers", async () => {
+  const port = await listener("each", { max_connections_per_address: 3 });
+  const open: (Socket | null)[] = [];
+  for (const from of ["127.0.0.1", "127.0.0.2"])
+    for (let count = 0; count < 3; count++) open.push(await hold(port, from));
+  expect(open.every((socket) => socket !== null)).toBe(true);
+  for (let ask = 0; ask < 8; ask++) expect(await talk(port, [GET])).toBe("");
+  expect(await talk(port, [GET], "127.0.0.3")).toStartWith("HTTP/1.1 200");
+  open[0]?.destroy();
+  await eventually(async () => (await talk(port, [GET])).startsWith("HTTP/1.1 200"));
+  for (const socket of open) socket?.destroy();
+});
+
+test("uploads, downloads, HTTP/2 and WebSockets pass as they do elsewhere", async () => {
+  const bytes = Buffer.alloc(3_000_000, "0123456789");
+  const echo = Bun.serve<undefined>({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async (request, server) =>
+      server.upgrade(request) ? undefined : new Response(await request.bytes()),
+    websocket: { message: (socket, message) => void socket.send(message) },
+  });
+  await api.create("/services", {
+    name: "echo",
+    targets: [{ host: "127.0.0.1", port: echo.port }],
+  });
+  await api.create("/routes", { name: "echo", service_id: "echo", paths: ["/echo"] });
+  const plain = await listener("echo", { max_connections: 100 });
+  const secure = await listener("echo tls", { max_connections: 100, protocol: "https" });
+  for (const url of [`http://127.0.0.1:${plain}`, `https://127.0.0.1:${secure}`]) {
+    const answer = await fetch(`${url}/echo`, {
+      method: "POST",
+      body: bytes,
+      tls: { rejectUnauthorized: false },
+    });
+    expect(Bun.hash(await answer.bytes())).toBe(Bun.hash(bytes));
+    const socket = new WebSocket(`${url.replace("http", "ws")}/echo`, {
+      tls: { rejectUnauthorized: false },
+    } as unknown as string[]);
+    const heard = await new Promise((resolve, reject) => {
+      socket.onopen = () => socket.send("hello");
+      socket.onmessage = ({ data }) => resolve(data);
+      socket.onerror = reject;
+    });
+    expect(heard).toBe("hello");
+    socket.close();
+  }
+  const { version, status } = await curl(`https://127.0.0.1:${secure}/`, ["--http2"]);
+  expect([version, status]).toEqual(["2", 200]);
+  echo.stop(true);
+});
+
+test("a client that half-closes gets what is still on its way", async () => {
+  const port = await listener("half", { max_connections: 100 });
+  const answer = await new Promise<string>((resolve) => {
+    let text = "";
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    socket.on("data", (data) => {
+      text += String(data);
+      socket.end();
+    });
+    socket.on("close", () => resolve(text));
+    socket.on("error", () => {});
+    socket.write("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+  });
+  expect(answer).toStartWith("HTTP/1.1 200");
+});
+
+test("turning the front on and off under traffic loses no request", async () => {
+  const port = await listener("swapped");
+  const failed: string[] = [];
+  let [asked, isOver] = [0, false];
+  const client = async () => {
+    while (!isOver) {
+      try {
+        // On connections that are kept, as browsers do.
+        const response = await fetch(`http://127.0.0.1:${port}/`);
+        await response.arrayBuffer();
+        if (response.status !== 200) failed.push(String(response.status));
+        asked++;
+      } catch (error) {
+        failed.push((error as { code?: string }).code ?? String(error));
+      }
+    }
+  };
+  const clients = Array.from({ length: 8 }, client);
+  for (let round = 0; round < 6; round++) {
+    const body = { max_connections: round % 2 === 0 ? 1000 : 0 };
+    expect((await api.call("PATCH /listeners/swapped", { body })).status).toBe(200);
+    const enough = asked + 100;
+    await eventually(() => asked >= enough);
+  }
+  isOver = true;
+  await Promise.all(clients);
+  expect(failed).toEqual([]);
+});
