@@ -1,7 +1,7 @@
 // Brings a version to all workers in two steps, prepare and activate, or not at all; knows no database and no meaning of a version.
 import { ApiError, type Issue } from "../model/error.ts";
 import { diff } from "../snapshot/diff.ts";
-import type { Snapshot } from "../snapshot/snapshot.ts";
+import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import { probeNewPorts } from "./port-probe.ts";
 import type { WorkerPool } from "./worker-pool.ts";
 import type { WorkerSlot } from "./worker-slot.ts";
@@ -45,7 +45,7 @@ class PoolRollout implements Rollout {
       throw new ApiError(500, "no worker is running at the moment; nothing was changed");
     const change = diff(this.#pool.active, next);
     this.#next = next;
-    const answers = await Promise.allSettled(slots.map((slot) => slot.prepare(change)));
+    const answers = await prepareAll(slots, change);
     const failure = answers.findIndex((answer) => answer.status === "rejected");
     const issues = answers.flatMap((answer) =>
       answer.status === "fulfilled" && answer.value.length > 0 ? [answer.value] : [],
@@ -95,6 +95,19 @@ class PoolRollout implements Rollout {
       return slot.becomesReady(this.#pool.times.replaceMs);
     }
   }
+}
+
+/** With thousands of certificates a worker needs a tenth of a second, in which it serves nobody: the others go on meanwhile. */
+async function prepareAll(
+  slots: readonly WorkerSlot[],
+  change: SnapshotChange,
+): Promise<PromiseSettledResult<readonly Issue[]>[]> {
+  const { upserts, removals } = change.certificates;
+  if (upserts.length + removals.length === 0)
+    return await Promise.allSettled(slots.map((slot) => slot.prepare(change)));
+  const answers: PromiseSettledResult<readonly Issue[]>[] = [];
+  for (const slot of slots) answers.push(...(await Promise.allSettled([slot.prepare(change)])));
+  return answers;
 }
 
 function prepareError(
