@@ -25,6 +25,7 @@ import {
   createControlPlane,
 } from "./control/control-plane.ts";
 import { fieldChecks } from "./control/field-checks.ts";
+import { hostWarnings } from "./control/host-warnings.ts";
 import { Recovery } from "./control/recovery.ts";
 import { openSecretBox } from "./control/sealing.ts";
 import { loadDefaultCertificate } from "./crypto/default-certificate.ts";
@@ -146,6 +147,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const upkeep = setInterval(() => control.auth.keepUp(), UPKEEP_MS);
   const socket = serveControlSocket({ dataDir, operations: new Recovery(control), log });
   announce({ version, dataDir, management: server.url, config: stored.config, workers }, log);
+  for (const warning of hostWarnings(stored.config)) log.warn(warning);
   return { stop: () => stopGateway({ server, socket, upkeep, pool, store, control }, log) };
 }
 

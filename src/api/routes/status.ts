@@ -1,6 +1,7 @@
 // Endpoints about the gateway itself, open to everybody: no secrets and no addresses in what they answer.
 import type { Clock } from "../../clock.ts";
 import type { ControlPlane } from "../../control/control-plane.ts";
+import { hostWarnings } from "../../control/host-warnings.ts";
 import { ApiError } from "../../model/error.ts";
 import { plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
@@ -76,6 +77,6 @@ function status({ control, clock, version, startedAt }: StatusSource) {
     revision: control.changes.revision,
     workers,
     workers_ready: ready,
-    warnings: control.changes.warnings(),
+    warnings: [...control.changes.warnings(), ...hostWarnings(control.changes.config)],
   };
 }
