@@ -34,14 +34,22 @@ const headerWords = Object.entries(BROWSER_HEADERS).flatMap(([name, value]) => [
   `${name}: ${value}`,
 ]);
 
-/** HTTP/1.1, with or without TLS: 48 connections, one request at a time on each; a host replaces the URL's. */
+export interface WrkOptions {
+  /** Replaces the URL's. */
+  readonly host?: string;
+  /** A connection for each request. */
+  readonly close?: boolean;
+}
+
+/** HTTP/1.1, with or without TLS: 48 connections, one request at a time on each. */
 export async function loadWithWrk(
   url: string,
   seconds: number,
-  host?: string,
+  { host, close = false }: WrkOptions = {},
 ): Promise<LoadResult> {
-  const hostWords = host === undefined ? [] : ["-H", `Host: ${host}`];
-  const words = ["wrk", "-t1", "-c48", `-d${seconds}s`, "--latency", ...headerWords, ...hostWords];
+  const more = host === undefined ? [] : ["-H", `Host: ${host}`];
+  if (close) more.push("-H", "Connection: close");
+  const words = ["wrk", "-t1", "-c48", `-d${seconds}s`, "--latency", ...headerWords, ...more];
   words.push(url);
   return parseWrk(await runProgram(LOAD_CORE, words));
 }

@@ -24,6 +24,7 @@ import {
 import { writeSection } from "./page.ts";
 import { residentBytes, waitFor } from "./processes.ts";
 import { type Run, toMarkdown, toText } from "./report.ts";
+import { measureStreams, streamsToMarkdown, streamsToText } from "./streams.ts";
 import { startSluiceProxy } from "./sluice.ts";
 
 const PROGRAM_OF: Readonly<Record<ProxyName, string | undefined>> = {
@@ -97,6 +98,14 @@ async function measureAll(
   return measurements;
 }
 
+const nothing = {
+  versions: [],
+  idleBytes: new Map(),
+  measurements: [],
+  manyTargets: null,
+  skipped: [],
+};
+
 async function runBench(
   options: BenchOptions,
   scratch: string,
@@ -105,18 +114,23 @@ async function runBench(
   const origin = await startOrigin(scratch, SIZES);
   try {
     const { rounds, seconds, sluice: command, only } = options;
+    const part = { scratch, command, originPort: origin.port, seconds, rounds: rounds * 2 + 1 };
+    if (only === "streams") return { ...nothing, options, streams: await measureStreams(part) };
     const input = { scratch, originPort: origin.port, certificate: makeCertificate(scratch) };
     const skipped = only === "targets" ? [] : await startAll(input, options, proxies);
     for (const line of skipped) console.log(line);
     const idleBytes = new Map(proxies.map((one) => [one.name, residentBytes(one.program.pid)]));
     const measurements = proxies.length === 0 ? [] : await measureAll(proxies, options, scratch);
     const versions = [...new Set(proxies.map((proxy) => proxy.version))];
-    if (only === "comparison")
-      return { options, versions, idleBytes, measurements, manyTargets: null, skipped };
+    const comparison = { options, versions, idleBytes, measurements, skipped };
+    if (only === "comparison") return { ...comparison, manyTargets: null, streams: null };
     console.log("measuring eight targets against one");
-    const targets = { scratch, command, originPort: origin.port, seconds, rounds: rounds * 2 + 1 };
-    const manyTargets = await measureManyTargets(targets);
-    return { options, versions, idleBytes, measurements, manyTargets, skipped };
+    const manyTargets = await measureManyTargets(part);
+    if (only === "targets") return { ...comparison, manyTargets, streams: null };
+    // Nothing else may take processor time on the core meanwhile.
+    await Promise.all(proxies.splice(0).map((one) => one.program.stop()));
+    console.log("measuring TCP streams");
+    return { ...comparison, manyTargets, streams: await measureStreams(part) };
   } finally {
     await Promise.all([...proxies, origin].map((one) => one.program.stop()));
   }
@@ -135,9 +149,15 @@ if (options === "help") {
   const scratch = mkdtempSync(join(tmpdir(), "sluice-bench-"));
   try {
     const run = await runBench(options, scratch, []);
-    console.log(toText(run));
+    if (options.only !== "streams") console.log(toText(run));
+    if (run.streams !== null) console.log(streamsToText(run.streams));
     if (options.out !== undefined) {
-      writeSection(options.out, { name: "comparison", text: toMarkdown(run) });
+      if (options.only !== "streams")
+        writeSection(options.out, { name: "comparison", text: toMarkdown(run) });
+      if (run.streams !== null) {
+        const how = { seconds: options.seconds, rounds: options.rounds * 2 + 1 };
+        writeSection(options.out, { name: "streams", text: streamsToMarkdown(run.streams, how) });
+      }
       console.log(`\nwritten to ${options.out}`);
     }
   } finally {

@@ -20,7 +20,7 @@ export type Protocol = keyof typeof PROTOCOLS;
 export const PROXIES = ["nginx", "nginx-64k", "haproxy", "caddy", "sluice"] as const;
 export type ProxyName = (typeof PROXIES)[number];
 
-const PARTS = ["comparison", "targets"] as const;
+const PARTS = ["comparison", "targets", "streams"] as const;
 
 export interface BenchOptions {
   readonly seconds: number;
@@ -29,8 +29,8 @@ export interface BenchOptions {
   readonly sizes: readonly SizeName[];
   readonly protocols: readonly Protocol[];
   readonly proxies: readonly ProxyName[];
-  /** The one part to run; undefined runs both. */
-  readonly only: "comparison" | "targets" | undefined;
+  /** The one part to run; undefined runs all. */
+  readonly only: (typeof PARTS)[number] | undefined;
   /** How Sluice is started: the executable, or the words before "serve". */
   readonly sluice: readonly string[];
   /** Where the page is written; undefined prints only. */
@@ -44,7 +44,7 @@ export const USAGE = `make bench ARGS="..."
   --sizes 64B,100KB      of ${Object.keys(SIZES).join(",")}
   --protocols http,h2    of ${Object.keys(PROTOCOLS).join(",")}
   --proxies nginx,sluice of ${PROXIES.join(",")}
-  --only comparison      or targets: eight targets with checks against one, which is measured in every run otherwise
+  --only comparison      or targets (eight with checks against one), or streams (TCP); a run measures all otherwise
   --source               run Sluice from source instead of dist/sluice
   --out FILE             where to write the page (docs/benchmarks.md after a full run)`;
 

@@ -3,6 +3,7 @@ import { describeCommit, describeMachine } from "./machine.ts";
 import type { ManyTargetsResult } from "./many-targets.ts";
 import type { Measurement } from "./measure.ts";
 import { type BenchOptions, PROTOCOLS, type ProxyName } from "./options.ts";
+import type { StreamsResult } from "./streams.ts";
 import { find, judge, judgeManyTargets } from "./targets.ts";
 
 export interface Run {
@@ -12,6 +13,8 @@ export interface Run {
   readonly measurements: readonly Measurement[];
   /** Null when it was not measured. */
   readonly manyTargets: ManyTargetsResult | null;
+  /** Null when it was not measured. */
+  readonly streams: readonly StreamsResult[] | null;
   /** Proxies that could not take part, with the reason. */
   readonly skipped: readonly string[];
 }

@@ -140,13 +140,13 @@ async function measurePair(
       const response = await fetch(url, { headers: { host: probe.host } });
       return (await response.bytes()).length === 64 ? true : undefined;
     });
-    await loadWithWrk(url, 2, probe.host);
+    await loadWithWrk(url, 2, { host: probe.host });
   }
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const [index, sluice] of pair.entries()) {
       const url = `http://127.0.0.1:${sluice.ports.http}${probe.path}`;
       const before = processorTimeUs(sluice.program.pid);
-      const result = await loadWithWrk(url, seconds, probe.host);
+      const result = await loadWithWrk(url, seconds, { host: probe.host });
       if (result.errors > 0) throw new Error(`${result.errors} requests failed for ${probe.host}`);
       totals[index]!.cpuUs += processorTimeUs(sluice.program.pid) - before;
       totals[index]!.requests += result.requests;
