@@ -13,6 +13,7 @@ import { routeInput } from "../src/model/route.ts";
 import { secretInput } from "../src/model/secret.ts";
 import { serviceInput } from "../src/model/service.ts";
 import { settingsInput } from "../src/model/settings.ts";
+import { streamRouteInput } from "../src/model/stream-route.ts";
 import { targetInput } from "../src/model/target.ts";
 import { tokenInput } from "../src/model/token.ts";
 
@@ -123,6 +124,12 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "route",
     routeInput,
     "`/api/v1/routes`. Which requests go to which service. The highest `priority` wins; among equals an exact host goes before a wildcard and that before any, an exact path before a longer prefix and that before a regular expression, more conditions before fewer, and the older route before the younger.",
+  ],
+  [
+    "Stream routes",
+    "stream_route",
+    streamRouteInput,
+    "`/api/v1/stream-routes`. TCP and UDP ports whose traffic goes to a service byte for byte: [streams.md](streams.md).",
   ],
   [
     "Secrets",

@@ -5,7 +5,7 @@ import { type ProxiedEnds, readProxyHeader, writeProxyHeader } from "../../net/p
 import type { FailureText } from "../../shared-memory/target-health.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import { Pipe, type Side } from "./pipe.ts";
-import { routeOfName, type StreamRouteRuntime } from "./stream-runtime.ts";
+import { clientKey, routeOfName, type StreamRouteRuntime } from "./stream-runtime.ts";
 
 /** The client's socket. */
 export type ClientSocket = Side &
@@ -207,9 +207,11 @@ export class StreamConnection implements TargetHandlers {
 
   /** A target with the connection counted in; others may have filled one between the choice and that. */
   #nextTarget(): TargetRuntime | null {
-    const { group } = this.#service as ServiceRuntime;
+    const service = this.#service as ServiceRuntime;
+    const { group } = service;
+    const key = clientKey(service, this.client.address);
     for (;;) {
-      const target = group.pick({ key: null, tried: this.#tried });
+      const target = group.pick({ key, tried: this.#tried });
       if (target === null || group.enter(target)) return target;
       this.#tried ??= new Set();
       this.#tried.add(target.id);

@@ -2,6 +2,8 @@
 import type { StreamRoute } from "../../model/stream-route.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { StreamRoutePlan } from "../../snapshot/snapshot.ts";
+import { hashText } from "../balancer/consistent-hash.ts";
+import type { ServiceRuntime } from "../service-runtime.ts";
 
 export interface StreamRouteRuntime {
   readonly id: string;
@@ -29,6 +31,10 @@ export function streamRouteRuntime(plan: StreamRoutePlan, row: number): StreamRo
     trusts: compileCidrs(route.proxy_protocol_trusted),
   };
 }
+
+/** What consistent_hash hashes of a stream: its client's address, since there is nothing else to know; null for other algorithms. */
+export const clientKey = ({ service }: ServiceRuntime, address: string): number | null =>
+  service.algorithm === "consistent_hash" ? hashText(address) : null;
 
 /** The stream route that takes a TLS name: exact, then wildcard (one label), then one without names; null when none does. */
 export function routeOfName(

@@ -2,10 +2,9 @@
 import type { udp } from "bun";
 import { isIP } from "node:net";
 import type { FailureText } from "../../shared-memory/target-health.ts";
-import { hashText } from "../balancer/consistent-hash.ts";
 import type { Address } from "../names/addresses.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
-import type { StreamRouteRuntime } from "./stream-runtime.ts";
+import { clientKey, type StreamRouteRuntime } from "./stream-runtime.ts";
 
 /** Where the client sends from. */
 export interface ClientEnd {
@@ -65,8 +64,7 @@ export class UdpSession {
   begin(): void {
     const { service, client } = this.#options;
     const { group } = service;
-    const isHashed = service.service.algorithm === "consistent_hash";
-    const key = isHashed ? hashText(client.address) : null;
+    const key = clientKey(service, client.address);
     for (;;) {
       const target = group.pick({ key, tried: this.#tried });
       if (target === null) return this.#giveUp("no target is available");

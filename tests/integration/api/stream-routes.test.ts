@@ -140,6 +140,32 @@ test("connections are balanced, and a target that refuses is passed over", async
   expect(new Set(answers)).toEqual(new Set(names));
 });
 
+test("a client comes back to its target by its address when the service says consistent_hash", async () => {
+  const names = ["a", "b", "c"];
+  const ports = await Promise.all(names.map((name) => serve((socket) => void socket.end(name))));
+  const { listen_port: port } = await route(ports, {}, { algorithm: "consistent_hash" });
+  const answers = new Set<string>();
+  for (let ask = 0; ask < 12; ask++) answers.add(await until(port));
+  expect(answers.size).toBe(1);
+});
+
+test("a target that has as many connections as it may have gets no more", async () => {
+  const { listen_port: port, service_id } = await route(
+    [await serve(echo)],
+    {},
+    { max_connections_per_target: 2 },
+  );
+  const open = Array.from({ length: 2 }, () => connect({ port, host: "127.0.0.1" }));
+  for (const socket of open) {
+    socket.write("x");
+    await new Promise((answered) => socket.once("data", answered));
+  }
+  for (let ask = 0; ask < 5; ask++) expect(await until(port, "x")).toBe("");
+  const { body } = await api.call(`GET /services/${service_id}/health`);
+  expect(body.targets[0].active_requests).toBe(2);
+  for (const socket of open) socket.destroy();
+});
+
 describe("a client that may not connect is closed at once:", () => {
   test("denied, or not among those allowed", async () => {
     const target = await serve((socket) => void socket.end("in"));
