@@ -18,6 +18,8 @@ beforeAll(async () => {
     port: 0,
     fetch: async (request) => {
       const { pathname } = new URL(request.url);
+      if (pathname === "/alternative")
+        return new Response("x", { headers: { "alt-svc": "clear" } });
       if (pathname === "/large") return new Response("x".repeat(3_000_000));
       return Response.json({
         method: request.method,
@@ -130,6 +132,23 @@ test("it can be switched on and off, and survives a new certificate", async () =
   expect((await overHttp3(port)).status).toBe(200);
   await api.call(`PATCH /listeners/${id}`, { body: { http3: false } });
   await eventually(async () => !(await speaksQuic(port, 100)));
+});
+
+test("a limit of Bun: open connections of HTTP/3 do not survive a new certificate", async () => {
+  const { port } = await listener();
+  expect((await overHttp3(port)).status).toBe(200);
+  const made = { name: "lost", source: "self_signed", domains: ["lost.test"] };
+  expect((await api.call("POST /certificates", { body: made })).status).toBe(200);
+  // A client waits for a time-out of its own, and then connects anew.
+  const signal = AbortSignal.timeout(2000);
+  expect(await overHttp3(port, "/", { signal }).catch(({ name }: Error) => name)).toBe(
+    "TimeoutError",
+  );
+});
+
+test("a limit of Bun: the Alt-Svc of a target is passed on beside the listener's own", async () => {
+  const { port } = await listener();
+  expect(await overHttp1(port, "/alternative")).toBe(`clear, h3=":${port}"; ma=86400`);
 });
 
 test("its UDP port is its own", async () => {
