@@ -128,6 +128,11 @@ export class CarriedConnection implements SocketOwner {
     else this.serverEnded();
   }
 
+  /** Whether the server has ended it and the system has all that it sent. */
+  get isServed(): boolean {
+    return this.#deadline < Number.POSITIVE_INFINITY && this.#pipe?.heldDown === 0;
+  }
+
   /** Called about once a second. */
   tick(now: number): void {
     // A client that still takes bytes has more time.
@@ -145,7 +150,7 @@ export class CarriedConnection implements SocketOwner {
     this.#isClosed = true;
     this.#early = [];
     if (this.#sourcePort !== 0) this.#options.destination.known.delete(this.#sourcePort);
-    if (this.#pipe?.isOver === true) {
+    if (this.#pipe?.isOver === true || this.isServed) {
       this.#client.end();
       this.#server?.end();
     } else {

@@ -27,6 +27,7 @@ export interface FrontOptions {
 }
 
 const TICK_MS = 1000;
+const FLUSH_MS = 1000;
 
 interface Accepted extends ClientSocket {
   data: SocketOwner;
@@ -62,9 +63,15 @@ export class Front {
     });
   }
 
-  /** Closes everything at once. */
-  close(): void {
+  /**
+   * Closes everything. What servers have sent may still be on its way through here: connections that they have ended get that
+   * out first, all others a moment to become such.
+   */
+  async close(): Promise<void> {
     this.#server.stop(false);
+    const end = performance.now() + FLUSH_MS;
+    const isServed = () => [...this.#carried].every((connection) => connection.isServed);
+    while (!isServed() && performance.now() < end) await Bun.sleep(5);
     for (const connection of [...this.#arriving, ...this.#carried]) connection.close();
   }
 

@@ -50,8 +50,10 @@ export function openFrontedListener(plan: ListenerPlan, context: FrontContext): 
         ends?.stop();
         await server.stop(false);
       },
+      goAway: () => void server.stop(false),
       async close() {
-        front.close();
+        void server.stop(false);
+        await front.close();
         ends?.close();
         await server.stop(true);
       },

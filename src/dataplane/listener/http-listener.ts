@@ -18,6 +18,8 @@ export interface HttpListener {
   readonly isFronted: boolean;
   /** Stops accepting; requests and WebSockets in progress go on. Resolves when the last is done. */
   stop(): Promise<void>;
+  /** After `stop`: connections that are kept open end with their present request, instead of when the client wants. */
+  goAway(): void;
   /** Closes everything at once. */
   close(): Promise<void>;
 }
@@ -44,6 +46,8 @@ export function openHttpListener(plan: ListenerPlan, context: ListenerContext): 
     plan,
     isFronted: false,
     stop: () => server.stop(false),
+    // Bun has done so already.
+    goAway() {},
     close: () => server.stop(true),
   };
 }

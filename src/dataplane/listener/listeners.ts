@@ -70,9 +70,10 @@ export class Listeners {
     for (const id of [...this.#bound.keys()]) if (!version.listeners.has(id)) this.#retire(id);
   }
 
-  /** Accepts no more. */
+  /** Accepts no more; whoever is connected is sent away after the present request. */
   stopAccepting(): void {
     for (const id of [...this.#bound.keys()]) this.#retire(id);
+    for (const listener of this.#closing) listener.goAway();
   }
 
   /** Closes what still waits for a last request. */

@@ -49,6 +49,8 @@ const TICK_MS = 1000;
 export class Streams {
   readonly #options: StreamsOptions;
   readonly #ports = new Map<string, StreamPort>();
+  /** In front of ports, also of those that accept no more. */
+  readonly #fronts = new Set<TerminatingPort>();
   readonly #connections = new Map<string, StreamConnection>();
   readonly #draining = new Map<StreamConnection, number>();
   readonly #scope: StreamScope;
@@ -149,6 +151,7 @@ export class Streams {
     while (this.#connections.size > 0 && performance.now() < end) await Bun.sleep(20);
     const late = [...this.#connections.values()];
     for (const connection of late) connection.close();
+    await Promise.all([...this.#fronts].map((front) => front.close()));
     if (this.#clock !== null) clearInterval(this.#clock);
     return late.length;
   }
@@ -214,9 +217,10 @@ export class Streams {
       },
       refused: (reason, client) => this.#options.refused(reason, { client, port: key }),
     });
+    this.#fronts.add(front);
     return {
       binding: bindingOf(runtime),
-      stop: () => front.stop(),
+      stop: () => void front.stop().then(() => this.#fronts.delete(front)),
       update: () => front.update(),
     };
   }

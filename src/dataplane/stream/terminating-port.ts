@@ -54,15 +54,15 @@ export class TerminatingPort {
     });
   }
 
-  /** Accepts no more; connections go on. */
-  stop(): void {
-    void this.#front.stop().then(() => this.#ends.stop());
+  /** Accepts no more; connections go on. Resolves when the last is gone. */
+  async stop(): Promise<void> {
+    await this.#front.stop();
+    this.#ends.stop();
   }
 
-  /** Closes everything at once. */
-  close(): void {
-    this.#front.close();
-    this.#ends.close();
+  /** Closes everything, once what is on its way has got out. */
+  close(): Promise<void> {
+    return this.#front.close();
   }
 
   /** Call it when certificates have changed: no server stays that presents one of the past. */

@@ -2,9 +2,12 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { Authority } from "../../support/authority.ts";
 import { curl } from "../../support/curl.ts";
+import { freePort } from "../../support/data-plane.ts";
+import { startGateway } from "../../support/gateway.ts";
 import { eventually } from "../../support/poll.ts";
-import { GET, hold, mirrored, talk, useListeners } from "./world.ts";
+import { ask, GET, hold, mirrored, talk, useListeners } from "./world.ts";
 
 const { api, listener } = useListeners();
 
@@ -91,6 +94,27 @@ test.skipIf(!isLinux)(
     kept?.destroy();
   },
 );
+
+test.skipIf(!isLinux)("nor from those behind a listener that asks for certificates", async () => {
+  const authority = await Authority.create("Clients");
+  const leaf = await authority.sign({ names: ["alice"] });
+  const before = new Set(listeningPorts());
+  const port = await listener("asking", {
+    protocol: "https",
+    http2: false,
+    client_auth: "request",
+    client_ca: authority.cert,
+  });
+  const shown = { cert: leaf.cert, key: leaf.key };
+  expect((await ask(port, shown)).text).toStartWith("HTTP/1.1 ");
+  const behind = listeningPorts().filter((one) => one !== port && !before.has(one));
+  // Where TLS ends, and where HTTP is spoken.
+  expect(behind.length).toBe(2 * WORKERS);
+  for (const one of behind) {
+    expect(await talk(one, [GET])).toBe("");
+    expect((await ask(one, shown)).text).toBe("");
+  }
+});
 
 test("the client's own address reaches targets, rules and lists of forwarders", async () => {
   const port = await listener("addresses", {
@@ -208,11 +232,12 @@ test("turning the front on and off under traffic loses no request", async () => 
   const port = await listener("swapped");
   const failed: string[] = [];
   let [asked, isOver] = [0, false];
+  const get = () => fetch(`http://127.0.0.1:${port}/`);
   const client = async () => {
     while (!isOver) {
       try {
-        // On connections that are kept, as browsers do.
-        const response = await fetch(`http://127.0.0.1:${port}/`);
+        // As browsers do it: once more when the connection that was kept is closed at that moment (RFC 9110 section 9.2.2).
+        const response = await get().catch(get);
         await response.arrayBuffer();
         if (response.status !== 200) failed.push(String(response.status));
         asked++;
@@ -231,4 +256,33 @@ test("turning the front on and off under traffic loses no request", async () => 
   isOver = true;
   await Promise.all(clients);
   expect(failed).toEqual([]);
+});
+
+test("a gateway that ends lets requests end and sends clients away, in front too", async () => {
+  const world = await startGateway({ workers: 1 });
+  const slow = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch() {
+      await Bun.sleep(300);
+      return new Response("late");
+    },
+  });
+  const port = freePort();
+  for (const [path, body] of [
+    ["services", { name: "slow", targets: [{ host: "127.0.0.1", port: slow.port }] }],
+    ["routes", { name: "slow", service_id: "slow" }],
+    ["listeners", { name: "ending", address: "127.0.0.1", port, max_connections: 9 }],
+  ] as const)
+    await fetch(`${world.admin}/api/v1/${path}`, {
+      method: "POST",
+      body: JSON.stringify(body),
+      headers: { "content-type": "application/json" },
+    });
+  const answers = [0, 1, 2].map(() => fetch(`http://127.0.0.1:${port}/`).then((one) => one.text()));
+  await eventually(() => slow.pendingRequests === 3);
+  const ended = world.stop();
+  expect(await Promise.all(answers)).toEqual(["late", "late", "late"]);
+  await ended;
+  slow.stop(true);
 });
