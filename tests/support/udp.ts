@@ -1,5 +1,6 @@
 // UDP peers of a test: a target that answers, and a client that waits for answers.
 import { eventually } from "./poll.ts";
+import { quietPort } from "./quiet-port.ts";
 
 export interface UdpTarget {
   readonly port: number;
@@ -73,10 +74,20 @@ export class UdpClient {
   }
 }
 
-/** A UDP port of 127.0.0.1 that nobody had a moment ago. */
-export async function freeUdpPort(): Promise<number> {
-  const socket = await Bun.udpSocket({ hostname: "127.0.0.1" });
-  const { port } = socket;
-  socket.close();
-  return port;
+/** The first of so many ports of 127.0.0.1 that nobody has, and that no connection is given. */
+export async function freeUdpPort(count = 1): Promise<number> {
+  while (true) {
+    const first = quietPort();
+    if (await areFree(first, count)) return first;
+  }
+}
+
+async function areFree(first: number, count: number): Promise<boolean> {
+  try {
+    for (let port = first; port < first + count; port++)
+      (await Bun.udpSocket({ hostname: "127.0.0.1", port })).close();
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -6,6 +6,7 @@ import { createServer as createTlsServer, connect as tlsConnect } from "node:tls
 import { selfSigned } from "../../support/certificate.ts";
 import { freePort } from "../../support/data-plane.ts";
 import { eventually } from "../../support/poll.ts";
+import { quietPort } from "../../support/quiet-port.ts";
 import { useGateway } from "./client.ts";
 
 const api = useGateway();
@@ -336,7 +337,7 @@ describe("TLS", () => {
 
 describe("ports", () => {
   test("of a range lead to the same service and are gone with the route", async () => {
-    const first = freePort();
+    const first = quietPort();
     const target = await serve((socket) => void socket.end("in"));
     const made = await route([target], { listen_port: null, port_range: `${first}-${first + 2}` });
     for (const port of [first, first + 1, first + 2]) expect(await until(port)).toBe("in");

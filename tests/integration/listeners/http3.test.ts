@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { connect, type IncomingHttpHeaders } from "node:http2";
 import { eventually } from "../../support/poll.ts";
+import { quietPort } from "../../support/quiet-port.ts";
 import { quicInitial } from "../../support/quic-initial.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
 import { freeUdpPort, UdpClient } from "../../support/udp.ts";
-import { freePort } from "../../support/data-plane.ts";
 import { useGateway } from "../api/client.ts";
 
 const api = useGateway();
@@ -46,7 +46,7 @@ async function listener(fields: object = {}) {
   return await api.create("/listeners", {
     name: `h3 ${++count}`,
     address: "127.0.0.1",
-    port: freePort(),
+    port: quietPort(),
     protocol: "https",
     http3: true,
     ...fields,
@@ -109,7 +109,7 @@ test("answers over HTTP/1.1 and HTTP/2 tell of it, those of other listeners do n
 });
 
 test("it needs https", async () => {
-  const body = { name: "wrong", address: "127.0.0.1", port: freePort(), http3: true };
+  const body = { name: "wrong", address: "127.0.0.1", port: quietPort(), http3: true };
   const answer = await api.call("POST /listeners", { body });
   expect([answer.status, answer.body.error]).toEqual([400, 'http3: needs protocol "https"']);
 });
@@ -132,18 +132,6 @@ test("it can be switched on and off, and survives a new certificate", async () =
   expect((await overHttp3(port)).status).toBe(200);
   await api.call(`PATCH /listeners/${id}`, { body: { http3: false } });
   await eventually(async () => !(await speaksQuic(port, 100)));
-});
-
-test("a limit of Bun: open connections of HTTP/3 do not survive a new certificate", async () => {
-  const { port } = await listener();
-  expect((await overHttp3(port)).status).toBe(200);
-  const made = { name: "lost", source: "self_signed", domains: ["lost.test"] };
-  expect((await api.call("POST /certificates", { body: made })).status).toBe(200);
-  // A client waits for a time-out of its own, and then connects anew.
-  const signal = AbortSignal.timeout(2000);
-  expect(await overHttp3(port, "/", { signal }).catch(({ name }: Error) => name)).toBe(
-    "TimeoutError",
-  );
 });
 
 test("a limit of Bun: the Alt-Svc of a target is passed on beside the listener's own", async () => {

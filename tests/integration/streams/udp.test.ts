@@ -209,7 +209,7 @@ test("sessions are listed with their bytes, counted at the target, and can be en
 describe("ports", () => {
   test("of a range lead to the same service", async () => {
     const to = await target();
-    const first = await freeUdpPort();
+    const first = await freeUdpPort(3);
     const range = { listen_port: null, port_range: `${first}-${first + 2}` };
     await route([to.port], range);
     for (const port of [first, first + 1, first + 2])
