@@ -20,14 +20,6 @@ import { tokenInput } from "../src/model/token.ts";
 /** Stored, checked and given back, but nothing reads them yet. A name stands for everything below it. */
 const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
   settings: ["geoip", "retention.requests"],
-  listener: [
-    "client_auth",
-    "client_ca",
-    "proxy_protocol",
-    "strict_sni",
-    "max_connections",
-    "max_connections_per_address",
-  ],
 };
 
 interface Row {
@@ -148,7 +140,7 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Listeners",
     "listener",
     listenerInput,
-    "`/api/v1/listeners`. Where clients connect. They are made at the first start from `--http` and `--https`, and can only be read as yet.",
+    "`/api/v1/listeners`. Where clients connect. Two are made at the first start from `--http` and `--https`. What the fields do, and what some of them cost, is in [listeners.md](listeners.md).",
   ],
 ];
 
