@@ -173,6 +173,45 @@ test("max_connections_per_address counts every address by itself, over all worke
   for (const socket of open) socket?.destroy();
 });
 
+test("whatever way clients go, their places are free again", async () => {
+  const limits = { max_connections: 20, max_connections_per_address: 20 };
+  const ports = [
+    await listener("gone", limits),
+    await listener("gone tls", { ...limits, protocol: "https", strict_sni: true }),
+  ];
+  const ways: ((socket: Socket) => void)[] = [
+    (socket) => socket.destroy(),
+    (socket) => socket.resetAndDestroy(),
+    (socket) => socket.end(),
+    (socket) => socket.end(GET),
+    (socket) => socket.end(GET.slice(0, 20)),
+    (socket) => socket.write(GET, () => socket.resetAndDestroy()),
+    (socket) => socket.write("\x16\x03\x01\x01", () => socket.destroy()),
+  ];
+  for (let round = 0; round < 12; round++)
+    await Promise.all(
+      ways.flatMap((leave) =>
+        ports.map(
+          (port) =>
+            new Promise<void>((resolve) => {
+              const socket = connect({ port, host: "127.0.0.1" }, () => leave(socket));
+              socket.on("error", () => {});
+              socket.on("data", () => {});
+              socket.on("close", () => resolve());
+            }),
+        ),
+      ),
+    );
+  const open = await eventually(async () => {
+    const all = await Promise.all(Array.from({ length: 20 }, () => hold(ports[0] ?? 0)));
+    if (all.every((socket) => socket !== null)) return all;
+    for (const socket of all) socket?.destroy();
+    return null;
+  });
+  expect(await talk(ports[0] ?? 0, [GET])).toBe("");
+  for (const socket of open) socket?.destroy();
+});
+
 test("uploads, downloads, HTTP/2 and WebSockets pass as they do elsewhere", async () => {
   const bytes = Buffer.alloc(3_000_000, "0123456789");
   const echo = Bun.serve<undefined>({
