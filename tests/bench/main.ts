@@ -12,6 +12,7 @@ import {
   SIZES,
   USAGE,
 } from "./options.ts";
+import { measureFront } from "./front.ts";
 import { measureManyTargets } from "./many-targets.ts";
 import { makeCertificate, startOrigin } from "./origin.ts";
 import {
@@ -103,6 +104,7 @@ const nothing = {
   idleBytes: new Map(),
   measurements: [],
   manyTargets: null,
+  front: null,
   skipped: [],
 };
 
@@ -123,14 +125,16 @@ async function runBench(
     const measurements = proxies.length === 0 ? [] : await measureAll(proxies, options, scratch);
     const versions = [...new Set(proxies.map((proxy) => proxy.version))];
     const comparison = { options, versions, idleBytes, measurements, skipped };
-    if (only === "comparison") return { ...comparison, manyTargets: null, streams: null };
+    if (only === "comparison") return { ...nothing, ...comparison, streams: null };
     console.log("measuring eight targets against one");
     const manyTargets = await measureManyTargets(part);
-    if (only === "targets") return { ...comparison, manyTargets, streams: null };
+    console.log("measuring a fronted listener against a direct one");
+    const front = await measureFront(part);
+    if (only === "targets") return { ...comparison, manyTargets, front, streams: null };
     // Nothing else may take processor time on the core meanwhile.
     await Promise.all(proxies.splice(0).map((one) => one.program.stop()));
     console.log("measuring TCP streams");
-    return { ...comparison, manyTargets, streams: await measureStreams(part) };
+    return { ...comparison, manyTargets, front, streams: await measureStreams(part) };
   } finally {
     await Promise.all([...proxies, origin].map((one) => one.program.stop()));
   }

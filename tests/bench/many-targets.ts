@@ -45,10 +45,11 @@ export async function measureManyTargets(input: ManyTargetsInput): Promise<ManyT
   }
 }
 
-const targetsOf = ({ originPort: port }: ManyTargetsInput, count: number) =>
+export const targetsOf = ({ originPort: port }: ManyTargetsInput, count: number) =>
   ORIGIN_ADDRESSES.slice(0, count).map((host) => ({ host, port }));
 
-async function startWith(
+/** A gateway with one worker and one route to the service, ready to answer. */
+export async function startWith(
   input: ManyTargetsInput,
   name: string,
   service: Record<string, unknown>,
@@ -71,7 +72,8 @@ async function startWith(
 
 const urlOf = ({ ports }: RunningSluice) => `http://127.0.0.1:${ports.http}/${FILE}`;
 
-async function compare(
+/** Loads the two in turn; the ratio is that of the second one to the first. */
+export async function compare(
   [one, many]: readonly [RunningSluice, RunningSluice],
   { seconds, rounds }: ManyTargetsInput,
 ): Promise<ManyTargetsResult> {

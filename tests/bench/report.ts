@@ -4,7 +4,7 @@ import type { ManyTargetsResult } from "./many-targets.ts";
 import type { Measurement } from "./measure.ts";
 import { type BenchOptions, PROTOCOLS, type ProxyName } from "./options.ts";
 import type { StreamsResult } from "./streams.ts";
-import { find, judge, judgeManyTargets } from "./targets.ts";
+import { find, judge, judgeManyTargets, tellFront } from "./targets.ts";
 
 export interface Run {
   readonly options: BenchOptions;
@@ -13,6 +13,8 @@ export interface Run {
   readonly measurements: readonly Measurement[];
   /** Null when it was not measured. */
   readonly manyTargets: ManyTargetsResult | null;
+  /** A fronted listener against a direct one; null when it was not measured. */
+  readonly front: ManyTargetsResult | null;
   /** Null when it was not measured. */
   readonly streams: readonly StreamsResult[] | null;
   /** Proxies that could not take part, with the reason. */
@@ -53,7 +55,11 @@ function memoryTable(run: Run): Table {
 }
 
 function targetTable(run: Run): Table {
-  const verdicts = [...judge(run.measurements), judgeManyTargets(run.manyTargets)];
+  const verdicts = [
+    ...judge(run.measurements),
+    judgeManyTargets(run.manyTargets),
+    tellFront(run.front),
+  ];
   const rows = verdicts.map((one) => [one.target, one.atMost, one.measured, one.verdict]);
   return [["target", "at most", "measured", "verdict"], ...rows];
 }

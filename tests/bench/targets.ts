@@ -30,7 +30,7 @@ export interface Verdict {
   readonly target: string;
   readonly atMost: string;
   readonly measured: string;
-  readonly verdict: "reached" | "missed" | "not measured";
+  readonly verdict: "reached" | "missed" | "not measured" | "for information";
 }
 
 /** Compares a run with every target; one that the run did not cover is "not measured". */
@@ -66,6 +66,17 @@ export function judgeManyTargets(result: ManyTargetsResult | null): Verdict {
     measured: `${result.ratio.toFixed(2)}x`,
     verdict: isReached ? "reached" : "missed",
   };
+}
+
+/** What a front costs; there is no limit to it, because nobody has one without asking for what it does. */
+export function tellFront(result: ManyTargetsResult | null): Verdict {
+  const words = {
+    target: "CPU per request, a fronted listener against a direct one, 64B, plain HTTP/1.1",
+    atMost: "–",
+  };
+  if (result === null) return { ...words, measured: "–", verdict: "not measured" };
+  const verdict = result.errors === 0 ? "for information" : "missed";
+  return { ...words, measured: `${result.ratio.toFixed(2)}x`, verdict };
 }
 
 /** The measurement of one proxy for the same body and protocol. */
