@@ -5,6 +5,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, connect as tlsConnect } from "node:tls";
 import { selfSigned } from "../../support/certificate.ts";
 import { freePort } from "../../support/data-plane.ts";
+import { startFullQueue } from "../../support/full-queue.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
 import { useGateway } from "./client.ts";
@@ -421,4 +422,57 @@ test("connections are listed with their bytes, and can be cut one by one", async
   await eventually(
     async () => (await api.call(`GET /stream-routes/${id}/connections`)).body.length === 0,
   );
+});
+
+describe("a route that", () => {
+  const named = (name: string) =>
+    serve((socket) => void socket.on("data", () => socket.write(name)));
+
+  /** A connection that tells who answers it, and when it was closed. */
+  async function talker(port: number) {
+    const socket = connect({ port, host: "127.0.0.1" });
+    const state = { isClosed: false };
+    socket.on("error", () => {});
+    socket.on("close", () => (state.isClosed = true));
+    const ask = () =>
+      new Promise<string>((resolve) => {
+        socket.once("data", (data: Buffer) => resolve(String(data)));
+        socket.write("?");
+      });
+    expect(await ask()).toBeString();
+    return { state, ask, socket };
+  }
+
+  test.each([["leads elsewhere"], ["is deleted"]])(
+    "%s lets its connections go on for ten seconds, and touches no other",
+    async (what) => {
+      const first = await route([await named("first")]);
+      const other = await route([await named("other")]);
+      const [own, neighbour] = [await talker(first.listen_port), await talker(other.listen_port)];
+      const began = performance.now();
+      if (what === "is deleted") await api.call(`DELETE /stream-routes/${first.id}`);
+      else {
+        const { service_id } = await route([await named("second")]);
+        await api.call(`PATCH /stream-routes/${first.id}`, { body: { service_id } });
+        expect((await talker(first.listen_port)).state.isClosed).toBe(false);
+      }
+      expect(await own.ask()).toBe("first");
+      await eventually(() => own.state.isClosed, { deadlineMs: 20_000 });
+      expect(performance.now() - began).toBeGreaterThan(8000);
+      expect(await neighbour.ask()).toBe("other");
+      neighbour.socket.destroy();
+    },
+    30_000,
+  );
+
+  test("has a target that accepts nothing passes on to the next one after connect_timeout", async () => {
+    const full = await startFullQueue();
+    try {
+      const next = await serve((socket) => void socket.end("next"));
+      const { listen_port: port } = await route([full.port, next], { connect_timeout: 300 });
+      for (let ask = 0; ask < 2; ask++) expect(await until(port)).toBe("next");
+    } finally {
+      full.stop();
+    }
+  });
 });
