@@ -65,6 +65,8 @@ export class AddressCounts {
   /** Takes off what a worker that ended had. */
   forgetWorker(worker: number): void {
     this.#locked(() => {
+      // At most starts of a worker. Writing zeros would take memory for the whole table.
+      if (Atomics.load(this.#header, IN_USE) === 0) return;
       for (let slot = 0; slot < SLOTS; slot++) this.#counts[slot * this.#workers + worker] = 0;
       // A removal may move a later one to this place.
       for (let slot = 0; slot < SLOTS; slot++)
@@ -93,8 +95,9 @@ export class AddressCounts {
   #claim(key: bigint): number {
     let slot = homeOf(key);
     while (this.#keys[slot] !== 0n) slot = (slot + 1) % SLOTS;
-    this.#keys[slot] = key;
+    // Counted first: a worker that ends in between must not leave a key in a table that says it is empty.
     Atomics.add(this.#header, IN_USE, 1);
+    this.#keys[slot] = key;
     return slot;
   }
 
