@@ -1,14 +1,14 @@
-// Hangs every endpoint into the framework, which routes and describes and does nothing else; knows no guard rule.
+// Hangs every endpoint into the framework, which routes and does nothing else; knows no guard rule.
 import { Elysia } from "elysia";
 import type { ControlPlane } from "../control/control-plane.ts";
-import { DESCRIPTION_PATH, DOCS_PATH, docsPlugin, SCRIPT_PATH, scriptResponse } from "./docs.ts";
+import { DESCRIPTION_PATH, DOCS_PATH, SCRIPT_PATH, scriptResponse, YAML_PATH } from "./docs.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Admission } from "./guard.ts";
 import { readJson } from "./json-body.ts";
 import { ApiError } from "../model/error.ts";
+import type { Reference } from "./reference.ts";
 import { toResponse } from "./reply.ts";
 import type { EventStreams } from "./event-stream.ts";
-import { describeAccess } from "./security-schemes.ts";
 import { auditEndpoints } from "./routes/audit.ts";
 import { authEndpoints, type SignInSource } from "./routes/auth.ts";
 import { eventEndpoints } from "./routes/events.ts";
@@ -50,18 +50,20 @@ interface Exchange {
 export function createApp(source: AppSource): App {
   const exchanges = new WeakMap<Request, Exchange>();
   const elysia = new Elysia({ aot: true, normalize: false });
+  const endpoints = endpointsOf(source.control, source);
   // Without "none" the framework would read the body itself and answer malformed JSON in its own way.
-  for (const endpoint of endpointsOf(source.control, source))
+  for (const endpoint of endpoints)
     elysia.route(
       endpoint.method,
       endpoint.path,
       ({ request }: { request: Request }) => run(endpoint, request, exchanges.get(request)),
-      { parse: "none", detail: describeAccess(endpoint) as object },
+      { parse: "none" },
     );
-  elysia.use(docsPlugin(source.version));
-  elysia.get(SCRIPT_PATH, () => scriptResponse(), { detail: { hide: true } });
-  elysia.get("/", () => redirectTo(DOCS_PATH), { detail: { hide: true } });
-  elysia.get("/openapi.yaml", () => describeAsYaml(elysia), { detail: yamlDescription });
+  const reference = referenceOf(endpoints, source.version);
+  for (const path of [DOCS_PATH, DESCRIPTION_PATH, YAML_PATH])
+    elysia.get(path, () => reference(path));
+  elysia.get(SCRIPT_PATH, () => scriptResponse());
+  elysia.get("/", () => redirectTo(DOCS_PATH));
   return {
     routed: elysia.routes.map(({ method, path }) => `${method} ${path}`),
     async dispatch(request, admission) {
@@ -147,21 +149,16 @@ function redirectTo(path: string): Response {
   return new Response(null, { status: 302, headers: { location: path } });
 }
 
-async function describeAsYaml(elysia: Pick<Elysia, "handle">): Promise<Response> {
-  const response = await elysia.handle(new Request(`http://localhost${DESCRIPTION_PATH}`));
-  return new Response(Bun.YAML.stringify(await response.json(), null, 2), {
-    headers: { "content-type": "application/yaml; charset=utf-8" },
-  });
+/**
+ * A way to the page and the description. What makes them is loaded when somebody first asks: it would take a good part of
+ * the time of every start, and memory for as long as the gateway runs.
+ */
+function referenceOf(endpoints: readonly Endpoint[], version: string) {
+  let loaded: Promise<Reference> | null = null;
+  return async (path: string): Promise<Response> => {
+    loaded ??= import("./reference.ts").then((module) =>
+      module.createReference(endpoints, version),
+    );
+    return await (await loaded).answer(path);
+  };
 }
-
-const yamlDescription = {
-  summary: "This description",
-  tags: ["Status"],
-  security: [],
-  responses: {
-    "200": {
-      description: "OpenAPI 3.1 as YAML",
-      content: { "application/yaml": { schema: { type: "string" as const } } },
-    },
-  },
-};

@@ -1,0 +1,97 @@
+// Makes the page of the API reference and the description of the API from what the endpoints say of themselves; answers no call.
+import { swagger } from "@elysiajs/swagger";
+import { Elysia } from "elysia";
+import { DESCRIPTION_PATH, DOCS_PATH, SCRIPT_PATH, YAML_PATH } from "./docs.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { schemas } from "./schemas.ts";
+import { anyScheme, describeAccess, securitySchemes } from "./security-schemes.ts";
+
+export interface Reference {
+  /** The page or the description that is found under a path. */
+  answer(path: string): Promise<Response>;
+}
+
+/** Routes as the framework would, so that its plugin finds what to describe; nothing but the reference is ever asked for. */
+export function createReference(endpoints: readonly Endpoint[], version: string): Reference {
+  const elysia = new Elysia({ aot: true, normalize: false });
+  for (const endpoint of endpoints)
+    elysia.route(endpoint.method, endpoint.path, () => "", {
+      detail: describeAccess(endpoint) as object,
+    });
+  elysia.use(docsPlugin(version));
+  elysia.get(YAML_PATH, () => describeAsYaml(elysia), { detail: yamlDescription });
+  return { answer: (path) => ask(elysia, path) };
+}
+
+const ask = async (elysia: Pick<Elysia, "handle">, path: string): Promise<Response> =>
+  await elysia.handle(new Request(`http://localhost${path}`));
+
+async function describeAsYaml(elysia: Pick<Elysia, "handle">): Promise<Response> {
+  const response = await ask(elysia, DESCRIPTION_PATH);
+  return new Response(Bun.YAML.stringify(await response.json(), null, 2), {
+    headers: { "content-type": "application/yaml; charset=utf-8" },
+  });
+}
+
+/** Without quotation marks or angle brackets: the plugin puts it into the page's attributes as it is. */
+const introduction = [
+  "Configures the gateway at run time. A change is answered with 200 only when every worker serves it.",
+  "An error is an object with the one field `error`: a message that names what is wrong. PUT replaces an object, absent fields return" +
+    " to their defaults; PATCH changes the fields that are sent. An `:id` may be the id or the unique name." +
+    " `?dry_run=1` checks a change without making it; `If-Match` with an `ETag` makes it only if nobody else was faster.",
+  "While there are no users, everybody who reaches this address may do everything. From the first user on, a session cookie," +
+    " an `Authorization` header with `Bearer` and a token, or an `X-Admin-Token` header is needed.",
+].join("\n\n");
+
+/** The plugin that serves the page and collects the description from the routes. */
+function docsPlugin(version: string) {
+  return swagger({
+    provider: "scalar",
+    path: DOCS_PATH,
+    specPath: DESCRIPTION_PATH,
+    scalarCDN: SCRIPT_PATH,
+    scalarConfig: scalarConfig as object,
+    excludeStaticFile: false,
+    documentation: {
+      // Schemas use the null type, which came with 3.1.
+      openapi: "3.1.0",
+      info: {
+        title: "Sluice management API",
+        version,
+        description: introduction,
+      },
+      components: { schemas, securitySchemes },
+      security: anyScheme,
+    } as NonNullable<Parameters<typeof swagger>[0]>["documentation"] & object,
+  });
+}
+
+/** A gate in a stream; without one of the page's own, browsers ask for /favicon.ico. */
+const ICON =
+  "data:image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22 viewBox=%220 0 16 16%22%3E%3Cpath fill=%22%231a7fb5%22 d=%22M1 2h14v2h-2v3h-2V4H9v5H7V4H5v3H3V4H1zm0 9q1.75-2 3.5 0t3.5 0 3.5 0 3.5 0v2q-1.75 2-3.5 0t-3.5 0-3.5 0-3.5 0z%22/%3E%3C/svg%3E";
+
+/** No fonts, proxies, telemetry or assistants of the reference's maker. */
+const scalarConfig = {
+  url: DESCRIPTION_PATH,
+  // The plugin gives the address in a way that the reference calls deprecated on the console of every visitor.
+  spec: { url: "" },
+  favicon: ICON,
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  showDeveloperTools: "never",
+  agent: { disabled: true },
+  mcp: { disabled: true },
+};
+
+const yamlDescription = {
+  summary: "This description",
+  tags: ["Status"],
+  security: [],
+  responses: {
+    "200": {
+      description: "OpenAPI 3.1 as YAML",
+      content: { "application/yaml": { schema: { type: "string" as const } } },
+    },
+  },
+};
