@@ -1,0 +1,125 @@
+// Histograms of durations with one fixed layout, so that those of all threads and times can be added and subtracted; knows no request.
+
+/** Renard's numbers: twenty in each decade, a ratio of about 1.12, and among them 1, 2, 2.5, 4 and 5, which people ask for. */
+const DECADE = [
+  1, 1.12, 1.25, 1.4, 1.6, 1.8, 2, 2.24, 2.5, 2.8, 3.15, 3.55, 4, 4.5, 5, 5.6, 6.3, 7.1, 8, 9,
+];
+/** From 10 microseconds to 10,000 seconds. */
+const DECADES = 9;
+
+/** Upper ends of the buckets in microseconds, each within its bucket; one more bucket behind them takes what is longer. */
+export const bounds: Float64Array = Float64Array.from([
+  ...Array.from({ length: DECADES }, (_, decade) =>
+    // Multiplied as whole numbers, so that a bound is the same float as the number that people write.
+    DECADE.map((step) => (Math.round(step * 100) * 10 ** decade) / 10),
+  ).flat(),
+  10 ** (DECADES + 1),
+]);
+
+/** Buckets of a histogram. */
+export const BUCKETS: number = bounds.length + 1;
+
+/** Cells of a histogram: the sum of what was recorded in microseconds, then its buckets. */
+export const HISTOGRAM_CELLS: number = 1 + BUCKETS;
+
+/** The most by which a percentile is off, as a share of the true value, from 10 microseconds to 10,000 seconds. */
+export const RELATIVE_ERROR = 0.062;
+
+/** First bucket of every sixteenth of an octave, so that finding one needs no logarithm. */
+const starts = Uint8Array.from({ length: 32 * 16 }, (_, index) => {
+  const octave = index >> 4;
+  const least = octave < 4 ? index & 15 : 2 ** octave * (1 + (index & 15) / 16);
+  return firstAtLeast(least);
+});
+
+function firstAtLeast(value: number): number {
+  const found = bounds.findIndex((bound) => value <= bound);
+  return found < 0 ? bounds.length : found;
+}
+
+/** The bucket of a duration in microseconds: the first whose bound is not below it. */
+export function bucketOf(us: number): number {
+  if (!(us > 10)) return 0;
+  if (us >= 2 ** 31) return us <= 1e10 ? firstAtLeast(us) : bounds.length;
+  const octave = 31 - Math.clz32(us);
+  const part = octave < 4 ? us | 0 : (us / 2 ** (octave - 4)) & 15;
+  let bucket = starts[(octave << 4) | part] ?? 0;
+  while (us > (bounds[bucket] ?? Number.POSITIVE_INFINITY)) bucket++;
+  return bucket;
+}
+
+/** Adds a duration to the histogram whose cells begin at `at`. Only one thread may write there. */
+export function record(cells: Float64Array, at: number, us: number): void {
+  const bucket = at + 1 + bucketOf(us);
+  cells[at] = (cells[at] ?? 0) + us;
+  cells[bucket] = (cells[bucket] ?? 0) + 1;
+}
+
+/** A histogram at one moment. */
+export interface Histogram {
+  readonly count: number;
+  /** Microseconds. */
+  readonly sum: number;
+  /** How many in each bucket, see `bounds`. */
+  readonly buckets: Float64Array;
+}
+
+export function emptyHistogram(): Histogram {
+  return { count: 0, sum: 0, buckets: new Float64Array(BUCKETS) };
+}
+
+/** Reads the histogram whose cells begin at `at`. */
+export function snapshot(cells: Float64Array, at: number): Histogram {
+  const buckets = cells.slice(at + 1, at + 1 + BUCKETS);
+  return { count: total(buckets), sum: cells[at] ?? 0, buckets };
+}
+
+/** All that is in one or the other. */
+export function merge(one: Histogram, other: Histogram): Histogram {
+  const buckets = one.buckets.map((count, index) => count + (other.buckets[index] ?? 0));
+  return { count: total(buckets), sum: one.sum + other.sum, buckets };
+}
+
+/** What came to a histogram since it was `before`. */
+export function diff(after: Histogram, before: Histogram): Histogram {
+  const buckets = after.buckets.map((count, index) =>
+    Math.max(0, count - (before.buckets[index] ?? 0)),
+  );
+  return { count: total(buckets), sum: Math.max(0, after.sum - before.sum), buckets };
+}
+
+function total(buckets: Float64Array): number {
+  let sum = 0;
+  for (const count of buckets) sum += count;
+  return sum;
+}
+
+/**
+ * The duration in microseconds that a share of all does not exceed: 0.95 for the 95th percentile. It lies in the bucket of the
+ * true value, in the middle by ratio. 0 when nothing was recorded.
+ */
+export function percentile({ count, buckets }: Histogram, share: number): number {
+  if (count === 0) return 0;
+  const rank = Math.max(1, Math.ceil(share * count));
+  let seen = 0;
+  for (let bucket = 0; bucket < BUCKETS; bucket++) {
+    seen += buckets[bucket] ?? 0;
+    if (seen >= rank) return middleOf(bucket);
+  }
+  return middleOf(BUCKETS - 1);
+}
+
+function middleOf(bucket: number): number {
+  const upper = bounds[bucket];
+  const lower = bounds[bucket - 1];
+  if (lower === undefined) return (upper ?? 0) / 2;
+  return upper === undefined ? lower : Math.sqrt(lower * upper);
+}
+
+/** How many are not above `us`, which must be one of the bounds. */
+export function countUpTo({ buckets }: Histogram, us: number): number {
+  const last = firstAtLeast(us);
+  let count = 0;
+  for (let bucket = 0; bucket <= last; bucket++) count += buckets[bucket] ?? 0;
+  return count;
+}

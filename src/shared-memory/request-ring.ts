@@ -1,0 +1,239 @@
+// The last requests of all workers in slots of one size, which the main thread reads without asking them; knows no HTTP and no names.
+
+/** Texts of a slot and the characters that each may have; longer ones are cut. */
+const texts = {
+  id: 36,
+  method: 16,
+  scheme: 8,
+  host: 100,
+  /** Path and query as they came. */
+  target: 288,
+  user_agent: 160,
+  client: 45,
+  consumer: 60,
+  /** Why it ended as it did: words separated by spaces. */
+  reasons: 64,
+  route: 36,
+  service: 36,
+  target_id: 36,
+  tls_version: 8,
+  http_version: 8,
+} as const;
+export type RingText = keyof typeof texts;
+
+/** Numbers of a slot. Times in milliseconds, negative: not known. */
+const numbers = [
+  /** Since the Unix epoch. */
+  "started_at",
+  "queue",
+  "plugins",
+  "connect",
+  "first_byte",
+  "total",
+  "bytes_in",
+  "bytes_out",
+] as const;
+export type RingNumber = (typeof numbers)[number];
+
+/** What is written of a request, or of a connection of a stream route. */
+export interface RingFacts
+  extends Readonly<Record<RingText, string>>, Readonly<Record<RingNumber, number>> {
+  readonly kind: "http" | "stream";
+  /** 0: none. */
+  readonly status: number;
+  readonly attempts: number;
+}
+
+/** A slot as it is read. */
+export interface RingEntry extends RingFacts {
+  /** 0, 1, 2 and so on, over all workers, in the order in which they ended. */
+  readonly sequence: number;
+  /** Which texts were cut. */
+  readonly cut: readonly RingText[];
+}
+
+const textNames = Object.keys(texts) as RingText[];
+
+// A slot: as 32-bit integers its lock (0: nobody writes; else the worker that does, from 1), kind, status and attempts; then as
+// 64-bit floats its sequence (from 1; 0: empty) and the numbers; then for each text its length and whether it was cut; then the texts.
+const LOCK = 0;
+const KIND = 1;
+const STATUS = 2;
+const ATTEMPTS = 3;
+const SEQUENCE = 2;
+const NUMBERS_AT = SEQUENCE + 1;
+const LENGTHS_BYTE = (NUMBERS_AT + numbers.length) * 8;
+const TEXTS_BYTE = LENGTHS_BYTE + textNames.length * 2;
+/** In a length. */
+const CUT = 0x8000;
+
+const SLOT_BYTES =
+  Math.ceil((TEXTS_BYTE + Object.values(texts).reduce<number>((sum, max) => sum + max, 0)) / 64) *
+  64;
+
+/** Before the slots: the number of the next one, as a 64-bit integer. */
+const HEADER_BYTES = 64;
+
+/** Bun's buffers write and read texts of one byte for each character themselves; typed arrays of shared memory take that too. */
+type Latin1Buffer = Buffer & {
+  latin1Write(text: string, at: number, length: number): number;
+  latin1Slice(from: number, to: number): string;
+};
+
+/**
+ * Any worker writes, also at the same time as another one: each takes the next slot. A slot that is being written to is left
+ * out by readers, and by a writer that comes around the whole ring meanwhile.
+ */
+export class RequestRing {
+  readonly buffer: SharedArrayBuffer;
+  /** Requests that are kept. */
+  readonly capacity: number;
+  readonly #next: BigInt64Array;
+  readonly #ints: Int32Array;
+  readonly #floats: Float64Array;
+  readonly #lengths: Uint16Array;
+  readonly #bytes: Latin1Buffer;
+  /** Where the next text of the present slot goes, and its length. */
+  #textAt = 0;
+  #lengthAt = 0;
+
+  constructor(buffer: SharedArrayBuffer) {
+    this.buffer = buffer;
+    this.capacity = (buffer.byteLength - HEADER_BYTES) / SLOT_BYTES;
+    this.#next = new BigInt64Array(buffer, 0, 1);
+    this.#ints = new Int32Array(buffer);
+    this.#floats = new Float64Array(buffer);
+    this.#lengths = new Uint16Array(buffer);
+    this.#bytes = Buffer.from(buffer as unknown as ArrayBuffer) as Latin1Buffer;
+  }
+
+  static create(capacity: number): RequestRing {
+    return new RequestRing(new SharedArrayBuffer(HEADER_BYTES + capacity * SLOT_BYTES));
+  }
+
+  /** Sequence of the next request: so many were written since the ring was made. */
+  get next(): number {
+    return Number(Atomics.load(this.#next, 0));
+  }
+
+  /** Writes a request down. Runs once for each, so it must cost next to nothing. */
+  write(facts: RingFacts, worker: number): void {
+    const sequence = Number(Atomics.add(this.#next, 0, 1n));
+    const at = HEADER_BYTES + (sequence % this.capacity) * SLOT_BYTES;
+    const ints = this.#ints;
+    const int = at >> 2;
+    if (Atomics.compareExchange(ints, int + LOCK, 0, worker + 1) !== 0) return;
+    const float = at / 8;
+    const floats = this.#floats;
+    floats[float + SEQUENCE] = sequence + 1;
+    ints[int + KIND] = facts.kind === "http" ? 0 : 1;
+    ints[int + STATUS] = facts.status;
+    ints[int + ATTEMPTS] = facts.attempts;
+    const number = float + NUMBERS_AT;
+    floats[number] = facts.started_at;
+    floats[number + 1] = facts.queue;
+    floats[number + 2] = facts.plugins;
+    floats[number + 3] = facts.connect;
+    floats[number + 4] = facts.first_byte;
+    floats[number + 5] = facts.total;
+    floats[number + 6] = facts.bytes_in;
+    floats[number + 7] = facts.bytes_out;
+    this.#writeTexts(facts, at);
+    Atomics.store(ints, int + LOCK, 0);
+  }
+
+  /** One by one: a loop over names would cost as much again. In the order of the names. */
+  #writeTexts(facts: RingFacts, slot: number): void {
+    this.#textAt = slot + TEXTS_BYTE;
+    this.#lengthAt = (slot + LENGTHS_BYTE) >> 1;
+    this.#write(facts.id, texts.id);
+    this.#write(facts.method, texts.method);
+    this.#write(facts.scheme, texts.scheme);
+    this.#write(facts.host, texts.host);
+    this.#write(facts.target, texts.target);
+    this.#write(facts.user_agent, texts.user_agent);
+    this.#write(facts.client, texts.client);
+    this.#write(facts.consumer, texts.consumer);
+    this.#write(facts.reasons, texts.reasons);
+    this.#write(facts.route, texts.route);
+    this.#write(facts.service, texts.service);
+    this.#write(facts.target_id, texts.target_id);
+    this.#write(facts.tls_version, texts.tls_version);
+    this.#write(facts.http_version, texts.http_version);
+  }
+
+  #write(text: string, max: number): void {
+    const { length } = text;
+    const written = length === 0 ? 0 : this.#bytes.latin1Write(text, this.#textAt, max);
+    this.#lengths[this.#lengthAt++] = length > max ? written | CUT : written;
+    this.#textAt += written;
+  }
+
+  /** The request with this sequence; null when it was overwritten, is being written, or was not written yet. */
+  read(sequence: number): RingEntry | null {
+    if (this.capacity === 0) return null;
+    const at = HEADER_BYTES + (sequence % this.capacity) * SLOT_BYTES;
+    if (!this.#holds(at, sequence)) return null;
+    const ints = this.#ints;
+    const int = at >> 2;
+    const found: Record<string, unknown> = {
+      sequence,
+      kind: ints[int + KIND] === 0 ? "http" : "stream",
+      status: ints[int + STATUS],
+      attempts: ints[int + ATTEMPTS],
+    };
+    found["cut"] = this.#readTexts(at, (name, text) => {
+      found[name] = text;
+    });
+    numbers.forEach((name, index) => {
+      found[name] = this.#floats[at / 8 + NUMBERS_AT + index];
+    });
+    // If it was overwritten meanwhile, what was read is of two requests.
+    return this.#holds(at, sequence) ? (found as unknown as RingEntry) : null;
+  }
+
+  /** The status of a request that may still be there: much cheaper than all of it. */
+  statusOf(sequence: number): number {
+    const at = HEADER_BYTES + (sequence % this.capacity) * SLOT_BYTES;
+    return this.#ints[(at >> 2) + STATUS] ?? 0;
+  }
+
+  #holds(at: number, sequence: number): boolean {
+    if (Atomics.load(this.#ints, (at >> 2) + LOCK) !== 0) return false;
+    return this.#floats[at / 8 + SEQUENCE] === sequence + 1;
+  }
+
+  #readTexts(slot: number, take: (name: RingText, text: string) => void): RingText[] {
+    const cut: RingText[] = [];
+    let at = slot + TEXTS_BYTE;
+    textNames.forEach((name, index) => {
+      const length = this.#lengths[((slot + LENGTHS_BYTE) >> 1) + index] ?? 0;
+      const end = at + (length & ~CUT);
+      take(name, this.#bytes.latin1Slice(at, end));
+      if ((length & CUT) !== 0) cut.push(name);
+      at = end;
+    });
+    return cut;
+  }
+
+  /** Frees the slot that a worker was writing to when it ended. */
+  forgetWorker(worker: number): void {
+    for (let slot = 0; slot < this.capacity; slot++) {
+      const at = HEADER_BYTES + slot * SLOT_BYTES;
+      const lock = (at >> 2) + LOCK;
+      if (Atomics.load(this.#ints, lock) !== worker + 1) continue;
+      this.#floats[at / 8 + SEQUENCE] = 0;
+      Atomics.store(this.#ints, lock, 0);
+    }
+  }
+
+  /** Copies the newest requests of another ring, so that a ring of another size does not begin empty. */
+  takeOver(other: RequestRing): void {
+    const { next } = other;
+    const from = Math.max(0, next - Math.min(other.capacity, this.capacity));
+    for (let sequence = from; sequence < next; sequence++) {
+      const entry = other.read(sequence);
+      if (entry !== null) this.write(entry, 0);
+    }
+  }
+}

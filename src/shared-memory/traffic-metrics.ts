@@ -1,0 +1,260 @@
+// What the workers count of the traffic, read by the main thread without asking them; exact, and kept when a worker ends. Knows no names.
+import { type Histogram, record, snapshot } from "./histogram.ts";
+import {
+  CODES_AT,
+  codeCell,
+  codes,
+  counterAt,
+  histogramAt,
+  ROW_CELLS,
+  type TrafficCounter,
+  type TrafficHistogram,
+} from "./traffic-cells.ts";
+
+/** Rows for routes, stream routes, listeners and plugins together. */
+const CAPACITY = 3000;
+/** Part of the rows that may be in use: more, and finding one that is not there would look at very many. */
+const MOST_FILLED = 0.8;
+/** As 64-bit floats: the number of workers and the capacity. */
+const HEADER_BYTES = 64;
+const FREE = 0n;
+const REUSABLE = 1n;
+
+/** Rows that always exist: of everything that has no row of its own, and of requests that no route took. */
+export const OTHER_ROW = 0;
+export const NO_ROUTE_ROW = 1;
+const FIRST_ROW = 2;
+
+/** A row as whoever counts in it holds it. Once the row is given to something else, it counts no more there. */
+export interface Series {
+  readonly row: number;
+  readonly epoch: number;
+}
+
+/** One request that has ended. */
+export interface EndedRequest {
+  readonly status: number;
+  /** Microseconds. */
+  readonly totalUs: number;
+  /** Time in which it was with a target; 0 or less: never. */
+  readonly upstreamUs: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly retries: number;
+  readonly isBrokenOff: boolean;
+}
+
+/** A row at one moment, over all workers. */
+export interface TrafficSnapshot {
+  readonly counters: Readonly<Record<TrafficCounter, number>>;
+  /** By the values of the label `code`; those that never came are left out. */
+  readonly codes: ReadonlyMap<string, number>;
+  readonly histograms: Readonly<Record<TrafficHistogram, Histogram>>;
+}
+
+/**
+ * Each worker has cells of its own in every row and adds to them without locks: there is one writer, and 64-bit stores never
+ * tear. Only the main thread makes rows and gives them up; workers find them by key. A worker that is started again goes on
+ * in the cells of the one before it.
+ */
+export class TrafficMetrics {
+  readonly buffer: SharedArrayBuffer;
+  readonly workers: number;
+  /** Rows that there may be, beside those that always exist. */
+  readonly capacity: number;
+  readonly #rows: number;
+  readonly #keys: BigUint64Array;
+  readonly #epochs: Int32Array;
+  readonly #cells: Float64Array;
+  /** Of the main thread. */
+  #inUse = 0;
+
+  constructor(buffer: SharedArrayBuffer) {
+    this.buffer = buffer;
+    const [workers = 0, capacity = 0] = new Float64Array(buffer, 0, 2);
+    this.workers = workers;
+    this.capacity = capacity;
+    this.#rows = rowsFor(capacity);
+    this.#keys = new BigUint64Array(buffer, HEADER_BYTES, this.#rows);
+    this.#epochs = new Int32Array(buffer, HEADER_BYTES + this.#rows * 8, this.#rows);
+    this.#cells = new Float64Array(buffer, cellsAt(this.#rows), this.#rows * ROW_CELLS * workers);
+  }
+
+  static create(workers: number, { capacity = CAPACITY } = {}): TrafficMetrics {
+    const rows = rowsFor(capacity);
+    const buffer = new SharedArrayBuffer(cellsAt(rows) + rows * ROW_CELLS * 8 * workers);
+    new Float64Array(buffer, 0, 2).set([workers, capacity]);
+    return new TrafficMetrics(buffer);
+  }
+
+  /** Rows in use; for the main thread. */
+  get inUse(): number {
+    return this.#inUse;
+  }
+
+  /** The row of a key, made when there is none; `OTHER_ROW` when there is no room. For the main thread. */
+  claim(key: string): number {
+    const known = this.#find(hashOf(key));
+    if (known !== null) return known;
+    if (this.#inUse >= this.capacity) return OTHER_ROW;
+    const hash = hashOf(key);
+    let row = this.#firstOf(hash);
+    while (Atomics.load(this.#keys, row) > REUSABLE) row = this.#after(row);
+    for (let worker = 0; worker < this.workers; worker++) {
+      const at = this.#at(worker, row);
+      // Memory that was never written to takes no room: zeros are written only where something else is.
+      if (this.#isUsed(at)) this.#cells.fill(0, at, at + ROW_CELLS);
+    }
+    this.#inUse++;
+    // Last, because from here on others find it.
+    Atomics.store(this.#keys, row, hash);
+    return row;
+  }
+
+  /** Lets the row of a key be given to another one. Whoever still counts in it counts in `OTHER_ROW` from here on. */
+  release(key: string): void {
+    const row = this.#find(hashOf(key));
+    if (row === null) return;
+    Atomics.add(this.#epochs, row, 1);
+    Atomics.store(this.#keys, row, REUSABLE);
+    this.#inUse--;
+  }
+
+  /** The row of a key for who counts; `OTHER_ROW` when it has none. Any thread may ask. */
+  seriesOf(key: string): Series {
+    return this.#seriesAt(this.#find(hashOf(key)) ?? OTHER_ROW);
+  }
+
+  /** The row of requests that no route took. */
+  get noRoute(): Series {
+    return this.#seriesAt(NO_ROUTE_ROW);
+  }
+
+  /** For one worker, which alone may use it. */
+  writer(worker: number): TrafficWriter {
+    const at = this.#at(worker, 0);
+    return new TrafficWriter(this.#cells.subarray(at, at + this.#rows * ROW_CELLS), this.#epochs);
+  }
+
+  /** The counts of a row over all workers. */
+  read(row: number): TrafficSnapshot {
+    let sum: Float64Array | null = null;
+    for (let worker = 0; worker < this.workers; worker++) {
+      const at = this.#at(worker, row);
+      if (!this.#isUsed(at)) continue;
+      sum ??= new Float64Array(ROW_CELLS);
+      for (let cell = 0; cell < ROW_CELLS; cell++)
+        sum[cell] = (sum[cell] ?? 0) + (this.#cells[at + cell] ?? 0);
+    }
+    return sum === null ? NOTHING : toSnapshot(sum);
+  }
+
+  #isUsed(at: number): boolean {
+    for (let cell = 0; cell < CODES_AT; cell++) if (this.#cells[at + cell] !== 0) return true;
+    return false;
+  }
+
+  #at(worker: number, row: number): number {
+    return (worker * this.#rows + row) * ROW_CELLS;
+  }
+
+  #seriesAt(row: number): Series {
+    return { row, epoch: Atomics.load(this.#epochs, row) };
+  }
+
+  #find(hash: bigint): number | null {
+    let row = this.#firstOf(hash);
+    for (let step = FIRST_ROW; step < this.#rows; step++) {
+      const found = Atomics.load(this.#keys, row);
+      if (found === hash) return row;
+      if (found === FREE) return null;
+      row = this.#after(row);
+    }
+    return null;
+  }
+
+  #firstOf(hash: bigint): number {
+    return FIRST_ROW + Number(hash % BigInt(this.#rows - FIRST_ROW));
+  }
+
+  #after(row: number): number {
+    return row + 1 === this.#rows ? FIRST_ROW : row + 1;
+  }
+}
+
+/** Counts for one worker. */
+export class TrafficWriter {
+  readonly #cells: Float64Array;
+  readonly #epochs: Int32Array;
+
+  constructor(cells: Float64Array, epochs: Int32Array) {
+    this.#cells = cells;
+    this.#epochs = epochs;
+  }
+
+  /** Counts a request that has ended. Runs once for each, so it must cost next to nothing. */
+  ended(series: Series, request: EndedRequest): void {
+    const cells = this.#cells;
+    const at = this.#at(series);
+    const { totalUs, upstreamUs, bytesIn, bytesOut, retries } = request;
+    add(cells, at + counterAt.ended, 1);
+    add(cells, at + codeCell(request.status), 1);
+    if (bytesIn > 0) add(cells, at + counterAt.bytes_in, bytesIn);
+    if (bytesOut > 0) add(cells, at + counterAt.bytes_out, bytesOut);
+    if (retries > 0) add(cells, at + counterAt.retries, retries);
+    if (request.isBrokenOff) add(cells, at + counterAt.broken_off, 1);
+    record(cells, at + histogramAt.total, totalUs);
+    if (upstreamUs > 0) {
+      record(cells, at + histogramAt.upstream, upstreamUs);
+      record(cells, at + histogramAt.overhead, Math.max(0, totalUs - upstreamUs));
+    }
+  }
+
+  /** Adds to one counter. */
+  add(series: Series, counter: TrafficCounter, amount: number): void {
+    add(this.#cells, this.#at(series) + counterAt[counter], amount);
+  }
+
+  /** Adds a duration in microseconds to one histogram. */
+  record(series: Series, histogram: TrafficHistogram, us: number): void {
+    record(this.#cells, this.#at(series) + histogramAt[histogram], us);
+  }
+
+  #at({ row, epoch }: Series): number {
+    return (Atomics.load(this.#epochs, row) === epoch ? row : OTHER_ROW) * ROW_CELLS;
+  }
+}
+
+function add(cells: Float64Array, cell: number, amount: number): void {
+  cells[cell] = (cells[cell] ?? 0) + amount;
+}
+
+function toSnapshot(cells: Float64Array): TrafficSnapshot {
+  const found = new Map<string, number>();
+  codes.forEach((code, index) => {
+    const count = cells[CODES_AT + index] ?? 0;
+    if (count > 0) found.set(code, count);
+  });
+  const valuesOf = <K extends string, V>(at: Readonly<Record<K, number>>, of: (at: number) => V) =>
+    Object.fromEntries(
+      Object.entries<number>(at).map(([name, cell]) => [name, of(cell)]),
+    ) as Record<K, V>;
+  return {
+    counters: valuesOf(counterAt, (cell) => cells[cell] ?? 0),
+    codes: found,
+    histograms: valuesOf(histogramAt, (cell) => snapshot(cells, cell)),
+  };
+}
+
+const NOTHING: TrafficSnapshot = toSnapshot(new Float64Array(ROW_CELLS));
+
+const rowsFor = (capacity: number) => Math.ceil(capacity / MOST_FILLED) + FIRST_ROW + 1;
+
+/** Behind the keys and the epochs, at a border of eight. */
+const cellsAt = (rows: number) => Math.ceil((HEADER_BYTES + rows * 12) / 8) * 8;
+
+/** 64 bits of a key; the two smallest numbers mean something else. */
+function hashOf(key: string): bigint {
+  const hash = BigInt.asUintN(64, BigInt(Bun.hash(key)));
+  return hash < 2n ? hash + 2n : hash;
+}
