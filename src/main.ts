@@ -1,7 +1,7 @@
 // Entry of the executable and composition root: puts the parts together and takes them apart again; holds no logic of theirs.
 import { AdminTlsError, loadAdminTls } from "./cli/admin-tls.ts";
 import { announce } from "./cli/announce.ts";
-import { checkCommand } from "./cli/check.ts";
+import { createCheck } from "./cli/check.ts";
 import { type ControlSocket, serveControlSocket } from "./cli/control-socket.ts";
 import { type Address, formatAddress } from "./cli/flags.ts";
 import { firstListeners, warnAboutIgnoredFlags } from "./cli/first-start.ts";
@@ -33,6 +33,8 @@ import type { KeyPair } from "./crypto/x509.ts";
 import { loopToken } from "./dataplane/upstream/request-writer.ts";
 import { createLog, type Log } from "./log.ts";
 import { ApiError, type Issue } from "./model/error.ts";
+import { catalogueOf } from "./pdk/catalogue.ts";
+import { plugins } from "./plugins/index.ts";
 import { TargetBoard } from "./shared-memory/target-board.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
@@ -47,6 +49,7 @@ import { createRollout } from "./supervisor/rollout.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
 
 const clock = systemClock;
+const catalogue = catalogueOf(plugins);
 
 async function serve(options: ServeOptions): Promise<number> {
   const terminal = process.stderr.isTTY;
@@ -104,6 +107,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const context = (): ChangeContext => ({
     tls,
     checks: fieldChecks,
+    plugins: catalogue,
     managementAddresses: management.port === 0 ? [] : reachableAt(management),
     openSealed: (sealed) => box.open(sealed),
   });
@@ -180,6 +184,7 @@ const openOffline: OpenOffline = (dataDir) => {
     const context = (): ChangeContext => ({
       tls: { cert: "", key: "" },
       checks: fieldChecks,
+      plugins: catalogue,
       managementAddresses: [],
       openSealed: (sealed) => box.open(sealed),
     });
@@ -299,7 +304,7 @@ function refuseOpenManagement(
 process.exit(
   await runCommandLine(process.argv.slice(2), [
     createServe(serve),
-    checkCommand,
+    createCheck(catalogue),
     createResetPassword(openOffline),
     createTokenCommand(openOffline),
     rotateKeyCommand,

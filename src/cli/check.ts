@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { Draft } from "../control/draft.ts";
 import { fieldChecks } from "../control/field-checks.ts";
 import { describeProblem } from "../control/reference.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { compile } from "../snapshot/compile.ts";
 import { StoreError } from "../store/error.ts";
 import { inspectStore } from "../store/store.ts";
@@ -15,7 +16,8 @@ const flags: readonly Flag[] = [dataDirFlag];
 /** Only the words of the problems matter here, not what a handshake would show. */
 const noCertificate = { cert: "", key: "" };
 
-export const checkCommand: Command = {
+/** `plugins`: all that the gateway has. */
+export const createCheck = (plugins: PluginCatalogue): Command => ({
   name: "check",
   summary: "Check the configuration in a data directory, without serving it",
   details:
@@ -25,20 +27,24 @@ export const checkCommand: Command = {
   flags,
   run(argv, { env, print }) {
     const dataDir = resolve(parseFlags(flags, argv, env).get("data-dir") ?? "./data");
-    const problems = findProblems(dataDir, print);
+    const problems = findProblems(dataDir, { print, plugins });
     for (const problem of problems) print(`${problem}\n`);
     return Promise.resolve(problems.length === 0 ? 0 : 1);
   },
-};
+});
 
-function findProblems(dataDir: string, print: (text: string) => void): readonly string[] {
+function findProblems(
+  dataDir: string,
+  { print, plugins }: { readonly print: (text: string) => void; readonly plugins: PluginCatalogue },
+): readonly string[] {
   try {
     const { config, revision } = inspectStore(dataDir);
     const context = {
       tls: noCertificate,
       checks: fieldChecks,
       managementAddresses: [],
-      openSealed: () => "",
+      plugins,
+      openSealed: () => "-",
       revision,
     };
     const result = compile(config, null, context);

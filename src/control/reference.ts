@@ -1,6 +1,7 @@
 // Which objects refer to or belong to which, and how an object is called in a sentence; one table for all collections.
 import type { Issue } from "../model/error.ts";
 import type { CollectionName, GatewayConfig, SingletonName } from "../model/gateway-config.ts";
+import type { PluginScope } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
 import { referencesOf } from "../model/secret-reference.ts";
 import type { StreamRoute } from "../model/stream-route.ts";
@@ -32,6 +33,11 @@ export function labelOf(config: GatewayConfig, { collection, id }: Referrer): st
   if (isSingleton(collection)) return singletonLabels[collection];
   const word = collection.slice(0, -1).replace("_", " ");
   if (collection === "users") return `user "${config.users.get(id)?.email ?? id}"`;
+  if (collection === "consumers") return `consumer "${config.consumers.get(id)?.username ?? id}"`;
+  if (collection === "plugins") {
+    const plugin = config.plugins.get(id);
+    return plugin === undefined ? `plugin "${id}"` : `plugin "${plugin.label ?? plugin.name}"`;
+  }
   if (collection !== "targets") return `${word} "${config[collection].get(id)?.name ?? id}"`;
   const target = config.targets.get(id);
   if (target === undefined) return `target "${id}"`;
@@ -40,10 +46,32 @@ export function labelOf(config: GatewayConfig, { collection, id }: Referrer): st
 
 /** What makes no sense without the object and goes with it. */
 export function ownedBy(config: GatewayConfig, { collection, id }: Reference): Reference[] {
-  if (collection !== "services") return [];
-  return [...config.targets.values()]
-    .filter((target) => target.service_id === id)
-    .map((target) => ({ collection: "targets", id: target.id }));
+  const plugins = (field: keyof PluginScope): Reference[] =>
+    [...config.plugins.values()]
+      .filter((plugin) => plugin[field] === id)
+      .map((plugin) => ({ collection: "plugins", id: plugin.id }));
+  switch (collection) {
+    case "services":
+      return [
+        ...[...config.targets.values()]
+          .filter((target) => target.service_id === id)
+          .map((target): Reference => ({ collection: "targets", id: target.id })),
+        ...plugins("service_id"),
+      ];
+    case "routes":
+      return plugins("route_id");
+    case "stream_routes":
+      return plugins("stream_route_id");
+    case "consumers":
+      return [
+        ...[...config.credentials.values()]
+          .filter((credential) => credential.consumer_id === id)
+          .map((credential): Reference => ({ collection: "credentials", id: credential.id })),
+        ...plugins("consumer_id"),
+      ];
+    default:
+      return [];
+  }
 }
 
 /** What uses the object and keeps it from being deleted. */
@@ -61,7 +89,10 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
       return [
         ...routesThat((route) => route.service_id === id),
         ...streamRoutesThat((route) => route.service_id === id),
+        ...pluginsNaming(config, id),
       ];
+    case "consumers":
+      return pluginsNaming(config, id);
     case "certificates":
       return [
         ...servicesWith(config, id),
@@ -74,6 +105,13 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
     default:
       return [];
   }
+}
+
+/** Instances whose own configuration names the object: ids are found nowhere else. */
+function pluginsNaming(config: GatewayConfig, id: string): Referrer[] {
+  return [...config.plugins.values()]
+    .filter((plugin) => JSON.stringify(plugin.config).includes(id))
+    .map((plugin) => ({ collection: "plugins", id: plugin.id }));
 }
 
 function servicesWith(config: GatewayConfig, certificate: string): Referrer[] {

@@ -1,6 +1,9 @@
 // The whole desired state as plain data, keyed by id; knows nothing of how it is stored or served.
 import type { Certificate } from "./certificate.ts";
+import type { Consumer } from "./consumer.ts";
+import type { Credential } from "./credential.ts";
 import type { Listener } from "./listener.ts";
+import type { Plugin } from "./plugin.ts";
 import type { Route } from "./route.ts";
 import type { Secret } from "./secret.ts";
 import type { Service } from "./service.ts";
@@ -19,6 +22,9 @@ export interface ResourceOf {
   readonly stream_routes: StreamRoute;
   readonly listeners: Listener;
   readonly certificates: Certificate;
+  readonly consumers: Consumer;
+  readonly credentials: Credential;
+  readonly plugins: Plugin;
   readonly users: User;
   readonly tokens: Token;
   readonly secrets: Secret;
@@ -35,6 +41,9 @@ export const collectionNames = [
   "listeners",
   "certificates",
   "stream_routes",
+  "consumers",
+  "credentials",
+  "plugins",
   "users",
   "tokens",
   "secrets",

@@ -8,6 +8,8 @@ import { type ConfigDifference, checkConfig, differenceOf } from "./cross-rules.
 import type { FieldChecks } from "./field-rules.ts";
 import type { Problem } from "./problem.ts";
 import { findShadows, type Shadows } from "./shadow.ts";
+import type { PluginCatalogue } from "./plugin-config.ts";
+import { planConsumers, planCredentials, planPlugins } from "./plugin-plans.ts";
 import { planCertificates } from "./certificate-plans.ts";
 import type {
   ListenerPlan,
@@ -24,6 +26,8 @@ export interface CompileContext {
   /** Where the management API listens: no target and no listener may be there. */
   readonly managementAddresses: readonly ListenAddress[];
   readonly checks: FieldChecks;
+  /** All plugins that the gateway has. */
+  readonly plugins: PluginCatalogue;
   /** Decrypts a value that was stored sealed. */
   readonly openSealed: (sealed: string) => string;
 }
@@ -56,6 +60,9 @@ export function compile(
     listeners: planListeners(config, previous, context),
     streamRoutes: planStreamRoutes(config, previous, context),
     certificates: planCertificates(config, previous, context),
+    plugins: planPlugins({ config, difference }, previous, context),
+    consumers: planConsumers(previous, difference),
+    credentials: planCredentials(previous, difference, context),
     settings: config.settings,
   };
   const before =

@@ -1,6 +1,9 @@
 // Rules between objects: what is referred to exists, what must be unique is, no two sockets clash; looks at what changed.
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { Consumer } from "../model/consumer.ts";
+import type { Credential } from "../model/credential.ts";
 import type { Listener } from "../model/listener.ts";
+import type { Plugin } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
 import type { Target } from "../model/target.ts";
@@ -20,6 +23,8 @@ import {
   checkSettings,
   type FieldChecks,
 } from "./field-rules.ts";
+import type { PluginCatalogue } from "./plugin-config.ts";
+import { checkPlugins } from "./plugin-rules.ts";
 import { type Problem, ProblemList } from "./problem.ts";
 import { checkStreamRoutes } from "./stream-rules.ts";
 import type { CollectionChange } from "./snapshot.ts";
@@ -33,6 +38,9 @@ export interface ConfigDifference {
   readonly listeners: CollectionChange<Listener>;
   readonly certificates: CollectionChange<Certificate>;
   readonly stream_routes: CollectionChange<StreamRoute>;
+  readonly consumers: CollectionChange<Consumer>;
+  readonly credentials: CollectionChange<Credential>;
+  readonly plugins: CollectionChange<Plugin>;
   readonly users: CollectionChange<User>;
   readonly tokens: CollectionChange<Token>;
   readonly secrets: CollectionChange<Secret>;
@@ -48,6 +56,9 @@ export function differenceOf(before: GatewayConfig | null, after: GatewayConfig)
     listeners: diffMaps(before?.listeners, after.listeners),
     stream_routes: diffMaps(before?.stream_routes, after.stream_routes),
     certificates: diffMaps(before?.certificates, after.certificates),
+    consumers: diffMaps(before?.consumers, after.consumers),
+    credentials: diffMaps(before?.credentials, after.credentials),
+    plugins: diffMaps(before?.plugins, after.plugins),
     users: diffMaps(before?.users, after.users),
     tokens: diffMaps(before?.tokens, after.tokens),
     secrets: diffMaps(before?.secrets, after.secrets),
@@ -66,6 +77,8 @@ export interface Candidate {
 export interface RuleContext {
   readonly checks: FieldChecks;
   readonly managementAddresses: readonly ListenAddress[];
+  readonly plugins: PluginCatalogue;
+  readonly openSealed: (sealed: string) => string;
 }
 
 /** Everything that is wrong with what changed; empty when the candidate holds together. */
@@ -77,6 +90,7 @@ export function checkConfig(candidate: Candidate, context: RuleContext): readonl
   checkListeners(candidate, context, list);
   checkCertificates(candidate, list);
   checkStreamRoutes(candidate, context, list);
+  checkPlugins(candidate, context, list);
   checkAccess(candidate, context, list);
   if (candidate.difference.settings)
     checkSettings(candidate.config.settings, context.checks, list.of("settings"));

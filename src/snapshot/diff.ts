@@ -11,6 +11,9 @@ export function diff(previous: Snapshot | null, next: Snapshot): SnapshotChange 
     listeners: diffMaps(previous?.listeners, next.listeners),
     streamRoutes: diffMaps(previous?.streamRoutes, next.streamRoutes),
     certificates: diffMaps(previous?.certificates, next.certificates),
+    plugins: diffMaps(previous?.plugins, next.plugins),
+    consumers: diffMaps(previous?.consumers, next.consumers),
+    credentials: diffMaps(previous?.credentials, next.credentials),
     settings: previous?.settings === next.settings ? null : next.settings,
   };
 }

@@ -1,5 +1,8 @@
 // What the data plane is given to serve: the compiled configuration, immutable and versioned; knows no database and no socket.
+import type { Condition } from "../model/condition.ts";
+import type { CredentialAlgorithm, CredentialType } from "../model/credential.ts";
 import type { Listener } from "../model/listener.ts";
+import type { ScopeName } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
 import type { Service } from "../model/service.ts";
 import type { Settings } from "../model/settings.ts";
@@ -40,6 +43,55 @@ export interface StreamRoutePlan {
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
 
+/** An enabled instance of a plugin, with its configuration as its handlers get it. */
+export interface PluginPlan {
+  readonly id: string;
+  /** Which plugin. */
+  readonly name: string;
+  readonly label: string | null;
+  readonly scope: ScopeName;
+  readonly serviceId: string | null;
+  readonly routeId: string | null;
+  readonly consumerId: string | null;
+  readonly streamRouteId: string | null;
+  /** Secrets in the clear, every field there. */
+  readonly config: Readonly<Record<string, unknown>>;
+  /** Null: the plugin's own place in the order. */
+  readonly priority: number | null;
+  readonly when: Condition | null;
+  readonly onError: "open" | "closed" | null;
+  /** RFC 3339; of two with one place in the order the older one comes first. */
+  readonly createdAt: string;
+}
+
+/** An enabled consumer. */
+export interface ConsumerPlan {
+  readonly id: string;
+  readonly username: string;
+  readonly customId: string | null;
+  readonly groups: readonly string[];
+}
+
+/** An enabled credential, its shared secret in the clear. */
+export interface CredentialPlan {
+  readonly id: string;
+  readonly consumerId: string;
+  readonly type: CredentialType;
+  readonly name: string | null;
+  readonly identifier: string | null;
+  readonly algorithm: CredentialAlgorithm | null;
+  readonly publicKey: string | null;
+  /** Milliseconds since 1970; null: never. */
+  readonly expiresAt: number | null;
+  readonly hash: string | null;
+  readonly secret: string | null;
+  readonly previous: {
+    readonly hash: string | null;
+    readonly secret: string | null;
+    readonly until: number;
+  } | null;
+}
+
 /** An enabled listener with what it needs to bind. */
 export interface ListenerPlan {
   readonly id: string;
@@ -59,6 +111,9 @@ export interface Snapshot {
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
   readonly streamRoutes: ReadonlyMap<string, StreamRoutePlan>;
+  readonly plugins: ReadonlyMap<string, PluginPlan>;
+  readonly consumers: ReadonlyMap<string, ConsumerPlan>;
+  readonly credentials: ReadonlyMap<string, CredentialPlan>;
   readonly settings: Settings;
 }
 
@@ -77,6 +132,9 @@ export interface SnapshotChange {
   readonly listeners: CollectionChange<ListenerPlan>;
   readonly certificates: CollectionChange<CertificatePlan>;
   readonly streamRoutes: CollectionChange<StreamRoutePlan>;
+  readonly plugins: CollectionChange<PluginPlan>;
+  readonly consumers: CollectionChange<ConsumerPlan>;
+  readonly credentials: CollectionChange<CredentialPlan>;
   /** Absent when unchanged. */
   readonly settings: Settings | null;
 }

@@ -7,7 +7,10 @@ import type { ResourceChange } from "../model/gateway-config.ts";
 import { StoreError } from "./error.ts";
 import type {
   certificates,
+  consumers,
+  credentials,
   listeners,
+  plugins,
   routes,
   secrets,
   services,
@@ -24,6 +27,9 @@ type Table =
   | typeof listeners
   | typeof certificates
   | typeof streamRoutes
+  | typeof consumers
+  | typeof credentials
+  | typeof plugins
   | typeof users
   | typeof tokens
   | typeof secrets;

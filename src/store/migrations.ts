@@ -4,10 +4,11 @@ import first from "../../drizzle/0000_first.sql" with { type: "text" };
 import access from "../../drizzle/0001_access.sql" with { type: "text" };
 import certificates from "../../drizzle/0002_certificates.sql" with { type: "text" };
 import streamRoutes from "../../drizzle/0003_stream_routes.sql" with { type: "text" };
+import consumersAndPlugins from "../../drizzle/0004_consumers_and_plugins.sql" with { type: "text" };
 import { StoreError } from "./error.ts";
 
 /** In order, never changed once released; the number of them is the schema version. Written by drizzle-kit. */
-export const migrations: readonly string[] = [first, access, certificates, streamRoutes];
+export const migrations: readonly string[] = [first, access, certificates, streamRoutes, consumersAndPlugins];
 
 /**
  * Applies what is missing, all or nothing, and returns how many steps that were. A database of a newer program is

@@ -42,6 +42,33 @@ export const streamRoutes = sqliteTable("stream_routes", {
   name: text("name").notNull().unique(),
 });
 
+export const consumers = sqliteTable("consumers", {
+  ...object(),
+  username: text("username").notNull().unique(),
+  custom_id: text("custom_id").unique(),
+});
+
+export const credentials = sqliteTable(
+  "credentials",
+  {
+    ...object(),
+    consumer_id: text("consumer_id")
+      .notNull()
+      .references(() => consumers.id),
+    /** What it is found by: its type with the hash of a key, or with its identifier. */
+    lookup: text("lookup").notNull().unique(),
+  },
+  (table) => [index("credentials_consumer").on(table.consumer_id)],
+);
+
+/** When credentials were last used, written now and then. */
+export const credentialUse = sqliteTable("credential_use", {
+  credential_id: text("credential_id").primaryKey(),
+  last_used_at: text("last_used_at").notNull(),
+});
+
+export const plugins = sqliteTable("plugins", { ...object(), label: text("label").unique() });
+
 export const users = sqliteTable("users", {
   ...object(),
   /** In lower case, because case does not tell two users apart. */

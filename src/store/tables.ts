@@ -12,7 +12,10 @@ import {
   mapCollections,
   type ResourceChange,
 } from "../model/gateway-config.ts";
+import { type Consumer, consumerInput } from "../model/consumer.ts";
+import { type Credential, credentialRecord, lookupOf } from "../model/credential.ts";
 import { type Listener, listenerInput } from "../model/listener.ts";
+import { type Plugin, pluginInput } from "../model/plugin.ts";
 import { pathMatchOf, type Route, routeInput } from "../model/route.ts";
 import { type Secret, secretRecord } from "../model/secret.ts";
 import { type Service, serviceInput } from "../model/service.ts";
@@ -26,8 +29,11 @@ import { type Collection, createCollection } from "./collection.ts";
 import { StoreError } from "./error.ts";
 import {
   certificates,
+  consumers,
+  credentials,
   listeners,
   meta,
+  plugins,
   revisions,
   routes,
   secrets,
@@ -64,6 +70,9 @@ export const documentFormat = (): string =>
       listenerInput,
       certificateRecord,
       streamRouteInput,
+      consumerInput,
+      credentialRecord,
+      pluginInput,
       userRecord,
       tokenRecord,
       secretRecord,
@@ -182,6 +191,30 @@ function createCollections(db: BunSQLiteDatabase) {
       columns: named,
       columnNames: ["name"],
       decode: (document) => decode(streamRouteInput, document),
+    }),
+    consumers: createCollection<Consumer>(db, {
+      table: consumers,
+      word: "consumer",
+      columns: ({ username, custom_id }) => ({ username, custom_id }),
+      columnNames: ["username", "custom_id"],
+      decode: (document) => decode(consumerInput, document),
+    }),
+    credentials: createCollection<Credential>(db, {
+      table: credentials,
+      word: "credential",
+      columns: (credential) => ({
+        consumer_id: credential.consumer_id,
+        lookup: lookupOf(credential),
+      }),
+      columnNames: ["consumer_id", "lookup"],
+      decode: (document) => decode(credentialRecord, document),
+    }),
+    plugins: createCollection<Plugin>(db, {
+      table: plugins,
+      word: "plugin",
+      columns: ({ label }) => ({ label }),
+      columnNames: ["label"],
+      decode: (document) => decode(pluginInput, document),
     }),
     users: createCollection<User>(db, {
       table: users,

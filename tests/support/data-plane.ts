@@ -6,12 +6,20 @@ import { type ListenerInput, listenerInput } from "../../src/model/listener.ts";
 import { pathMatchOf, type RouteInput, routeInput } from "../../src/model/route.ts";
 import { type ServiceInput, serviceInput } from "../../src/model/service.ts";
 import { type SettingsInput, settingsInput } from "../../src/model/settings.ts";
+import { scopeOf } from "../../src/model/plugin.ts";
+import { catalogueOf } from "../../src/pdk/catalogue.ts";
+import type { AnyPlugin } from "../../src/pdk/definition.ts";
+import { plugins } from "../../src/plugins/index.ts";
+import type { PluginCatalogue } from "../../src/snapshot/plugin-config.ts";
 import { inlineTargetInput } from "../../src/model/target.ts";
 import { TargetBoard } from "../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
 import type {
   CertificatePlan,
+  ConsumerPlan,
+  CredentialPlan,
   ListenerPlan,
+  PluginPlan,
   RoutePlan,
   ServicePlan,
   SnapshotChange,
@@ -44,9 +52,17 @@ export interface DataPlaneSketch {
   readonly services?: readonly ServiceSketch[];
   readonly routes?: readonly RouteSketch[];
   readonly settings?: Sketch<SettingsInput>;
+  readonly plugins?: readonly PluginSketch[];
+  readonly consumers?: readonly (Partial<ConsumerPlan> & { readonly username: string })[];
+  readonly credentials?: readonly (Partial<CredentialPlan> &
+    Pick<CredentialPlan, "type" | "consumerId">)[];
 }
 
+/** An instance; its id is its label or the plugin's name. Where it applies follows from the ids that are given. */
+export type PluginSketch = Omit<Partial<PluginPlan>, "scope"> & { readonly name: string };
+
 export interface DataPlaneChange extends DataPlaneSketch {
+  readonly removedPlugins?: readonly string[];
   readonly removedServices?: readonly string[];
   readonly removedRoutes?: readonly string[];
   readonly streamRoutes?: readonly StreamRoutePlan[];
@@ -107,6 +123,57 @@ function routePlan(sketch: RouteSketch): RoutePlan {
   };
 }
 
+function pluginPlan(sketch: PluginSketch, catalogue: PluginCatalogue): PluginPlan {
+  const places = {
+    serviceId: sketch.serviceId ?? null,
+    routeId: sketch.routeId ?? null,
+    consumerId: sketch.consumerId ?? null,
+    streamRouteId: sketch.streamRouteId ?? null,
+  };
+  const scope = scopeOf({
+    service_id: places.serviceId,
+    route_id: places.routeId,
+    consumer_id: places.consumerId,
+    stream_route_id: places.streamRouteId,
+  });
+  const definition = catalogue.get(sketch.name);
+  if (scope === null || definition === undefined) throw new Error(`no plugin ${sketch.name}`);
+  return {
+    id: sketch.label ?? sketch.name,
+    label: null,
+    priority: null,
+    when: null,
+    onError: null,
+    createdAt: "2026-01-01T00:00:00.000Z",
+    ...sketch,
+    ...places,
+    scope,
+    config: decode(definition.config, sketch.config ?? {}),
+  };
+}
+
+const consumerPlan = (sketch: Partial<ConsumerPlan> & { readonly username: string }) => ({
+  id: sketch.username,
+  customId: null,
+  groups: [],
+  ...sketch,
+});
+
+const credentialPlan = (
+  sketch: Partial<CredentialPlan> & Pick<CredentialPlan, "type" | "consumerId">,
+): CredentialPlan => ({
+  id: Bun.randomUUIDv7(),
+  name: null,
+  identifier: null,
+  algorithm: null,
+  publicKey: null,
+  expiresAt: null,
+  hash: null,
+  secret: null,
+  previous: null,
+  ...sketch,
+});
+
 function listenerPlan(sketch: Sketch<ListenerInput>, tls: ListenerPlan["tls"]): ListenerPlan {
   const input = {
     name: "listener",
@@ -138,17 +205,22 @@ export async function startDataPlane(
     readonly tls?: { readonly cert: string; readonly key: string };
     readonly webSocketTimes?: DataPlaneOptions["webSocketTimes"];
     readonly dnsServers?: DataPlaneOptions["dnsServers"];
+    /** Beside those of the product. */
+    readonly ownPlugins?: readonly AnyPlugin[];
   },
 ): Promise<RunningDataPlane> {
   const board = WorkerBoard.create(1);
   const targets = TargetBoard.create(1);
   const log: LoggedLine[] = [];
+  const catalogue = catalogueOf([...plugins, ...(sketch.ownPlugins ?? [])]);
   const dataPlane = createDataPlane({
     worker: 0,
     instanceId: "test",
     board,
     targets,
     stickyKey: "test",
+    pluginKey: "test",
+    plugins: catalogue,
     webSocketTimes: sketch.webSocketTimes,
     dnsServers: sketch.dnsServers ?? [],
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
@@ -166,6 +238,12 @@ export async function startDataPlane(
       routes: { upserts: (next.routes ?? []).map(routePlan), removals: next.removedRoutes ?? [] },
       listeners: { upserts: listeners, removals: [] },
       streamRoutes: { upserts: next.streamRoutes ?? [], removals: next.removedStreamRoutes ?? [] },
+      plugins: {
+        upserts: (next.plugins ?? []).map((plugin) => pluginPlan(plugin, catalogue)),
+        removals: next.removedPlugins ?? [],
+      },
+      consumers: { upserts: (next.consumers ?? []).map(consumerPlan), removals: [] },
+      credentials: { upserts: (next.credentials ?? []).map(credentialPlan), removals: [] },
       certificates: { upserts: next.certificates ?? [], removals: next.removedCertificates ?? [] },
       settings:
         next.settings === undefined && revision > 0

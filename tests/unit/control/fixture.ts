@@ -1,4 +1,6 @@
 // A control plane between a store and workers that only remember, for tests of what lies between; both stand at seams.
+import { catalogueOf } from "../../../src/pdk/catalogue.ts";
+import { plugins } from "../../../src/plugins/index.ts";
 import { compileStored, createControlPlane } from "../../../src/control/control-plane.ts";
 import type { AuditRange, AuditStore } from "../../../src/control/audit.ts";
 import type { AuditEntry } from "../../../src/control/audit-entry.ts";
@@ -67,6 +69,7 @@ export const context = {
   managementAddresses: [{ address: "127.0.0.1", port: 9080 }],
   checks: fieldChecks,
   openSealed: (sealed: string) => sealed,
+  plugins: catalogueOf(plugins),
 };
 
 /** Compiles and throws what is wrong as text. */

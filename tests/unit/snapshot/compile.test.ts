@@ -284,6 +284,9 @@ describe("a snapshot", () => {
       listeners: { upserts: [], removals: [] },
       streamRoutes: { upserts: [], removals: [] },
       certificates: { upserts: [], removals: [] },
+      plugins: { upserts: [], removals: [] },
+      consumers: { upserts: [], removals: [] },
+      credentials: { upserts: [], removals: [] },
       settings: null,
     });
   });

@@ -49,6 +49,9 @@ export function snapshotOf(
     listeners: new Map(listeners.map((plan) => [plan.id, plan])),
     certificates: new Map(),
     streamRoutes: new Map(),
+    plugins: new Map(),
+    consumers: new Map(),
+    credentials: new Map(),
     settings,
   };
 }

@@ -1,0 +1,4 @@
+// Cryptography that plugins may use; only passes on.
+export { createToken, hashToken, isSameHash } from "../crypto/token.ts";
+export { hashPassword, verifyPassword } from "../crypto/password.ts";
+export { SealError, SecretBox } from "../crypto/secret-box.ts";

@@ -1,0 +1,111 @@
+// What a plugin is: its name, its place in the order, its configuration and its handlers; knows no plugin.
+import type { Static, TObject } from "@sinclair/typebox";
+import type { ScopeName } from "../model/plugin.ts";
+import type { Outcome } from "./answer.ts";
+import type {
+  RequestContext,
+  ResponseDraft,
+  StreamContext,
+  StreamRefusal,
+  StreamResult,
+} from "./context.ts";
+import type { PluginKit } from "./kit.ts";
+
+/** The moments in the life of a request at which plugins run, in their order; `connect` is that of stream connections. */
+export const phaseNames = [
+  "connect",
+  "early",
+  "auth",
+  "access",
+  "request",
+  "response",
+  "body",
+  "log",
+] as const;
+export type PhaseName = (typeof phaseNames)[number];
+
+type Handler = (context: RequestContext) => Outcome | Promise<Outcome>;
+
+/**
+ * What an instance does. All handlers may run for many requests at a time. A handler that has no need to wait should not
+ * return a promise: it is cheaper by a turn of the event loop.
+ */
+export interface PluginHandlers {
+  /** Before it is known who the client is; may answer. */
+  readonly early?: Handler;
+  /** Says who the client is, or refuses. */
+  readonly auth?: Handler;
+  /** Limits, policies, validation. */
+  readonly access?: Handler;
+  /** Changes what goes upstream. */
+  readonly request?: Handler;
+  /**
+   * Changes the head of an answer and says what becomes of its body. Plugins see the answer in the reverse of the order in
+   * which they saw the request; an answer that a plugin gave is seen only by those before it in that order.
+   */
+  readonly response?: (context: RequestContext, response: ResponseDraft) => void;
+  /** After the last byte, exactly once, whatever happened. Nobody waits for it. */
+  readonly log?: (context: RequestContext) => void;
+  /** A stream connection was accepted. */
+  readonly connect?: (context: StreamContext) => StreamRefusal | undefined;
+  /** A stream connection that `connect` was asked about has ended. */
+  readonly disconnect?: (context: StreamContext, result: StreamResult) => void;
+  /** The instance is gone or was replaced by another version of itself. */
+  readonly close?: () => void;
+}
+
+/** A plugin as its file exports it. */
+export interface PluginDefinition<S extends TObject = TObject> {
+  /** Unique, `key-auth`. */
+  readonly name: string;
+  /** One sentence for lists. */
+  readonly summary: string;
+  /** Some paragraphs of Markdown for its page. */
+  readonly description: string;
+  readonly group: "authentication" | "access" | "traffic" | "content" | "observability";
+  /** Place within a phase, higher first. Bands: see docs/writing-a-plugin.md. */
+  readonly order: number;
+  readonly phases: readonly PhaseName[];
+  readonly scopes: readonly ScopeName[];
+  /** Its settings: every field with a description, and with a default unless it is required. */
+  readonly config: S;
+  /** A configuration for its page, which a test runs. */
+  readonly example: Record<string, unknown>;
+  /** What happens to a request when a handler throws. */
+  readonly onError: "open" | "closed";
+  /** Several enabled instances in one place; default false. */
+  readonly allowsMultiple?: boolean;
+  /** Only admins may write instances; default false. */
+  readonly needsAdmin?: boolean;
+  /** What is wrong beyond the schema: the path inside the configuration, and a message that follows it. */
+  readonly check?: (
+    config: Static<S>,
+  ) => readonly { readonly path: string; readonly message: string }[];
+  /** Makes an instance; runs in every worker when it is written or the worker starts. Heavy packages are imported here. */
+  readonly create: (config: Static<S>, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
+}
+
+/** A definition whose configuration nobody looks into. */
+export type AnyPlugin = Omit<PluginDefinition, "check" | "create"> & {
+  readonly check?: (
+    config: never,
+  ) => readonly { readonly path: string; readonly message: string }[];
+  readonly create: (config: never, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
+};
+
+/** Gives the definition back, with the type of its configuration worked out. */
+export const definePlugin = <S extends TObject>(definition: PluginDefinition<S>): AnyPlugin =>
+  definition as unknown as AnyPlugin;
+
+/** Where plugins for HTTP apply unless they say otherwise. */
+export const httpScopes: readonly ScopeName[] = [
+  "global",
+  "service",
+  "route",
+  "consumer",
+  "consumer_route",
+  "consumer_service",
+];
+
+/** Where plugins that find out who the client is apply: not to those whom they would have to know already. */
+export const authScopes: readonly ScopeName[] = ["global", "service", "route"];

@@ -1,0 +1,178 @@
+// Pieces of configuration schemas that plugins share, and what else holds of their texts; knows no plugin.
+import { type TSchema, Type as t } from "@sinclair/typebox";
+
+/** What a text in a configuration is, beyond its schema; the gateway checks it when the instance is written. */
+export type TextKind =
+  | "secret"
+  | "regex"
+  | "cidr"
+  | "url"
+  | "template"
+  | "header_name"
+  | "header_value"
+  | "service"
+  | "consumer";
+
+const KIND = "x-kind";
+
+interface TextOptions {
+  readonly description: string;
+  readonly default?: string;
+  readonly maxLength?: number;
+}
+
+const text = (kind: TextKind, options: TextOptions) =>
+  t.String({ maxLength: 4096, ...options, [KIND]: kind });
+
+/**
+ * Write-only: stored encrypted, left out of every answer, kept when it is absent from a later write. May be given as
+ * `{"$secret": "name"}`. Handlers get the value. Wrap it in `t.Optional` when it need not be there.
+ */
+export const secret = (options: Omit<TextOptions, "default">) =>
+  t.String({ minLength: 1, maxLength: 65_536, writeOnly: true, ...options, [KIND]: "secret" });
+
+/** A regular expression that cannot take long. */
+export const regex = (options: TextOptions) => text("regex", { ...options, maxLength: 1024 });
+
+/** An address or a network. */
+export const cidr = (options: TextOptions) =>
+  t.String({ minLength: 1, maxLength: 64, ...options, [KIND]: "cidr" });
+
+/** http:// or https://. */
+export const url = (options: TextOptions) => text("url", options);
+
+/** Text with `${request.header.x}` and so on in it, see `compileTemplate`. */
+export const template = (options: TextOptions) => text("template", options);
+
+/** Name of a header field. */
+export const headerName = (options: TextOptions) =>
+  t.String({ minLength: 1, maxLength: 256, ...options, [KIND]: "header_name" });
+
+/** Value of a header field. */
+export const headerValue = (options: TextOptions) => text("header_value", options);
+
+/** Id or name of a service; stored as the id. */
+export const serviceReference = (options: TextOptions) =>
+  t.String({ minLength: 1, maxLength: 128, ...options, [KIND]: "service" });
+
+/** Id or username of a consumer; stored as the id. */
+export const consumerReference = (options: TextOptions) =>
+  t.String({ minLength: 1, maxLength: 128, ...options, [KIND]: "consumer" });
+
+/** A value or null, which is the default. */
+export const nullable = <T extends TSchema>(schema: T) =>
+  t.Union([schema, t.Null()], {
+    default: null,
+    ...(schema.description === undefined ? {} : { description: schema.description }),
+  });
+
+/** A list, empty by default. */
+export const listOf = <T extends TSchema>(
+  schema: T,
+  options: {
+    readonly description: string;
+    readonly maxItems?: number;
+    readonly default?: unknown[];
+  },
+) => t.Array(schema, { default: [], maxItems: 1000, ...options });
+
+/** One of some words. */
+export const oneOf = <const T extends readonly string[]>(
+  words: T,
+  options: { readonly description: string; readonly default?: T[number] },
+) => t.Unsafe<T[number]>({ type: "string", enum: [...words], ...options });
+
+export const flag = (initial: boolean, description: string) =>
+  t.Boolean({ default: initial, description });
+
+export const integer = (
+  initial: number,
+  range: { readonly minimum: number; readonly maximum: number; readonly description: string },
+) => t.Integer({ ...range, default: initial });
+
+/** Milliseconds; default `initial`. */
+export const milliseconds = (initial: number, description: string) =>
+  integer(initial, { minimum: 1, maximum: 86_400_000, description });
+
+/** An object whose fields all have defaults, so that it may be left out. */
+export const group = <T extends Record<string, TSchema>>(properties: T, description: string) =>
+  t.Object(properties, { additionalProperties: false, default: {}, description });
+
+/** The configuration of a plugin. */
+export const config = <T extends Record<string, TSchema>>(properties: T) =>
+  t.Object(properties, { additionalProperties: false });
+
+/** One text of a kind, where it stands. */
+export interface KindedText {
+  readonly kind: TextKind;
+  /** Inside the configuration: `users[0].password`. */
+  readonly path: string;
+  /** As it is there: mostly a string; of a secret also what stands for one. */
+  readonly value: unknown;
+}
+
+/**
+ * A copy of `value` in which every text with a kind is what `replace` gives for it; undefined leaves a member out. Values that
+ * do not fit the schema are copied as they are.
+ */
+export function mapTexts(
+  schema: TSchema,
+  value: unknown,
+  replace: (text: KindedText) => unknown,
+  path = "",
+): unknown {
+  const kind = schema[KIND] as TextKind | undefined;
+  if (kind !== undefined && value !== null && value !== undefined)
+    return replace({ kind, path, value });
+  if (Array.isArray(schema.anyOf)) {
+    const alternative = (schema.anyOf as TSchema[]).find((each) => fits(each, value));
+    return alternative === undefined ? value : mapTexts(alternative, value, replace, path);
+  }
+  if (Array.isArray(value)) {
+    const items = schema.items as TSchema | undefined;
+    if (items === undefined) return value;
+    return value.map((item, at) => mapTexts(items, item, replace, `${path}[${at}]`));
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const result: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(value)) {
+    const inner = memberSchema(schema, key);
+    const at = path === "" ? key : `${path}.${key}`;
+    const next = inner === undefined ? member : mapTexts(inner, member, replace, at);
+    if (next !== undefined) result[key] = next;
+  }
+  return result;
+}
+
+/** All texts with a kind in a configuration. */
+export function textsOf(schema: TSchema, value: unknown): KindedText[] {
+  const texts: KindedText[] = [];
+  mapTexts(schema, value, (each) => {
+    texts.push(each);
+    return each.value;
+  });
+  return texts;
+}
+
+function memberSchema(schema: TSchema, key: string): TSchema | undefined {
+  const properties = schema.properties as Record<string, TSchema> | undefined;
+  if (properties !== undefined && Object.hasOwn(properties, key)) return properties[key];
+  const patterns = schema.patternProperties as Record<string, TSchema> | undefined;
+  return patterns === undefined ? undefined : Object.values(patterns)[0];
+}
+
+function fits(schema: TSchema, value: unknown): boolean {
+  if (value === null) return schema.type === "null";
+  // What stands for a secret is an object where a text is wanted.
+  if (schema[KIND] === "secret") return typeof value === "string" || typeof value === "object";
+  switch (schema.type) {
+    case "array":
+      return Array.isArray(value);
+    case "object":
+      return typeof value === "object" && !Array.isArray(value);
+    case "integer":
+      return typeof value === "number";
+    default:
+      return schema.type === typeof value;
+  }
+}

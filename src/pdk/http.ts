@@ -1,0 +1,7 @@
+// HTTP knowledge that plugins may use; only passes on.
+export { isFieldValue, isToken } from "../http/fields.ts";
+export { cookieValue, cookieValues } from "../http/cookie.ts";
+export { queryValue } from "../http/query.ts";
+export { negotiate } from "../http/accept.ts";
+export { comparablePath } from "../http/request-target.ts";
+export { normalizeHost } from "../http/authority.ts";

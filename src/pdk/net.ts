@@ -1,0 +1,3 @@
+// Knowledge of addresses that plugins may use; only passes on.
+export { cidrProblem, compileCidrs } from "../net/cidr.ts";
+export { normalizeAddress } from "../net/address.ts";

@@ -1,0 +1,37 @@
+// The configuration of a plugin instance as its handlers get it: secrets opened, defaults filled in; knows no store.
+import { decode } from "../model/decode.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { Plugin } from "../model/plugin.ts";
+import type { AnyPlugin } from "../pdk/definition.ts";
+import { mapTexts } from "../pdk/fields.ts";
+
+/** All plugins that the gateway has, by name. */
+export type PluginCatalogue = ReadonlyMap<string, AnyPlugin>;
+
+/** Of a configuration, what secrets in it are opened with. */
+export interface SecretContext {
+  readonly secrets: GatewayConfig["secrets"];
+  readonly openSealed: (sealed: string) => string;
+}
+
+/** Throws the 400 of the first thing that does not fit the schema; a secret that is not there is the empty text. */
+export function openConfig(
+  plugin: Plugin,
+  definition: AnyPlugin,
+  context: SecretContext,
+): Readonly<Record<string, unknown>> {
+  const opened = mapTexts(definition.config, plugin.config, ({ kind, value }) =>
+    kind === "secret" ? openSecret(value, context) : value,
+  );
+  return decode(definition.config, opened);
+}
+
+function openSecret(value: unknown, { secrets, openSealed }: SecretContext): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const stored = value as { readonly sealed?: unknown; readonly $secret?: unknown };
+  if (typeof stored.sealed === "string") return openSealed(stored.sealed);
+  for (const secret of secrets.values())
+    if (secret.name === stored.$secret) return openSealed(secret.sealed_value);
+  // A rule of its own says which one is missing.
+  return typeof stored.$secret === "string" ? "-" : value;
+}
