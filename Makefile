@@ -71,11 +71,12 @@ test-e2e: build
 build: dist/sluice
 
 # Both entry points must be named, or `new Worker` finds no module at run time. --bytecode needs --format=esm for
-# top-level await. Identifiers stay as written, because Elysia reads the source text of its handlers. The executable
-# must not take settings from a .env or bunfig.toml that happens to lie in the directory it is started from.
+# top-level await. With --splitting a start does not read what is imported at first use only. Identifiers stay as
+# written, because Elysia reads the source text of its handlers. The executable must not take settings from a .env or
+# bunfig.toml that happens to lie in the directory it is started from.
 dist/sluice: $(SOURCES) package.json bun.lock tsconfig.json | setup
 	@mkdir -p dist
-	$(BUN) build --compile --bytecode --format=esm --minify-whitespace --minify-syntax \
+	$(BUN) build --compile --bytecode --format=esm --splitting --minify-whitespace --minify-syntax \
 		--no-compile-autoload-dotenv --no-compile-autoload-bunfig \
 		src/main.ts src/worker.ts --outfile dist/sluice
 
