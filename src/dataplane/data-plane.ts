@@ -4,6 +4,7 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
+import type { TrafficRecorder } from "./traffic-recorder.ts";
 import type { WebSocketTimes } from "./upstream/websocket.ts";
 
 /** Writes one structured line to the gateway's log. */
@@ -20,6 +21,8 @@ export interface DataPlaneOptions {
   readonly board: WorkerBoard;
   /** Health and load of targets, shared by all workers. */
   readonly targets: TargetBoard;
+  /** Counts what is served. Default: counts that nobody reads. */
+  readonly recorder?: TrafficRecorder;
   /** Signs the cookies that keep clients on a target; the same in all workers. */
   readonly stickyKey: string;
   readonly log: LogLine;

@@ -1,8 +1,11 @@
 // The life of one worker thread: commands in, events out, a heartbeat between; knows nothing of how traffic is served.
+import { RequestRing } from "../shared-memory/request-ring.ts";
 import { TargetBoard } from "../shared-memory/target-board.ts";
+import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { StartCommand, WorkerCommand, WorkerEvent } from "../snapshot/message.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
+import { TrafficRecorder } from "./traffic-recorder.ts";
 
 const HEARTBEAT_MS = 250;
 
@@ -35,6 +38,7 @@ export function runWorkerLoop(
 
 interface Started {
   readonly plane: DataPlane;
+  readonly recorder: TrafficRecorder;
   readonly worker: number;
   readonly board: WorkerBoard;
 }
@@ -49,6 +53,12 @@ async function start(
   const beat = () => board.set(worker, "heartbeat", Date.now());
   beat();
   setInterval(beat, HEARTBEAT_MS);
+  const { traffic, requests } = command.shared;
+  const recorder = new TrafficRecorder({
+    worker,
+    traffic: new TrafficMetrics(traffic),
+    requests: requests === null ? null : new RequestRing(requests),
+  });
   const plane = createDataPlane({
     worker,
     instanceId,
@@ -56,6 +66,7 @@ async function start(
     stickyKey,
     dnsServers,
     targets: new TargetBoard(command.shared.targets),
+    recorder,
     log: (level, message, fields = {}) =>
       scope.postMessage({ kind: "log", level, message, fields }),
   });
@@ -67,12 +78,12 @@ async function start(
     board.set(worker, "revision", revision);
     scope.postMessage({ kind: "ready", revision });
   }
-  return { plane, worker, board };
+  return { plane, recorder, worker, board };
 }
 
 async function obey(
   scope: WorkerScope,
-  { plane, worker, board }: Started,
+  { plane, recorder, worker, board }: Started,
   command: Exclude<WorkerCommand, StartCommand>,
 ): Promise<void> {
   switch (command.kind) {
@@ -90,6 +101,9 @@ async function obey(
       return;
     case "discard":
       plane.discard(command.revision);
+      return;
+    case "requests":
+      recorder.useRing(command.buffer);
       return;
     case "ask":
       scope.postMessage({

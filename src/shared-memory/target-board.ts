@@ -11,6 +11,8 @@ const words = [
   /** How often it was ejected in a row. */
   "ejections",
   "ejected_until",
+  /** How often it was ejected at all. */
+  "ejected_total",
   /** What active checks say: 0 nothing, 1 healthy, 2 unhealthy. */
   "check",
   /** Equal results of active checks in a row: successes above 0, failures below. */

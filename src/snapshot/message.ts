@@ -18,6 +18,9 @@ export interface StartCommand {
   readonly shared: {
     readonly workers: SharedArrayBuffer;
     readonly targets: SharedArrayBuffer;
+    readonly traffic: SharedArrayBuffer;
+    /** Null: requests are not written down. */
+    readonly requests: SharedArrayBuffer | null;
   };
   readonly change: SnapshotChange;
 }
@@ -56,6 +59,8 @@ export type WorkerCommand =
   | { readonly kind: "activate"; readonly revision: number }
   /** Forget the prepared version. */
   | { readonly kind: "discard"; readonly revision: number }
+  /** Write requests down in this memory from here on; null: nowhere. */
+  | { readonly kind: "requests"; readonly buffer: SharedArrayBuffer | null }
   /** Say something about the present, or do something to it; `ticket` comes back with the answer. */
   | { readonly kind: "ask"; readonly ticket: number; readonly question: WorkerQuestion }
   /** Stop accepting, let requests in flight end within the time, then say `stopped`. */

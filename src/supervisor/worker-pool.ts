@@ -1,7 +1,9 @@
 // All data-plane workers together: started, watched, drained; knows nothing of how versions are decided.
 import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
+import type { RequestRing } from "../shared-memory/request-ring.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
+import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
@@ -20,6 +22,10 @@ export interface WorkerPoolOptions {
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
+  /** What workers count of the traffic. Default: counts that nobody reads. */
+  readonly traffic?: TrafficMetrics;
+  /** Where workers write requests down at first. Default: nowhere. */
+  readonly requests?: RequestRing | null;
   readonly log: Log;
   /** What the workers serve first. */
   readonly snapshot: Snapshot;
@@ -33,14 +39,24 @@ export class WorkerPool {
   #active: Snapshot;
   #lastWatch = Date.now();
   #tickets = 0;
+  #requests: RequestRing | null;
 
   constructor(options: WorkerPoolOptions) {
     this.#active = options.snapshot;
+    this.#requests = options.requests ?? null;
+    const traffic = options.traffic ?? TrafficMetrics.create(options.workers);
     this.times = { ...defaultTimes, ...options.times };
     this.slots = Array.from(
       { length: options.workers },
       (_, index) =>
-        new WorkerSlot({ ...options, index, times: this.times, active: () => this.#active }),
+        new WorkerSlot({
+          ...options,
+          index,
+          traffic,
+          times: this.times,
+          active: () => this.#active,
+          requests: () => this.#requests,
+        }),
     );
     this.#watch = setInterval(() => this.#checkHeartbeats(), this.times.silentMs / 5);
   }
@@ -52,6 +68,12 @@ export class WorkerPool {
 
   set active(snapshot: Snapshot) {
     this.#active = snapshot;
+  }
+
+  /** Has all workers write requests down in another place, or nowhere. */
+  set requests(ring: RequestRing | null) {
+    this.#requests = ring;
+    for (const slot of this.slots) slot.useRequests(ring);
   }
 
   /** Starts all workers; resolves when they listen. The issues say why one cannot; throws when one ended. */

@@ -1,7 +1,9 @@
 // One place in the pool: keeps a thread running in it, on the active version; knows nothing of the other places.
 import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
+import type { RequestRing } from "../shared-memory/request-ring.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
+import type { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import { diff } from "../snapshot/diff.ts";
 import type { WorkerAnswer, WorkerEvent, WorkerQuestion } from "../snapshot/message.ts";
@@ -20,6 +22,9 @@ export interface WorkerSlotOptions {
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
+  readonly traffic: TrafficMetrics;
+  /** Where requests are written down at the moment. */
+  readonly requests: () => RequestRing | null;
   readonly log: Log;
   readonly times: SupervisorTimes;
   /** The version that a thread started now has to serve. */
@@ -42,6 +47,7 @@ export class WorkerSlot {
   #failures = 0;
   #pause: Timer | null = null;
   #stopping = false;
+  #restarts = 0;
   #readyWaiters = new Set<() => void>();
 
   constructor(options: WorkerSlotOptions) {
@@ -50,6 +56,11 @@ export class WorkerSlot {
 
   get index(): number {
     return this.#options.index;
+  }
+
+  /** How often a thread was started in the place of one that ended. */
+  get restarts(): number {
+    return this.#restarts;
   }
 
   /** Whether there is a thread that takes commands, be it still starting. */
@@ -69,6 +80,8 @@ export class WorkerSlot {
     const snapshot = active();
     board.reset(index);
     targets.forgetWorker(index);
+    const requests = this.#options.requests();
+    if (this.#restarts > 0) requests?.forgetWorker(index);
     const run = this.#open(snapshot.revision);
     const answer = await run.thread
       .ask(
@@ -79,7 +92,12 @@ export class WorkerSlot {
           instanceId,
           stickyKey,
           dnsServers: this.#options.dnsServers,
-          shared: { workers: board.buffer, targets: targets.buffer },
+          shared: {
+            workers: board.buffer,
+            targets: targets.buffer,
+            traffic: this.#options.traffic.buffer,
+            requests: requests?.buffer ?? null,
+          },
           change: diff(null, snapshot),
         },
         ["ready", "rejected"],
@@ -141,6 +159,11 @@ export class WorkerSlot {
     } catch {
       return null;
     }
+  }
+
+  /** Has the thread write requests down in another place, or nowhere. */
+  useRequests(ring: RequestRing | null): void {
+    this.#run?.thread.post({ kind: "requests", buffer: ring?.buffer ?? null });
   }
 
   discard(revision: number): void {
@@ -250,6 +273,7 @@ export class WorkerSlot {
   #startAgain(): void {
     if (this.#stopping) return;
     const { log, index } = this.#options;
+    this.#restarts++;
     this.start().then(
       (issues) => {
         if (issues.length === 0)

@@ -102,7 +102,7 @@ export class WorkerThread {
 }
 
 function subjectOf(command: WorkerCommand): number | null {
-  if (command.kind === "drain") return null;
+  if (command.kind === "drain" || command.kind === "requests") return null;
   if (command.kind === "ask") return command.ticket;
   return "change" in command ? command.change.revision : command.revision;
 }

@@ -70,6 +70,7 @@ export class PassiveCheck {
       return;
     }
     board.set(row, "ejections", ejections);
+    board.add(row, "ejected_total", 1);
     board.set(row, "failures", 0);
     this.#note(row, now);
   }

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from "bun:test";
 import { checkingWorker } from "../../../src/shared-memory/check-lease.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
+import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "../../../src/shared-memory/worker-board.ts";
 import { diff } from "../../../src/snapshot/diff.ts";
 import { WorkerThread } from "../../../src/supervisor/worker-thread.ts";
@@ -44,7 +45,12 @@ async function threads(port: number) {
           instanceId: "test",
           stickyKey: "test",
           dnsServers: [],
-          shared: { workers: workerBoard.buffer, targets: board.buffer },
+          shared: {
+            workers: workerBoard.buffer,
+            targets: board.buffer,
+            traffic: TrafficMetrics.create(WORKERS).buffer,
+            requests: null,
+          },
           change: diff(null, snapshot),
         },
         ["ready"],

@@ -1,0 +1,238 @@
+// Everything that a scrape is told: traffic, targets, certificates, the configuration, workers, the process; asks no worker. Knows no HTTP.
+import type { Clock } from "../../clock.ts";
+import type { GatewayConfig } from "../../model/gateway-config.ts";
+import type { Target } from "../../model/target.ts";
+import { pluginDecisions } from "../../shared-memory/traffic-cells.ts";
+import type { TrafficMetrics } from "../../shared-memory/traffic-metrics.ts";
+import { streamBoardKey } from "../../shared-memory/series-key.ts";
+import type { TargetBoard } from "../../shared-memory/target-board.ts";
+import type { WorkerBoard } from "../../shared-memory/worker-board.ts";
+import type { Changes } from "../change.ts";
+import type { TargetStates } from "../health/target-states.ts";
+import { readProcessFigures } from "./process-figures.ts";
+import { type Labels, type Metric, type MetricsFormat, writeMetrics } from "./text-format.ts";
+import type { TrafficRows } from "./traffic-rows.ts";
+import { trafficMetrics } from "./traffic-samples.ts";
+
+/** What is known of one worker. */
+export interface WorkerState {
+  /** Whether it serves the current version. */
+  readonly isReady: boolean;
+  /** How often it was started again. */
+  readonly restarts: number;
+}
+
+export interface MetricsOptions {
+  readonly rows: TrafficRows;
+  readonly traffic: TrafficMetrics;
+  readonly changes: Changes;
+  readonly states: TargetStates;
+  readonly targetBoard: TargetBoard;
+  /** Absent when no workers run. */
+  readonly workerBoard?: WorkerBoard | undefined;
+  readonly workerStates?: (() => readonly WorkerState[]) | undefined;
+  /** Plugin types with the rows of their decisions. */
+  readonly pluginRows: ReadonlyMap<string, number>;
+  readonly clock: Clock;
+  readonly version?: string;
+}
+
+/** Targets that are shown: each has four series. */
+const MOST_TARGETS = 5000;
+
+interface Sample {
+  readonly labels: Labels;
+  readonly value: number;
+}
+
+export class Metrics {
+  readonly #options: MetricsOptions;
+  #applied: { readonly at: number; readonly seconds: number } | null = null;
+
+  constructor(options: MetricsOptions) {
+    this.#options = options;
+    options.changes.onServed(({ at }) => {
+      const now = options.clock.now();
+      this.#applied = { at: now, seconds: Math.max(0, now - Date.parse(at)) / 1000 };
+    });
+  }
+
+  /** The text that a scrape gets. */
+  write(format: MetricsFormat): string {
+    const { rows, changes } = this.#options;
+    const { config } = changes;
+    return writeMetrics(
+      [
+        ...trafficMetrics(rows.read()),
+        ...this.#pluginMetrics(),
+        ...this.#presentMetrics(config),
+        ...this.#targetMetrics(config),
+        ...certificateMetrics(config),
+        ...this.#configMetrics(),
+        ...this.#workerMetrics(),
+        ...processMetrics(this.#options.version ?? ""),
+      ],
+      format,
+    );
+  }
+
+  #pluginMetrics(): Metric[] {
+    const { pluginRows, traffic } = this.#options;
+    const samples: Sample[] = [];
+    for (const [plugin, row] of pluginRows) {
+      const { counters } = traffic.read(row);
+      for (const decision of pluginDecisions)
+        if (counters[decision] > 0)
+          samples.push(sampleOf({ plugin, decision }, counters[decision]));
+    }
+    const help = "Decisions of plugins about requests.";
+    return [{ name: "sluice_plugin_decisions", help, type: "counter", samples }];
+  }
+
+  /** What is going on at this moment. */
+  #presentMetrics({ stream_routes }: GatewayConfig): Metric[] {
+    const { workerBoard, traffic, targetBoard } = this.#options;
+    const sum = (column: "active_requests" | "open_websockets") => {
+      let total = 0;
+      for (let worker = 0; worker < traffic.workers; worker++)
+        total += workerBoard?.get(worker, column) ?? 0;
+      return total;
+    };
+    const streams = [...stream_routes.values()].flatMap(({ id, name }) => {
+      const row = targetBoard.findRow(streamBoardKey(id));
+      return row === null ? [] : [sampleOf({ stream_route: name }, targetBoard.active(row))];
+    });
+    return [
+      gauge("sluice_requests_in_flight", "Requests that are being served.", [
+        sampleOf({}, sum("active_requests")),
+      ]),
+      gauge("sluice_websockets_open", "WebSockets that are open.", [
+        sampleOf({}, sum("open_websockets")),
+      ]),
+      gauge("sluice_stream_connections_open", "Connections of stream routes.", streams),
+    ];
+  }
+
+  #targetMetrics({ targets, services }: GatewayConfig): Metric[] {
+    const { states, targetBoard } = this.#options;
+    const shown = [...targets.values()]
+      .filter(({ enabled, service_id }) => enabled && services.get(service_id)?.enabled === true)
+      .slice(0, MOST_TARGETS)
+      .map((target) => {
+        const service = services.get(target.service_id)?.name ?? "";
+        const row = targetBoard.findRow(target.id);
+        const labels = { service, target: addressOf(target) };
+        return { labels, row, isDown: states.read(target).state === "unhealthy" };
+      });
+    const of = (value: (target: (typeof shown)[number]) => number) =>
+      shown.map((target) => sampleOf(target.labels, value(target)));
+    const active = of(({ row }) => (row === null ? 0 : targetBoard.active(row)));
+    const ejections = of(({ row }) => (row === null ? 0 : targetBoard.get(row, "ejected_total")));
+    const hidden = Math.max(0, targets.size - MOST_TARGETS);
+    return [
+      gauge(
+        "sluice_target_up",
+        "1 unless checks, the traffic or a person say that the target is unhealthy.",
+        of(({ isDown }) => (isDown ? 0 : 1)),
+      ),
+      gauge("sluice_target_requests_in_flight", "Requests and connections on the target.", active),
+      {
+        name: "sluice_target_ejections",
+        help: "How often the traffic has taken the target out.",
+        type: "counter",
+        samples: ejections,
+      },
+      gauge("sluice_targets_not_shown", "Targets that are left out of this list.", [
+        sampleOf({}, hidden),
+      ]),
+    ];
+  }
+
+  #configMetrics(): Metric[] {
+    const { changes, rows } = this.#options;
+    const applied = this.#applied;
+    return [
+      gauge("sluice_config_revision", "Revision of the configuration in service.", [
+        sampleOf({}, changes.revision),
+      ]),
+      gauge(
+        "sluice_config_apply_seconds",
+        "Time from storing the last change until every worker served it.",
+        applied === null ? [] : [sampleOf({}, applied.seconds)],
+      ),
+      gauge(
+        "sluice_config_last_change_timestamp_seconds",
+        "When the last change was served, in seconds since 1970.",
+        applied === null ? [] : [sampleOf({}, applied.at / 1000)],
+      ),
+      gauge(
+        "sluice_config_errors",
+        "Workers that do not serve the current revision.",
+        [rows.status()].map(({ workers, ready }) => sampleOf({}, workers - ready)),
+      ),
+    ];
+  }
+
+  #workerMetrics(): Metric[] {
+    const workers = this.#options.workerStates?.() ?? [];
+    const of = (value: (worker: WorkerState) => number) =>
+      workers.map((worker, index) => sampleOf({ worker: String(index + 1) }, value(worker)));
+    return [
+      gauge(
+        "sluice_worker_ready",
+        "1 when the worker serves the current revision.",
+        of(({ isReady }) => (isReady ? 1 : 0)),
+      ),
+      {
+        name: "sluice_worker_restarts",
+        help: "How often the worker was started again.",
+        type: "counter",
+        samples: of(({ restarts }) => restarts),
+      },
+    ];
+  }
+}
+
+function certificateMetrics({ certificates }: GatewayConfig): Metric[] {
+  const samples = [...certificates.values()].map(({ id, name, not_after }) =>
+    sampleOf({ certificate: name ?? id }, Date.parse(not_after) / 1000),
+  );
+  const help = "When the certificate runs out, in seconds since 1970.";
+  return [gauge("sluice_certificate_expiry_timestamp_seconds", help, samples)];
+}
+
+function processMetrics(version: string): Metric[] {
+  const figures = readProcessFigures();
+  const known = (value: number | null) => (value === null ? [] : [sampleOf({}, value)]);
+  return [
+    gauge("sluice_build_info", "Always 1; the label is what it tells.", [sampleOf({ version }, 1)]),
+    {
+      name: "sluice_process_cpu_seconds",
+      help: "Processor time of the process, user and system.",
+      type: "counter",
+      samples: known(figures.cpuSeconds),
+    },
+    gauge(
+      "sluice_process_resident_memory_bytes",
+      "Memory of the process that is in RAM.",
+      known(figures.residentBytes),
+    ),
+    gauge(
+      "sluice_process_start_time_seconds",
+      "When the process started, in seconds since 1970.",
+      known(figures.startedAt / 1000),
+    ),
+    gauge("sluice_process_open_fds", "Open files and sockets.", known(figures.openFiles)),
+    gauge("sluice_process_max_fds", "Files and sockets that may be open.", known(figures.maxFiles)),
+  ];
+}
+
+const sampleOf = (labels: Labels, value: number): Sample => ({ labels, value });
+
+const gauge = (name: string, help: string, samples: readonly Sample[]): Metric => ({
+  ...{ name, help, samples },
+  type: "gauge",
+});
+
+const addressOf = ({ host, port }: Target) =>
+  port === null ? host : `${host.includes(":") ? `[${host}]` : host}:${port}`;

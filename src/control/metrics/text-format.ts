@@ -1,0 +1,115 @@
+// Writes metrics as Prometheus text (0.0.4) and as OpenMetrics text (1.0.0); knows no metric.
+
+export type MetricsFormat = "prometheus" | "openmetrics";
+
+export const metricsTypes: Readonly<Record<MetricsFormat, string>> = {
+  prometheus: "text/plain; version=0.0.4; charset=utf-8",
+  openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
+};
+
+export type Labels = Readonly<Record<string, string>>;
+
+/** One histogram as it is shown: how many are not above each bound. */
+export interface HistogramSample {
+  readonly labels: Labels;
+  /** Upper bounds in seconds, ascending, without infinity, and how many are not above each. */
+  readonly buckets: readonly (readonly [number, number])[];
+  readonly count: number;
+  /** Seconds. */
+  readonly sum: number;
+}
+
+interface About {
+  /** Without `_total`: that is added to counters. */
+  readonly name: string;
+  readonly help: string;
+}
+
+/** A metric with everything that is known of it; without samples it is left out. */
+export type Metric = About &
+  (
+    | {
+        readonly type: "counter" | "gauge";
+        readonly samples: Iterable<{ readonly labels: Labels; readonly value: number }>;
+      }
+    | { readonly type: "histogram"; readonly samples: Iterable<HistogramSample> }
+  );
+
+export function writeMetrics(metrics: Iterable<Metric>, format: MetricsFormat): string {
+  const lines: string[] = [];
+  for (const metric of metrics) {
+    const samples = linesOf(metric, format);
+    if (samples.length === 0) continue;
+    const { type } = metric;
+    // OpenMetrics names the family, the older format the samples.
+    const name =
+      type === "counter" && format === "prometheus" ? `${metric.name}_total` : metric.name;
+    lines.push(`# HELP ${name} ${escapeHelp(metric.help, format)}`, `# TYPE ${name} ${type}`);
+    for (const line of samples) lines.push(line);
+  }
+  if (format === "openmetrics") lines.push("# EOF");
+  return `${lines.join("\n")}\n`;
+}
+
+function linesOf(metric: Metric, format: MetricsFormat): string[] {
+  const { name, type } = metric;
+  if (type === "histogram")
+    return [...metric.samples].flatMap((sample) => histogramLines(name, sample, format));
+  const full = type === "counter" ? `${name}_total` : name;
+  return Array.from(
+    metric.samples,
+    ({ labels, value }) => `${full}${inBraces(labelsText(labels))} ${numberText(value)}`,
+  );
+}
+
+function histogramLines(
+  name: string,
+  { labels, buckets, count, sum }: HistogramSample,
+  format: MetricsFormat,
+): string[] {
+  const own = labelsText(labels);
+  const before = own === "" ? "" : `${own},`;
+  const lines = buckets.map(
+    ([bound, below]) => `${name}_bucket{${before}le="${boundText(bound, format)}"} ${below}`,
+  );
+  const braces = inBraces(own);
+  return [
+    ...lines,
+    `${name}_bucket{${before}le="+Inf"} ${count}`,
+    `${name}_sum${braces} ${numberText(sum)}`,
+    `${name}_count${braces} ${count}`,
+  ];
+}
+
+function labelsText(labels: Labels): string {
+  let text = "";
+  for (const name in labels)
+    text += `${text === "" ? "" : ","}${name}="${escapeLabel(labels[name] ?? "")}"`;
+  return text;
+}
+
+const inBraces = (labels: string) => (labels === "" ? "" : `{${labels}}`);
+
+function numberText(value: number): string {
+  if (Number.isNaN(value)) return "NaN";
+  if (Number.isFinite(value)) return String(value);
+  return value > 0 ? "+Inf" : "-Inf";
+}
+
+/** OpenMetrics wants a point or an exponent in every bound. */
+function boundText(bound: number, format: MetricsFormat): string {
+  const text = String(bound);
+  return format === "openmetrics" && /^\d+$/.test(text) ? `${text}.0` : text;
+}
+
+/** Values are other people's words: one of them must not become a line of its own. */
+function escapeLabel(value: string): string {
+  return /["\\\n]/.test(value)
+    ? value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
+    : value;
+}
+
+function escapeHelp(text: string, format: MetricsFormat): string {
+  const escaped = text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+  return format === "openmetrics" ? escaped.replaceAll('"', '\\"') : escaped;
+}

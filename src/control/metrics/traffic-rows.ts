@@ -1,0 +1,212 @@
+// Gives every route, stream route and listener in use its row for counting, and takes it back some time after it is gone; counts nothing.
+import {
+  NO_ROUTE_ROW,
+  OTHER_ROW,
+  type TrafficMetrics,
+  type TrafficSnapshot,
+} from "../../shared-memory/traffic-metrics.ts";
+import {
+  listenerSeriesKey,
+  routeSeriesKey,
+  streamSeriesKey,
+} from "../../shared-memory/series-key.ts";
+import { diffMaps } from "../../snapshot/diff.ts";
+import type { Snapshot } from "../../snapshot/snapshot.ts";
+import type { Clock } from "../../clock.ts";
+import type { Rollout } from "../change.ts";
+
+/** How long what was counted for something that is gone can still be read: several scrapes. */
+const KEPT_MS = 300_000;
+
+export type SeriesKind = "route" | "stream_route" | "listener" | "other" | "none";
+
+/** Whose counts they are. The names are the present ones, or the last ones of what is gone. */
+export interface SeriesOwner {
+  readonly kind: SeriesKind;
+  /** Of the route, stream route or listener; empty for `other` and `none`. */
+  readonly id: string;
+  readonly name: string;
+  /** Empty when it has none. */
+  readonly serviceId: string;
+  readonly serviceName: string;
+}
+
+export interface CountedTraffic {
+  readonly owner: SeriesOwner;
+  readonly traffic: TrafficSnapshot;
+}
+
+/** Something that has a row, as it is found in a version of the configuration. */
+interface Place {
+  readonly kind: "route" | "stream_route" | "listener";
+  readonly key: string;
+  readonly id: string;
+}
+
+interface Entry {
+  readonly place: Place;
+  readonly row: number;
+  /** When it went out of use, in milliseconds since the Unix epoch, and its last names; null: it is in use. */
+  left: { readonly at: number; readonly owner: SeriesOwner } | null;
+}
+
+/** Everything without a row of its own counts as this: there are more than there are rows for. */
+const OTHER: SeriesOwner = {
+  kind: "other",
+  id: "",
+  name: "_other",
+  serviceId: "",
+  serviceName: "_other",
+};
+const NONE: SeriesOwner = {
+  kind: "none",
+  id: "",
+  name: "_none",
+  serviceId: "",
+  serviceName: "_none",
+};
+
+export interface TrafficRowsOptions {
+  readonly metrics: TrafficMetrics;
+  readonly rollout: Rollout;
+  readonly clock: Clock;
+  /** What is served first. */
+  readonly served: Snapshot;
+}
+
+/** Rows are made before the workers look for them. Stands between the changes and the workers: every version passes through it. */
+export class TrafficRows implements Rollout {
+  readonly #options: TrafficRowsOptions;
+  readonly #entries = new Map<string, Entry>();
+  #served: Snapshot;
+  #next: Snapshot | null = null;
+
+  constructor(options: TrafficRowsOptions) {
+    this.#options = options;
+    this.#served = options.served;
+    this.#claim(changedPlaces(null, options.served).after);
+  }
+
+  prepare(next: Snapshot) {
+    this.sweep();
+    this.#next = next;
+    this.#claim(changedPlaces(this.#served, next).after);
+    return this.#options.rollout.prepare(next);
+  }
+
+  async activate(revision: number): Promise<void> {
+    const before = this.#served;
+    this.#served = this.#next ?? before;
+    this.#next = null;
+    try {
+      await this.#options.rollout.activate(revision);
+    } finally {
+      this.#retire(before, this.#served);
+    }
+  }
+
+  discard(revision: number): Promise<void> {
+    const next = this.#next;
+    this.#next = null;
+    if (next !== null) this.#retire(next, this.#served);
+    return this.#options.rollout.discard(revision);
+  }
+
+  status() {
+    return this.#options.rollout.status();
+  }
+
+  /** Everything that was counted, also for a short time of what is gone. */
+  read(): CountedTraffic[] {
+    this.sweep();
+    const { metrics } = this.#options;
+    const found = [...this.#entries.values()]
+      .filter(({ row }) => row !== OTHER_ROW)
+      .map(({ place, row, left }) => ({
+        owner: left?.owner ?? ownerOf(place, this.#served),
+        traffic: metrics.read(row),
+      }));
+    return [
+      ...found,
+      { owner: NONE, traffic: metrics.read(NO_ROUTE_ROW) },
+      { owner: OTHER, traffic: metrics.read(OTHER_ROW) },
+    ];
+  }
+
+  /** Gives up the rows of what has been gone for long enough. */
+  sweep(): void {
+    // What the next version uses must not go.
+    if (this.#next !== null) return;
+    const now = this.#options.clock.now();
+    for (const [key, { row, left }] of this.#entries) {
+      if (left === null || now - left.at < KEPT_MS) continue;
+      if (row !== OTHER_ROW) this.#options.metrics.release(key);
+      this.#entries.delete(key);
+    }
+  }
+
+  #claim(places: readonly Place[]): void {
+    for (const place of places) {
+      const known = this.#entries.get(place.key);
+      if (known !== undefined && known.row !== OTHER_ROW) continue;
+      const row = this.#options.metrics.claim(place.key);
+      this.#entries.set(place.key, { place, row, left: null });
+    }
+  }
+
+  /** What was in `before` and is not in `after` is out of use from here on. */
+  #retire(before: Snapshot, after: Snapshot): void {
+    const changed = changedPlaces(before, after);
+    const kept = new Set(changed.after.map(({ key }) => key));
+    const at = this.#options.clock.now();
+    for (const key of kept) this.#setLeft(key, null);
+    for (const place of changed.before)
+      if (!kept.has(place.key)) this.#setLeft(place.key, { at, owner: ownerOf(place, before) });
+  }
+
+  #setLeft(key: string, left: Entry["left"]): void {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) entry.left = left;
+  }
+}
+
+/** Where two versions differ, as each of them has it. */
+function changedPlaces(before: Snapshot | null, after: Snapshot) {
+  const changed = { before: [] as Place[], after: [] as Place[] };
+  const compare = <P extends { readonly id: string }>(
+    collection: (of: Snapshot) => ReadonlyMap<string, P>,
+    toPlace: (plan: P) => Place,
+  ) => {
+    const old = before === null ? new Map<string, P>() : collection(before);
+    const { upserts, removals } = diffMaps(old, collection(after));
+    for (const plan of upserts) changed.after.push(toPlace(plan));
+    for (const id of [...upserts.map((plan) => plan.id), ...removals]) {
+      const plan = old.get(id);
+      if (plan !== undefined) changed.before.push(toPlace(plan));
+    }
+  };
+  compare(
+    ({ routes }) => routes,
+    ({ id, route }) => ({ kind: "route", id, key: routeSeriesKey(id, route.service_id) }),
+  );
+  compare(
+    ({ streamRoutes }) => streamRoutes,
+    ({ id, route }) => ({ kind: "stream_route", id, key: streamSeriesKey(id, route.service_id) }),
+  );
+  compare(
+    ({ listeners }) => listeners,
+    ({ id }) => ({ kind: "listener", id, key: listenerSeriesKey(id) }),
+  );
+  return changed;
+}
+
+function ownerOf({ kind, id }: Place, { routes, streamRoutes, listeners, services }: Snapshot) {
+  const found = {
+    route: () => routes.get(id)?.route,
+    stream_route: () => streamRoutes.get(id)?.route,
+    listener: () => listeners.get(id)?.listener,
+  }[kind]();
+  const serviceId = (found !== undefined && "service_id" in found && found.service_id) || "";
+  const serviceName = services.get(serviceId)?.service.name ?? "";
+  return { kind, id, name: found?.name ?? id, serviceId, serviceName };
+}
