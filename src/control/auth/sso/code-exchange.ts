@@ -1,5 +1,4 @@
 // Exchanges the code for tokens at the provider's token endpoint; knows nothing of what is in the tokens.
-import { OAuth2Tokens } from "arctic";
 import { isDocument } from "../../body.ts";
 import { SsoError } from "./failure.ts";
 import type { Metadata } from "./provider.ts";
@@ -33,6 +32,8 @@ export async function exchangeCode(
   const { status, body } = await requestTokens(grant, target);
   if (status !== 200 || !isDocument(body))
     throw new SsoError("provider_error", refusalOf({ status, body }, grant, target));
+  // Loaded here and not above: a start does not need it.
+  const { OAuth2Tokens } = await import("arctic");
   const tokens = new OAuth2Tokens(body);
   try {
     return { idToken: tokens.idToken(), accessToken: tokens.accessToken() };

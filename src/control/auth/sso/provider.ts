@@ -1,5 +1,5 @@
 // What the identity provider publishes about itself: its document and its keys, kept for a while; knows no sign-in.
-import { createLocalJWKSet, type JSONWebKeySet } from "jose";
+import type { createLocalJWKSet, JSONWebKeySet } from "jose";
 import type { Clock } from "../../../clock.ts";
 import { isDocument } from "../../body.ts";
 import { SsoError } from "./failure.ts";
@@ -92,7 +92,7 @@ export class Provider {
     const { status, body } = await askProvider({ url: jwksUri }, limits);
     if (status !== 200)
       throw new SsoError("provider_error", `the keys were answered with ${status}`);
-    const value = parseKeys(body);
+    const value = await parseKeys(body);
     this.#keys = { value, at: clock.now() };
     return value;
   }
@@ -142,9 +142,11 @@ function wordsOf(value: unknown): readonly string[] | null {
   return Array.isArray(value) ? value.filter((word) => typeof word === "string") : null;
 }
 
-function parseKeys(body: unknown): KeySet {
+async function parseKeys(body: unknown): Promise<KeySet> {
   if (!isDocument(body) || !Array.isArray(body["keys"]) || body["keys"].length === 0)
     throw new SsoError("provider_error", "the provider publishes no keys");
+  // Loaded here and not above: a start does not need it.
+  const { createLocalJWKSet } = await import("jose");
   try {
     return createLocalJWKSet(body as unknown as JSONWebKeySet);
   } catch {

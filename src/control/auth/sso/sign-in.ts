@@ -1,5 +1,4 @@
 // A sign-in from the start at the gateway to the session: puts the steps together; knows no HTTP of the management API.
-import { CodeChallengeMethod, generateCodeVerifier, generateState, OAuth2Client } from "arctic";
 import type { Clock } from "../../../clock.ts";
 import type { SecretBox } from "../../../crypto/secret-box.ts";
 import type { Sso } from "../../../model/sso.ts";
@@ -9,7 +8,7 @@ import { claimAt } from "./account.ts";
 import type { AccountKeeper, SignedIn } from "./account-keeper.ts";
 import { type Client, exchangeCode } from "./code-exchange.ts";
 import { SsoError } from "./failure.ts";
-import { type Claims, verifyIdToken } from "./id-token.ts";
+import type { Claims } from "./id-token.ts";
 import type { PendingSignIn, PendingSignIns } from "./pending.ts";
 import type { Metadata, Providers } from "./provider.ts";
 import { quote } from "./provider-request.ts";
@@ -59,6 +58,9 @@ export class SignIns {
     const { sso, users } = changes.config;
     if (users.size === 0) throw new SsoError("setup_required", "no user exists yet");
     const metadata = await providers.of(sso.issuer).metadata();
+    // Loaded here and not above: a start does not need it.
+    const { CodeChallengeMethod, generateCodeVerifier, generateState, OAuth2Client } =
+      await import("arctic");
     const [state, nonce, browser] = [generateState(), generateState(), generateState()];
     const codeVerifier = generateCodeVerifier();
     const url = new OAuth2Client(sso.client_id, null, redirectUri).createAuthorizationURLWithPKCE(
@@ -101,6 +103,8 @@ export class SignIns {
       { metadata, client: this.client(sso), limits },
     );
     const now = new Date(clock.now());
+    // The same for the packages behind it.
+    const { verifyIdToken } = await import("./id-token.ts");
     const claims = await verifyIdToken(tokens.idToken, provider, { clientId, nonce, now });
     const endpoint = metadata.userinfoEndpoint;
     if (endpoint === null || !lacksClaims(claims, sso)) return claims;
