@@ -40,6 +40,7 @@ import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
 import { firstConfiguration } from "./store/first-configuration.ts";
+import { RevisionTable } from "./store/revisions.ts";
 import { SessionTable } from "./store/sessions.ts";
 import { Store, type StoredState } from "./store/store.ts";
 import { TotpTable } from "./store/totp.ts";
@@ -171,6 +172,7 @@ function createControl(
     totpStore: store.with((context) => new TotpTable(context)),
     sessionStore: store.with((context) => new SessionTable(context)),
     tokenStore: store.with((context) => new TokenTable(context)),
+    revisionStore: store.with((context) => new RevisionTable(context)),
   });
 }
 

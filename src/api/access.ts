@@ -64,6 +64,12 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/certificates", methods: collection },
   { path: "/api/v1/certificates/:id", methods: element },
   { path: "/api/v1/certificates/:id/pem", methods: readOnly },
+  // Without secrets: those who are below admin are refused them by the endpoint.
+  { path: "/api/v1/export", methods: readOnly },
+  { path: "/api/v1/import", methods: { POST: "admin" } },
+  { path: "/api/v1/revisions", methods: readOnly },
+  { path: "/api/v1/revisions/:id", methods: readOnly },
+  { path: "/api/v1/revisions/:id/restore", methods: { POST: "admin" } },
   { path: "/api/v1/settings", methods: { GET: "viewer", PUT: "admin", PATCH: "admin" } },
   { path: "/api/v1/admin/status", methods: open },
   { path: "/healthz", methods: open },

@@ -15,6 +15,7 @@ import { eventEndpoints } from "./routes/events.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
 import { healthEndpoints } from "./routes/health.ts";
 import { listenerEndpoints } from "./routes/listeners.ts";
+import { revisionEndpoints } from "./routes/revisions.ts";
 import { routeEndpoints } from "./routes/routes.ts";
 import { secretEndpoints } from "./routes/secrets.ts";
 import { serviceEndpoints } from "./routes/services.ts";
@@ -23,6 +24,7 @@ import { ssoEndpoints } from "./routes/sso.ts";
 import { streamRouteEndpoints } from "./routes/stream-routes.ts";
 import { type StatusSource, statusEndpoints } from "./routes/status.ts";
 import { targetEndpoints } from "./routes/targets.ts";
+import { transferEndpoints } from "./routes/transfer.ts";
 import { tokenEndpoints } from "./routes/tokens.ts";
 import { userEndpoints } from "./routes/users.ts";
 
@@ -94,6 +96,8 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...authEndpoints(source),
     ...tokenEndpoints(control),
     ...settingsEndpoints(control),
+    ...transferEndpoints(control, `sluice ${source.version}`),
+    ...revisionEndpoints(control),
     ...ssoEndpoints(control),
     ...auditEndpoints(control.audit),
     ...eventEndpoints(source.streams),
@@ -139,8 +143,9 @@ async function run(
   }
 }
 
-async function bodyFor({ takesBody }: Endpoint, request: Request): Promise<unknown> {
+async function bodyFor({ takesBody, readBody }: Endpoint, request: Request): Promise<unknown> {
   if (!takesBody) return undefined;
+  if (readBody !== undefined) return await readBody(request);
   const isEmpty = request.body === null || request.headers.get("content-length") === "0";
   return takesBody === "optional" && isEmpty ? undefined : await readJson(request);
 }

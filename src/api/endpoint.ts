@@ -38,6 +38,8 @@ export interface Endpoint {
   readonly path: string;
   /** `optional`: a request without a body is as good. */
   readonly takesBody: boolean | "optional";
+  /** Reads a body that is more than JSON of usual size; default: it is. */
+  readonly readBody?: (request: Request) => Promise<unknown>;
   readonly description: Description;
   /** Answers a call: a Reply is sent as JSON with status 200, a Response as it is. Throws an ApiError for everything else. */
   readonly answer: (call: Call) => Reply | Response | Promise<Reply | Response>;

@@ -31,7 +31,8 @@ function requireJson(contentType: string | null): void {
   if (!isJson || !isUtf8) throw new ApiError(415, "the body must be application/json");
 }
 
-async function readText(request: Request, limits: BodyLimits): Promise<string> {
+/** The body as text, whatever it says; throws 408, 413 or 400. */
+export async function readText(request: Request, limits: BodyLimits): Promise<string> {
   const bytes = await readBytes(request, limits);
   try {
     // A byte order mark is dropped by the decoder.

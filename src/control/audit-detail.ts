@@ -1,5 +1,7 @@
 // What an audit entry tells about an object: before, after and what differs, secrets masked, of limited size; knows no resource.
 
+import { isSecretField } from "../model/export-document.ts";
+
 /** Fields whose values nobody may read again, wherever they stand. */
 const SECRET_FIELDS = new Set([
   "password",
@@ -47,6 +49,22 @@ export function detailOf(old: object | null, now: object | null): unknown {
   return bounded({ before: part(before), after: part(after), diff });
 }
 
+/** The fields in which two versions of an object differ; of one that is new or gone, the fields that say something. */
+export function fieldChanges(old: object | null, now: object | null): readonly Difference[] {
+  const [before, after] = [masked(old) ?? {}, maskedAgainst(old, now) ?? {}];
+  const all = differences(before, after).filter(
+    ({ path, ...values }) =>
+      (old !== null && now !== null) ||
+      (!IDENTITY.has(path) && [values.before, values.after].some(saysSomething)),
+  );
+  return all.map((difference) => shortened(difference) as Difference);
+}
+
+const IDENTITY = new Set(["id", "created_at", "updated_at"]);
+
+const saysSomething = (value: unknown) =>
+  value !== null && value !== "" && !(typeof value === "object" && Object.keys(value).length === 0);
+
 /** A copy in which secrets are replaced. */
 export function masked(value: unknown): unknown {
   return maskedAgainst(value, value);
@@ -64,12 +82,14 @@ function maskedAgainst(old: unknown, value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      SECRET_FIELDS.has(key) && isSecret(inner)
+      isSecretName(key) && isSecret(inner)
         ? maskOf(previous[key], inner)
         : maskedAgainst(previous[key], inner),
     ]),
   );
 }
+
+const isSecretName = (name: string) => SECRET_FIELDS.has(name) || isSecretField(name);
 
 /** The name of a secret elsewhere is no secret. */
 const isSecret = (value: unknown) =>

@@ -4,6 +4,7 @@ import {
   collectionNames,
   type ConfigChange,
   type GatewayConfig,
+  type SingletonName,
   singletonNames,
 } from "../model/gateway-config.ts";
 import type { Actor } from "./principal.ts";
@@ -69,12 +70,16 @@ export function auditOf(
   return entries;
 }
 
+/** The word for one object of a part of the configuration: `stream_route`, `settings`. */
+export const kindOf = (part: CollectionName | SingletonName): string =>
+  (collectionNames as readonly string[]).includes(part) ? part.slice(0, -1) : part;
+
 function describe({ before, after }: Changed, collection: CollectionName, id: string) {
   const [old, now] = [before[collection].get(id), after[collection].get(id)];
   const label = labelOf(now === undefined ? before : after, { collection, id });
   return {
     action: now === undefined ? "delete" : old === undefined ? "create" : "update",
-    kind: collection.slice(0, -1),
+    kind: kindOf(collection),
     object_id: id,
     object_name: /"(.*)"$/s.exec(label)?.[1] ?? null,
     detail: detailOf(old ?? null, now ?? null),

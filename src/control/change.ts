@@ -18,6 +18,7 @@ import type { Actor } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
 import { requireAdminForSockets } from "./socket-targets.ts";
 import { createStamp } from "./stamp.ts";
+import { undoOf } from "./undo.ts";
 
 /** Brings versions to the workers. */
 export interface Rollout {
@@ -40,6 +41,8 @@ export interface ChangeStore {
   commit(write: {
     readonly revision: number;
     readonly change: ConfigChange;
+    /** What takes the change back. */
+    readonly undo: ConfigChange;
     readonly entry: { readonly at: string; readonly actor: string; readonly summary: string };
     readonly audit: readonly AuditEntry[];
     /** Writes what belongs to the change and is no part of the configuration, in the same transaction. */
@@ -73,6 +76,8 @@ export interface ChangeRequest<T> {
   readonly dryRun: boolean;
   /** Writes the change into the draft, inside the lock; throws an ApiError to refuse. */
   readonly mutate: (draft: Draft) => T;
+  /** Writes what belongs to the change and is no part of the configuration, in its transaction. */
+  readonly alongside?: () => void;
 }
 
 export interface ChangeResult<T> {
@@ -104,6 +109,7 @@ export class Changes {
   readonly #storedListeners: Listener[] = [];
   readonly #servedListeners: Listener[] = [];
   #isStillValid: (by: Actor) => boolean = () => true;
+  #isReadOnly = false;
 
   constructor(options: ChangesOptions) {
     this.#options = options;
@@ -148,6 +154,11 @@ export class Changes {
     this.#isStillValid = check;
   }
 
+  /** From here on only the program itself, or a person on the machine, changes anything: the configuration is kept elsewhere. */
+  makeReadOnly(): void {
+    this.#isReadOnly = true;
+  }
+
   /** Resolves when every worker serves the change; rejects with an ApiError when it was refused or could not be served. */
   run<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     const result = this.#last.then(() => this.#apply(request));
@@ -159,6 +170,8 @@ export class Changes {
   async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     if (!this.#isStillValid(request.by))
       throw new ApiError(401, "the credentials are no longer valid");
+    if (this.#isReadOnly && request.by.method !== "local")
+      throw new ApiError(409, "configuration is read-only");
     const draft = new Draft(this.#current.config, this.#stamp);
     const value = request.mutate(draft);
     requireAdminForSockets(draft, request.by);
@@ -169,7 +182,7 @@ export class Changes {
       .map(([, warning]) => warning);
     if (request.dryRun) return { value, revision: this.revision, warnings };
     await this.#prepare(next.snapshot, draft);
-    const event = await this.#commit(next.snapshot.revision, draft, request.by);
+    const event = await this.#commit(next.snapshot.revision, draft, request);
     // Stored is decided: whatever the workers do from here on, the next change builds on this one.
     this.#current = next;
     this.#tell(this.#storedListeners, event);
@@ -209,7 +222,11 @@ export class Changes {
     }
   }
 
-  async #commit(revision: number, draft: Draft, by: Actor): Promise<ChangeEvent> {
+  async #commit(
+    revision: number,
+    draft: Draft,
+    { by, alongside: writeMore }: Pick<ChangeRequest<unknown>, "by" | "alongside">,
+  ): Promise<ChangeEvent> {
     const change = draft.change();
     const entry = { at: this.#stamp(), actor: by.actor, summary: draft.summary };
     const audit = auditOf({ before: draft.base, after: draft.config, change }, by, {
@@ -220,8 +237,10 @@ export class Changes {
       const pending = { change, by, before: draft.base, after: draft.config };
       const alongside = () => {
         for (const write of this.#commitWriters) write(pending);
+        writeMore?.();
       };
-      this.#options.store.commit({ revision, change, entry, audit, alongside });
+      const undo = undoOf(change, draft.base);
+      this.#options.store.commit({ revision, change, undo, entry, audit, alongside });
     } catch (error) {
       await this.#discard(revision);
       if (error instanceof ApiError) throw error;

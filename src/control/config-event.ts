@@ -1,4 +1,6 @@
 // What listeners are told about a change that every worker serves; knows no listener.
+import { adminParts } from "./admin-parts.ts";
+import { kindOf } from "./audit-entry.ts";
 import type { ChangeEvent } from "./change.ts";
 
 export interface ConfigEvent {
@@ -22,8 +24,10 @@ export interface ConfigEvent {
 /** A longer list says no more to a person, and a program has to read everything again anyway. */
 const MAX_LISTED = 500;
 
-/** What only admins may read. */
-const ADMIN_KINDS: readonly string[] = ["user", "token", "secret", "sso"];
+const ADMIN_KINDS: readonly string[] = adminParts.map((part) => kindOf(part));
+
+/** What stands for a change of parts that the reader may not see. */
+export const HIDDEN_SUMMARY = "change management access";
 
 /** The event for admins, and the one for everybody else; both the same when there is nothing to hide. */
 export function configEventsOf(event: ChangeEvent): {
@@ -44,6 +48,6 @@ export function configEventsOf(event: ChangeEvent): {
   const full = { revision, at, actor, summary, ...listOf(changes) };
   const visible = changes.filter(({ kind }) => !ADMIN_KINDS.includes(kind));
   if (visible.length === changes.length) return { full, reduced: full };
-  const others = visible.length === 0 ? "change management access" : "change the configuration";
+  const others = visible.length === 0 ? HIDDEN_SUMMARY : "change the configuration";
   return { full, reduced: { revision, at, actor, summary: others, ...listOf(visible) } };
 }

@@ -31,6 +31,8 @@ import { type AskWorkers, StreamConnections } from "./stream-connections.ts";
 import { createStreamRoutes } from "./stream-routes.ts";
 import { createTargets, type Targets } from "./targets.ts";
 import { Draft } from "./draft.ts";
+import { Revisions, type RevisionStore } from "./transfer/revisions.ts";
+import { Transfer } from "./transfer/transfer.ts";
 
 /** What compiling needs beside the configuration and its number. */
 export type ChangeContext = Omit<CompileContext, "revision">;
@@ -41,6 +43,7 @@ export interface ControlPlaneOptions {
   readonly sessionStore: SessionStore;
   readonly totpStore: TotpStore;
   readonly tokenStore: AuthOptions["tokenStore"];
+  readonly revisionStore: RevisionStore;
   /** Seals what has to be read again. */
   readonly box: SecretBox;
   readonly rollout: Rollout;
@@ -78,6 +81,8 @@ export interface ControlPlane {
   readonly account: Account;
   readonly auth: Auth;
   readonly settings: SettingsUseCases;
+  readonly transfer: Transfer;
+  readonly revisions: Revisions;
   rolloutStatus(): RolloutStatus;
 }
 
@@ -113,6 +118,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     certificates: new Certificates(changes, options.box, options.clock),
     secrets: createSecrets(changes, options.box),
     ...createAccess(options, { changes, audit, sessions }),
+    revisions: new Revisions(changes, options.revisionStore),
     settings: new SettingsUseCases(changes),
     rolloutStatus: () => options.rollout.status(),
   };
@@ -128,7 +134,8 @@ function createAccess(
   const throttle = new LoginThrottle(clock);
   const account = new Account({ ...parts, users, secondFactors, attempts: throttle, clock });
   const auth = new Auth({ ...options, ...parts, secondFactors, throttle });
-  return { users, secondFactors, account, auth };
+  const transfer = new Transfer({ ...options, ...parts, adminToken: auth.adminToken });
+  return { users, secondFactors, account, auth, transfer };
 }
 
 function createEvents(changes: Changes, audit: AuditLog): EventHub {

@@ -1,4 +1,5 @@
 // The next configuration while it is being put together: a copy on write that remembers what it changed; knows no rule.
+import type { Identity } from "../model/fields.ts";
 import {
   type CollectionName,
   type ConfigChange,
@@ -61,6 +62,19 @@ export class Draft {
     if (this.base[collection].has(id)) removals.add(id);
   }
 
+  /** Puts objects that came back in their place among the others: everywhere the order is that of creation. */
+  sortByAge(collection: CollectionName): void {
+    if (this.#config[collection] === this.base[collection]) return;
+    const objects: Identity[] = [...this.#config[collection].values()];
+    const isSorted = objects.every((object, index) => {
+      const before = objects[index - 1];
+      return before === undefined || byAge(before, object) < 0;
+    });
+    if (isSorted) return;
+    const sorted = new Map(objects.sort(byAge).map((object) => [object.id, object]));
+    (this.#config as Record<CollectionName, ReadonlyMap<string, unknown>>)[collection] = sorted;
+  }
+
   /** Replaces one of the objects that always exist. */
   putSingleton<K extends SingletonName>(name: K, value: SingletonOf[K]): void {
     (this.#config as Record<SingletonName, unknown>)[name] = value;
@@ -102,4 +116,10 @@ export class Draft {
     }
     return this.#config[collection] as unknown as Map<string, ResourceOf[K]>;
   }
+}
+
+/** Objects of the same time are those of one change: their ids tell which came first. */
+function byAge(a: Identity, b: Identity): number {
+  if (a.created_at !== b.created_at) return a.created_at < b.created_at ? -1 : 1;
+  return a.id < b.id ? -1 : 1;
 }

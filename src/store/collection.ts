@@ -81,7 +81,12 @@ export function createCollection<T extends Identity>(
     .where(eq(table.id, sql.placeholder("id")))
     .returning({ position: table.position })
     .prepare();
-  const all = db.select().from(table).orderBy(asc(table.position)).prepare();
+  // By age and not by position: an object that was deleted and came back is as old as it was.
+  const all = db
+    .select()
+    .from(table)
+    .orderBy(asc(table.created_at), asc(table.id))
+    .prepare();
   return {
     read: (trusted) => {
       const rows = all.all();

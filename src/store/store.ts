@@ -22,6 +22,7 @@ import {
 import { StoreError, sqliteCode } from "./error.ts";
 import { migrate } from "./migrations.ts";
 import { replaceSealed, sealedKeyIds } from "./sealed-texts.ts";
+import { toStoredChange } from "./revisions.ts";
 import { documentFormat, type RevisionEntry, Tables } from "./tables.ts";
 
 export interface StoreOptions {
@@ -39,6 +40,8 @@ export interface StoredState {
 export interface Commit {
   readonly revision: number;
   readonly change: ConfigChange;
+  /** What takes the change back; absent: nothing does. */
+  readonly undo?: ConfigChange;
   readonly entry: RevisionEntry;
   /** What the audit log keeps of it; default: nothing. */
   readonly audit?: readonly AuditRow[];
@@ -153,12 +156,12 @@ export class Store {
   }
 
   /** Writes one change, its revision and its entry, all or nothing; throws a 500 in words when it could not. */
-  commit({ revision, change, entry, audit = [], alongside }: Commit): void {
+  commit({ revision, change, undo, entry, audit = [], alongside }: Commit): void {
     const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
     try {
       this.#transact(() => {
         this.#tables.write(change);
-        this.#tables.writeRevision(revision, { entry, change }, retained);
+        this.#tables.writeRevision(revision, { entry, change: toStoredChange(change, undo) }, retained);
         this.audit.append(audit);
         alongside?.();
       });

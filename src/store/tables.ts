@@ -1,8 +1,7 @@
 // The configuration in its tables: read as a whole, written by change; knows no file, no lock and no transaction.
 import { desc, eq, lte, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
-import { type Certificate, certificateRecord } from "../model/certificate.ts";
-import { decode } from "../model/decode.ts";
+import type { Certificate } from "../model/certificate.ts";
 import { ApiError } from "../model/error.ts";
 import {
   type CollectionName,
@@ -12,21 +11,22 @@ import {
   mapCollections,
   type ResourceChange,
 } from "../model/gateway-config.ts";
-import { type Consumer, consumerInput } from "../model/consumer.ts";
-import { type Credential, credentialRecord, lookupOf } from "../model/credential.ts";
-import { type Listener, listenerInput } from "../model/listener.ts";
-import { type Plugin, pluginInput } from "../model/plugin.ts";
-import { pathMatchOf, type Route, routeInput } from "../model/route.ts";
-import { type Secret, secretRecord } from "../model/secret.ts";
-import { type Service, serviceInput } from "../model/service.ts";
-import { type Settings, settingsInput } from "../model/settings.ts";
-import { type Sso, ssoRecord } from "../model/sso.ts";
-import { type StreamRoute, streamRouteInput } from "../model/stream-route.ts";
-import { type Target, targetInput } from "../model/target.ts";
-import { type Token, tokenRecord } from "../model/token.ts";
-import { type User, userRecord } from "../model/user.ts";
+import type { Consumer } from "../model/consumer.ts";
+import { type Credential, lookupOf } from "../model/credential.ts";
+import type { Listener } from "../model/listener.ts";
+import type { Plugin } from "../model/plugin.ts";
+import type { Route } from "../model/route.ts";
+import type { Secret } from "../model/secret.ts";
+import type { Service } from "../model/service.ts";
+import type { Settings } from "../model/settings.ts";
+import type { Sso } from "../model/sso.ts";
+import type { StreamRoute } from "../model/stream-route.ts";
+import type { Target } from "../model/target.ts";
+import type { Token } from "../model/token.ts";
+import type { User } from "../model/user.ts";
 import { type Collection, createCollection } from "./collection.ts";
 import { StoreError } from "./error.ts";
+import { decodeRecord, recordSchemas } from "./records.ts";
 import {
   certificates,
   consumers,
@@ -61,25 +61,7 @@ export type MetaKey = "instance_id" | "document_format";
  * Changes whenever a schema does. Documents that were all written under the present one need not be decoded again, which
  * is most of the time that a start with many routes takes.
  */
-export const documentFormat = (): string =>
-  Bun.hash(
-    JSON.stringify([
-      serviceInput,
-      targetInput,
-      routeInput,
-      listenerInput,
-      certificateRecord,
-      streamRouteInput,
-      consumerInput,
-      credentialRecord,
-      pluginInput,
-      userRecord,
-      tokenRecord,
-      secretRecord,
-      settingsInput,
-      ssoRecord,
-    ]),
-  ).toString(36);
+export const documentFormat = (): string => Bun.hash(JSON.stringify(recordSchemas)).toString(36);
 
 export class Tables {
   readonly #collections: ReturnType<typeof createCollections>;
@@ -128,7 +110,7 @@ export class Tables {
   /** Adds a revision and forgets all but the last `retained` ones. */
   writeRevision(
     revision: number,
-    { entry, change }: { readonly entry: RevisionEntry; readonly change: ConfigChange },
+    { entry, change }: { readonly entry: RevisionEntry; readonly change: unknown },
     retained: number,
   ): void {
     this.#statements.writeRevision.run({ revision, ...entry, change });
@@ -152,52 +134,49 @@ function createCollections(db: BunSQLiteDatabase) {
       word: "service",
       columns: named,
       columnNames: ["name"],
-      decode: (document) => decode(serviceInput, document),
+      decode: decodeRecord.services,
     }),
     targets: createCollection<Target>(db, {
       table: targets,
       word: "target",
       columns: ({ service_id, host, port }) => ({ service_id, host, port }),
       columnNames: ["service_id", "host", "port"],
-      decode: (document) => decode(targetInput, document),
+      decode: decodeRecord.targets,
     }),
     routes: createCollection<Route>(db, {
       table: routes,
       word: "route",
       columns: named,
       columnNames: ["name"],
-      decode: (document) => {
-        const route = decode(routeInput, document);
-        return { ...route, paths: route.paths.map(pathMatchOf) };
-      },
+      decode: decodeRecord.routes,
     }),
     listeners: createCollection<Listener>(db, {
       table: listeners,
       word: "listener",
       columns: named,
       columnNames: ["name"],
-      decode: (document) => decode(listenerInput, document),
+      decode: decodeRecord.listeners,
     }),
     certificates: createCollection<Certificate>(db, {
       table: certificates,
       word: "certificate",
       columns: named,
       columnNames: ["name"],
-      decode: (document) => decode(certificateRecord, document),
+      decode: decodeRecord.certificates,
     }),
     stream_routes: createCollection<StreamRoute>(db, {
       table: streamRoutes,
       word: "stream route",
       columns: named,
       columnNames: ["name"],
-      decode: (document) => decode(streamRouteInput, document),
+      decode: decodeRecord.stream_routes,
     }),
     consumers: createCollection<Consumer>(db, {
       table: consumers,
       word: "consumer",
       columns: ({ username, custom_id }) => ({ username, custom_id }),
       columnNames: ["username", "custom_id"],
-      decode: (document) => decode(consumerInput, document),
+      decode: decodeRecord.consumers,
     }),
     credentials: createCollection<Credential>(db, {
       table: credentials,
@@ -207,35 +186,35 @@ function createCollections(db: BunSQLiteDatabase) {
         lookup: lookupOf(credential),
       }),
       columnNames: ["consumer_id", "lookup"],
-      decode: (document) => decode(credentialRecord, document),
+      decode: decodeRecord.credentials,
     }),
     plugins: createCollection<Plugin>(db, {
       table: plugins,
       word: "plugin",
       columns: ({ label }) => ({ label }),
       columnNames: ["label"],
-      decode: (document) => decode(pluginInput, document),
+      decode: decodeRecord.plugins,
     }),
     users: createCollection<User>(db, {
       table: users,
       word: "user",
       columns: ({ email }) => ({ email: email.toLowerCase() }),
       columnNames: ["email"],
-      decode: (document) => decode(userRecord, document),
+      decode: decodeRecord.users,
     }),
     tokens: createCollection<Token>(db, {
       table: tokens,
       word: "token",
       columns: (token) => ({ name: token.name, token_hash: token.token_hash }),
       columnNames: ["name", "token_hash"],
-      decode: (document) => decode(tokenRecord, document),
+      decode: decodeRecord.tokens,
     }),
     secrets: createCollection<Secret>(db, {
       table: secrets,
       word: "secret",
       columns: named,
       columnNames: ["name"],
-      decode: (document) => decode(secretRecord, document),
+      decode: decodeRecord.secrets,
     }),
   } satisfies { readonly [K in CollectionName]: unknown };
 }
@@ -294,7 +273,7 @@ function prepareStatements(db: BunSQLiteDatabase) {
 
 function toSettings(row: { readonly updated_at: string; readonly document: unknown }): Settings {
   try {
-    return { ...decode(settingsInput, row.document), updated_at: row.updated_at };
+    return { ...decodeRecord.settings(row.document), updated_at: row.updated_at };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     throw new StoreError(`stored settings: ${error.message}`, { cause: error });
@@ -307,7 +286,7 @@ function toSso(
   at: string,
 ): Sso {
   try {
-    return { ...decode(ssoRecord, row?.document ?? {}), updated_at: row?.updated_at ?? at };
+    return { ...decodeRecord.sso(row?.document ?? {}), updated_at: row?.updated_at ?? at };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     throw new StoreError(`stored sso: ${error.message}`, { cause: error });

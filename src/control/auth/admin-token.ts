@@ -75,6 +75,14 @@ export class AdminToken {
     this.#replace(null);
   }
 
+  /** The store holds another one meanwhile. */
+  reload(): void {
+    const stored = this.#options.store.loadAdminToken();
+    if (stored?.token_hash !== this.#stored?.token_hash) this.#options.use.forget([ADMIN_TOKEN_ID]);
+    this.#stored = stored;
+    for (const listener of this.#listeners) listener();
+  }
+
   /** `listener` is called when the token has been replaced or deleted. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener);

@@ -181,6 +181,7 @@ export function controlPlane(
       removeUse() {},
     },
     totpStore: new TotpMemory(),
+    revisionStore: { heads: () => [], get: () => null, touching: () => new Set(), after: () => [] },
     box: new SecretBox(new Uint8Array(32)),
     rollout: steps,
     targetBoard,

@@ -34,7 +34,13 @@ export function openStore(dataDir: string) {
   return { store, log, [Symbol.dispose]: () => store.close() };
 }
 
-const identity = (id: string) => ({ id, created_at: at, updated_at: at });
+/** Each object is a second younger than the one that a test made before it. */
+const ages = new Map<string, string>();
+const identity = (id: string) => {
+  const created = ages.get(id) ?? new Date(Date.parse(at) + ages.size * 1000).toISOString();
+  ages.set(id, created);
+  return { id, created_at: created, updated_at: at };
+};
 const toId = (name: string) => Bun.randomUUIDv5(name, "dns");
 
 export const serviceOf = (name: string): Service => ({

@@ -1,0 +1,77 @@
+// Endpoints of the history; decodes nothing but numbers.
+import type { ControlPlane } from "../../control/control-plane.ts";
+import { ApiError } from "../../model/error.ts";
+import {
+  dryRunParameter,
+  listResponses,
+  pathParameter,
+  plainResponses,
+  writeResponses,
+} from "../description.ts";
+import type { Call, Endpoint } from "../endpoint.ts";
+import { changeHeaders, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
+
+const path = "/api/v1/revisions";
+const tags = ["Revisions"];
+
+export function revisionEndpoints({ revisions }: ControlPlane): Endpoint[] {
+  return [
+    {
+      method: "GET",
+      path,
+      takesBody: false,
+      description: {
+        summary: "List the revisions",
+        description: "Every change of the configuration that settings.retention keeps.",
+        tags,
+        responses: listResponses("Revision", [400, 403, 500]),
+      },
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        return { body: revisions.list(call.principal) };
+      },
+    },
+    {
+      method: "GET",
+      path: `${path}/:id`,
+      takesBody: false,
+      description: {
+        summary: "Get a revision and what it changed",
+        tags,
+        parameters: [pathParameter("Number of the revision")],
+        responses: plainResponses("RevisionDetail", "The revision", [400, 403, 404, 500]),
+      },
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        return { body: revisions.get(numberOf(call), call.principal) };
+      },
+    },
+    {
+      method: "POST",
+      path: `${path}/:id/restore`,
+      takesBody: false,
+      description: {
+        summary: "Bring back the state after a revision",
+        description:
+          "As a new revision. Users, tokens and single sign-on stay as they are, and so do secrets that it refers to.",
+        tags,
+        parameters: [pathParameter("Number of the revision"), dryRunParameter],
+        responses: writeResponses("Changes"),
+      },
+      answer: async (call) => {
+        const options = writeOptionsOf(call);
+        const { changes, revision, warnings } = await revisions.restore(numberOf(call), {
+          by: call.principal,
+          dryRun: options.dryRun,
+        });
+        return { body: { changes }, headers: changeHeaders(revision, options, warnings) };
+      },
+    },
+  ];
+}
+
+function numberOf({ params }: Call): number {
+  const text = params["id"] ?? "";
+  if (!/^\d{1,15}$/.test(text)) throw new ApiError(404, `revision "${text}" does not exist`);
+  return Number(text);
+}

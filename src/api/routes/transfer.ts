@@ -1,0 +1,140 @@
+// Endpoints of export and import: which form a document has on the wire; knows nothing of what is in it.
+import type { ControlPlane } from "../../control/control-plane.ts";
+import {
+  type DocumentType,
+  documentTypes,
+  readSource,
+  type SourceDocument,
+} from "../../control/transfer/source.ts";
+import { ApiError } from "../../model/error.ts";
+import { type ImportMode, importModes } from "../../model/export-document.ts";
+import { dryRunParameter, errorResponses, queryParameter, writeResponses } from "../description.ts";
+import type { Call, Endpoint } from "../endpoint.ts";
+import { parseJson, readText } from "../json-body.ts";
+import { changeHeaders, flagOf, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
+
+const tags = ["Export and import"];
+const PASSPHRASE = "x-passphrase";
+
+export const MAX_IMPORT_BYTES = 67_108_864;
+/** Twice what 64 MiB take over 10 Mbit/s. */
+const IMPORT_DEADLINE_MS = 120_000;
+
+/** `program` is what documents are said to be written by. */
+export function transferEndpoints({ transfer }: ControlPlane, program: string): Endpoint[] {
+  return [
+    {
+      method: "GET",
+      path: "/api/v1/export",
+      takesBody: false,
+      description: exportDescription,
+      answer: async (call) => {
+        requireKnownQuery(call, ["format", "secrets"]);
+        const type = wordOf(call, "format", documentTypes, "json");
+        const passphrase = call.headers.get(PASSPHRASE);
+        const document = flagOf(call, "secrets")
+          ? await transfer.exportWhole(call.principal, { program, passphrase })
+          : transfer.exportPlain(call.principal, program);
+        return toResponse(document, type);
+      },
+    },
+    {
+      method: "POST",
+      path: "/api/v1/import",
+      takesBody: true,
+      readBody,
+      description: importDescription,
+      answer: async (call) => {
+        const options = writeOptionsOf(call, ["mode"]);
+        const { changes, revision, warnings } = await transfer.import(call.body as SourceDocument, {
+          by: call.principal,
+          mode: wordOf<ImportMode>(call, "mode", importModes, "merge"),
+          dryRun: options.dryRun,
+          passphrase: call.headers.get(PASSPHRASE),
+        });
+        return { body: { changes }, headers: changeHeaders(revision, options, warnings) };
+      },
+    },
+  ];
+}
+
+function toResponse(document: object, type: DocumentType): Response {
+  const text =
+    type === "json" ? JSON.stringify(document, null, 2) : Bun.YAML.stringify(document, null, 2);
+  return new Response(text.endsWith("\n") ? text : `${text}\n`, {
+    headers: {
+      "content-type": `application/${type}; charset=utf-8`,
+      "content-disposition": `attachment; filename="sluice.${type}"`,
+    },
+  });
+}
+
+async function readBody(request: Request): Promise<SourceDocument> {
+  const type = typeOf(request.headers.get("content-type"));
+  const text = await readText(request, {
+    maxBytes: MAX_IMPORT_BYTES,
+    deadlineMs: IMPORT_DEADLINE_MS,
+  });
+  return readSource(text, type, parseJson);
+}
+
+function typeOf(contentType: string | null): DocumentType {
+  const [type = ""] = (contentType ?? "").toLowerCase().split(";");
+  if (/^application\/(json|[a-z0-9.-]+\+json)$/.test(type.trim())) return "json";
+  if (/^(application|text)\/(x-)?yaml$/.test(type.trim())) return "yaml";
+  throw new ApiError(415, "the body must be application/json or application/yaml");
+}
+
+function wordOf<T extends string>(call: Call, name: string, words: readonly T[], fallback: T): T {
+  const value = call.query.get(name);
+  if (value === null) return fallback;
+  const word = words.find((known) => known === value);
+  if (word === undefined) throw new ApiError(400, `${name}: must be ${words.join(" or ")}`);
+  return word;
+}
+
+const passphraseHeader = {
+  name: "X-Passphrase",
+  in: "header",
+  required: false,
+  description: "12 to 1024 printable ASCII characters that the document is encrypted under",
+  schema: { type: "string" },
+};
+
+const ref = { $ref: "#/components/schemas/Document" };
+const documentContent = {
+  "application/json": { schema: ref },
+  "application/yaml": { schema: ref },
+};
+
+const exportDescription = {
+  summary: "Export the configuration",
+  description:
+    "Plain: users and tokens are left out, secrets are `***`; those below admin get nothing that only admins may read." +
+    " With `secrets=1`, for admins: everything that makes this gateway, encrypted under X-Passphrase.",
+  tags,
+  parameters: [
+    queryParameter("format", "`json` (default) or `yaml`"),
+    queryParameter("secrets", "1: everything, encrypted"),
+    passphraseHeader,
+  ],
+  responses: {
+    "200": { description: "The document", content: documentContent },
+    ...errorResponses([400, 403, 500]),
+  },
+};
+
+const importDescription = {
+  summary: "Import a configuration",
+  description:
+    "All of it or nothing, as one change. What the document does not name stays as it is: `merge` adds and updates," +
+    " `replace` also deletes what the lists in the document do not hold. `***` stands for the secret that the gateway has. Up to 64 MiB.",
+  tags,
+  parameters: [
+    queryParameter("mode", "`merge` (default) or `replace`"),
+    dryRunParameter,
+    passphraseHeader,
+  ],
+  requestBody: { required: true, content: documentContent },
+  responses: writeResponses("Changes"),
+};

@@ -1,0 +1,52 @@
+// Schemas of documents, changes and revisions for the description of the API; used for nothing else.
+import { type TSchema, Type as t } from "@sinclair/typebox";
+
+const difference = t.Object(
+  {
+    path: t.String({ description: "`health.active.path`; a list counts as one value" }),
+    before: t.Unknown({ description: "null: it was not there; secrets are masked" }),
+    after: t.Unknown({ description: "null: it is not there any more" }),
+  },
+  { title: "Difference" },
+);
+
+const objectChange = t.Object(
+  {
+    action: t.Unsafe<string>({ type: "string", enum: ["create", "update", "delete"] }),
+    kind: t.String({ description: "`route`, `settings` and so on" }),
+    id: t.Union([t.String(), t.Null()], { description: "null for what exists only once" }),
+    name: t.Union([t.String(), t.Null()], { description: "Name, if it has one" }),
+    diff: t.Array(difference, {
+      description:
+        "Fields that differ. Of more than 500 objects those created and deleted show none",
+    }),
+  },
+  { title: "ObjectChange" },
+);
+
+const changes = t.Array(objectChange, { description: "One entry for each object" });
+
+const revision = {
+  number: t.Integer({ description: "Number of the revision" }),
+  at: t.String({ format: "date-time", description: "When" }),
+  actor: t.String({ description: "E-mail address of the user or name of the token" }),
+  summary: t.String({ description: "What it did, in one line" }),
+};
+
+export const transferSchemas: Readonly<Record<string, TSchema>> = {
+  Document: t.Object(
+    {
+      format: t.Integer({ description: "1" }),
+      program: t.Optional(t.String({ description: "What wrote it" })),
+    },
+    {
+      additionalProperties: true,
+      title: "Document",
+      description:
+        "A member for each kind of object (`services`, `routes` and so on, lists) and for `settings` and `sso`; or `encrypted`",
+    },
+  ),
+  Changes: t.Object({ changes }, { title: "Changes" }),
+  Revision: t.Object(revision, { title: "Revision" }),
+  RevisionDetail: t.Object({ ...revision, changes }, { title: "RevisionDetail" }),
+};

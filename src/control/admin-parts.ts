@@ -1,0 +1,9 @@
+// The parts of a configuration that only admins may see, whatever shows them; the table of access says the same of their paths.
+import type { CollectionName, SingletonName } from "../model/gateway-config.ts";
+
+export type Part = CollectionName | SingletonName;
+
+export const adminParts = ["users", "tokens", "secrets", "sso"] as const satisfies readonly Part[];
+
+export const isAdminPart = (part: Part): boolean =>
+  (adminParts as readonly string[]).includes(part);

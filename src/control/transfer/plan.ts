@@ -1,0 +1,148 @@
+// Writes an imported document into a draft: every object checked by its schema, secrets sealed, what is gone removed. No HTTP.
+import { decodeRecord } from "../../store/records.ts";
+import { ApiError, invalid } from "../../model/error.ts";
+import { DOCUMENT_FORMAT, documentMembers, type ImportMode } from "../../model/export-document.ts";
+import {
+  type CollectionName,
+  collectionNames,
+  type ResourceOf,
+  type SingletonName,
+  type SingletonOf,
+  singletonNames,
+} from "../../model/gateway-config.ts";
+import type { Identity } from "../../model/fields.ts";
+import type { SecretBox } from "../../crypto/secret-box.ts";
+import { type Document, isDocument } from "../body.ts";
+import type { Draft } from "../draft.ts";
+import { identify, type Item } from "./identities.ts";
+import { sealSecrets } from "./secret-material.ts";
+import { splitMessage } from "./source.ts";
+
+export interface PlanOptions {
+  readonly mode: ImportMode;
+  readonly box: SecretBox;
+}
+
+/** Checks of one object beyond its schema, by collection; they return what is stored. */
+export type RecordFinishers = {
+  readonly [K in CollectionName]?: (fields: Document) => Document;
+};
+
+/**
+ * Brings `document` into the draft. Collections and objects that it does not name stay as they are. Throws the ApiError of
+ * the first thing that is wrong, `routes[3].hosts[0]: ...`.
+ */
+export function applyDocument(
+  document: unknown,
+  draft: Draft,
+  options: PlanOptions & { readonly finishers?: RecordFinishers },
+): { readonly renamed: ReadonlyMap<string, string> } {
+  if (!isDocument(document)) throw invalid("", "the document must be an object");
+  checkMembers(document);
+  const { items, renamed } = identify(document, draft.base, options.mode);
+  // One for all: thousands of times that never repeat would run ahead of the clock.
+  const now = draft.stamp();
+  for (const item of items) writeItem(item, draft, { ...options, now });
+  if (options.mode === "replace") removeOthers(document, items, draft);
+  for (const name of singletonNames)
+    if (document[name] !== undefined)
+      writeSingleton({ name, value: document[name] }, draft, options);
+  for (const name of collectionNames) draft.sortByAge(name);
+  return { renamed };
+}
+
+function checkMembers(document: Document): void {
+  const { format } = document;
+  if (typeof format !== "number" || !Number.isInteger(format))
+    throw invalid("format", `must be ${DOCUMENT_FORMAT}`);
+  if (format > DOCUMENT_FORMAT)
+    throw invalid(
+      "format",
+      `${format} was written by a newer program; this one reads ${DOCUMENT_FORMAT}`,
+    );
+  if (format < 1) throw invalid("format", `must be ${DOCUMENT_FORMAT}`);
+  const known: readonly string[] = [...documentMembers, ...collectionNames, ...singletonNames];
+  for (const name of Object.keys(document))
+    if (!known.includes(name)) throw invalid(name, "is not a known field");
+}
+
+function writeItem(
+  item: Item,
+  draft: Draft,
+  options: PlanOptions & { readonly finishers?: RecordFinishers; readonly now: string },
+): void {
+  const { collection, id, place } = item;
+  const old = draft.base[collection].get(id);
+  draft.place(id, place);
+  try {
+    const sealed = sealSecrets(item.fields, { old, box: options.box });
+    const decoded = decodeRecord[collection](sealed) as Document;
+    const times = timesOf(item, old, { now: options.now, isExact: options.mode === "replace" });
+    if (old !== undefined && Bun.deepEquals({ ...old, ...decoded }, old)) {
+      // The same to everybody who is served: only what is to be exactly as in the document is written at all.
+      if (options.mode === "merge" || (item.updatedAt ?? null) === null) return;
+      if (times.created_at === old.created_at && times.updated_at === old.updated_at) return;
+    }
+    const fields = options.finishers?.[collection]?.(decoded) ?? decoded;
+    draft.put(collection, { id, ...fields, ...times } as unknown as ResourceOf[CollectionName]);
+  } catch (error) {
+    throw inside(error, place);
+  }
+}
+
+function timesOf(
+  { createdAt, updatedAt }: Item,
+  old: Identity | undefined,
+  { now, isExact }: { readonly now: string; readonly isExact: boolean },
+) {
+  const given = [timeOf("created_at", createdAt), timeOf("updated_at", updatedAt)] as const;
+  const [created, updated] = isExact || old === undefined ? given : [null, null];
+  const created_at = created ?? old?.created_at ?? now;
+  return { created_at, updated_at: updated ?? (old === undefined ? created_at : now) };
+}
+
+/** The time in one spelling, so that nothing that compares texts goes wrong. */
+function timeOf(field: string, value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
+  if (Number.isNaN(time)) throw invalid(field, "must be a time, such as 2026-01-31T12:00:00Z");
+  return new Date(time).toISOString();
+}
+
+function removeOthers(document: Document, items: readonly Item[], draft: Draft): void {
+  const kept = new Set(items.map(({ id }) => id));
+  for (const name of collectionNames) {
+    if (document[name] === undefined) continue;
+    for (const id of draft.base[name].keys()) if (!kept.has(id)) draft.remove(name, id);
+  }
+}
+
+function writeSingleton<K extends SingletonName>(
+  { name, value }: { readonly name: K; readonly value: unknown },
+  draft: Draft,
+  { box, mode }: PlanOptions,
+): void {
+  if (!isDocument(value)) throw invalid(name, "must be an object");
+  const { updated_at: updatedAt, ...given } = value;
+  const old = draft.base[name];
+  try {
+    const sealed = sealSecrets(given, { old, box });
+    const fields = decodeRecord[name](sealed);
+    const updated = timeOf("updated_at", updatedAt);
+    const isSame = Bun.deepEquals({ ...fields, updated_at: old.updated_at }, old);
+    if (isSame && (mode === "merge" || updated === null || updated === old.updated_at)) return;
+    const at = updated ?? draft.stamp();
+    draft.putSingleton(name, { ...fields, updated_at: at } as unknown as SingletonOf[K]);
+  } catch (error) {
+    throw inside(error, name);
+  }
+}
+
+/** The same error about something inside `place`. */
+function inside(error: unknown, place: string): unknown {
+  if (!(error instanceof ApiError)) return error;
+  const { path, message } = splitMessage(error.message);
+  return new ApiError(error.status, `${path === "" ? place : `${place}.${path}`}: ${message}`, {
+    cause: error,
+  });
+}

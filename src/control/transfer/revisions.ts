@@ -1,0 +1,208 @@
+// The history of the configuration: who changed what when, and the way back to any state that is kept; knows no HTTP.
+import { decodeRecord } from "../../store/records.ts";
+import type { PartialChange, RevisionHead, RevisionRow } from "../../store/revisions.ts";
+import { ApiError } from "../../model/error.ts";
+import type { Identity } from "../../model/fields.ts";
+import {
+  type CollectionName,
+  collectionNames,
+  type ConfigChange,
+  type GatewayConfig,
+  mapCollections,
+  type ResourceChange,
+  type ResourceOf,
+  type SingletonOf,
+  singletonNames,
+} from "../../model/gateway-config.ts";
+import { findReferences } from "../../model/secret-reference.ts";
+import { adminParts } from "../admin-parts.ts";
+import type { Changes } from "../change.ts";
+import { HIDDEN_SUMMARY } from "../config-event.ts";
+import type { Draft } from "../draft.ts";
+import { includesRole, type Principal } from "../principal.ts";
+import { type ObjectDifference, objectDifferences } from "./differences.ts";
+import type { Imported } from "./transfer.ts";
+
+/** Where the history is kept. */
+export interface RevisionStore {
+  /** All that are kept, oldest first. */
+  heads(): readonly RevisionHead[];
+  /** Null when it is not kept. */
+  get(revision: number): RevisionRow | null;
+  /** Numbers of those that changed one of these parts. */
+  touching(parts: readonly string[]): ReadonlySet<number>;
+  /** Those after `revision`, newest first. */
+  after(revision: number): Iterable<RevisionRow>;
+}
+
+export interface RevisionView {
+  readonly number: number;
+  /** RFC 3339, UTC. */
+  readonly at: string;
+  readonly actor: string;
+  readonly summary: string;
+}
+
+/**
+ * Parts that a restore leaves as they are: it brings back neither an admin who was deleted nor a token that was revoked, and
+ * locks nobody out. What the present single sign-on refers to is kept with it.
+ */
+const KEPT = ["users", "tokens", "sso"] as const;
+const isKept = (name: string) => (KEPT as readonly string[]).includes(name);
+
+/** What objects were at some time; null for those that did not exist. */
+type Past = Map<CollectionName, Map<string, Identity | null>>;
+
+export class Revisions {
+  readonly #changes: Changes;
+  readonly #store: RevisionStore;
+
+  constructor(changes: Changes, store: RevisionStore) {
+    this.#changes = changes;
+    this.#store = store;
+  }
+
+  /** All that are kept, oldest first. */
+  list({ role }: Pick<Principal, "role">): readonly RevisionView[] {
+    const hidden = includesRole(role, "admin") ? new Set() : this.#store.touching(adminParts);
+    return this.#store.heads().map((head) => viewOf(head, hidden.has(head.revision)));
+  }
+
+  /** With what it changed; throws a 404 when it is not kept. */
+  get(
+    number: number,
+    { role }: Pick<Principal, "role">,
+  ): RevisionView & { readonly changes: readonly ObjectDifference[] } {
+    const row = this.#existing(number);
+    const isAdmin = includesRole(role, "admin");
+    const isHidden = !isAdmin && adminParts.some((part) => row.change[part] !== undefined);
+    const changed = {
+      before: this.#partOf(row.undo ?? {}),
+      after: this.#partOf(row.change),
+      change: completed(row.change),
+    };
+    return {
+      ...viewOf(row, isHidden),
+      changes: objectDifferences(changed, { withAdminParts: isAdmin }),
+    };
+  }
+
+  /** Brings back the state after revision `number`, as a new revision. */
+  async restore(
+    number: number,
+    { by, dryRun }: { readonly by: Principal; readonly dryRun: boolean },
+  ): Promise<Imported> {
+    const { value, ...served } = await this.#changes.run({
+      by,
+      dryRun,
+      mutate: (draft) => {
+        this.#existing(number);
+        const { past, singletons } = this.#pastOf(number);
+        for (const [name, objects] of past) restoreObjects(draft, name, objects);
+        for (const name of singletonNames) {
+          const old = singletons[name];
+          if (old === undefined || Bun.deepEquals(old, draft.base[name])) continue;
+          draft.putSingleton(name, old as never);
+        }
+        draft.summary = `restore revision ${number}`;
+        const changed = { before: draft.base, after: draft.config, change: draft.change() };
+        return objectDifferences(changed, { withAdminParts: true });
+      },
+    });
+    return { changes: value, ...served };
+  }
+
+  #existing(number: number): RevisionRow {
+    const row = this.#store.get(number);
+    if (row === null) throw new ApiError(404, `revision ${number} does not exist or is not kept`);
+    return row;
+  }
+
+  /** Goes back from the present one revision at a time. */
+  #pastOf(number: number): {
+    readonly past: Past;
+    readonly singletons: Partial<SingletonOf>;
+  } {
+    const past: Past = new Map();
+    const singletons: Record<string, unknown> = {};
+    let expected = this.#changes.revision;
+    for (const { revision, undo } of this.#store.after(number)) {
+      if (undo === null || revision !== expected)
+        throw new ApiError(
+          409,
+          `revision ${number} cannot be restored: what led away from it is not kept`,
+        );
+      expected--;
+      takeBack(undo, past);
+      for (const name of singletonNames)
+        if (!isKept(name) && undo[name]) singletons[name] = decodeSingleton(name, undo[name]);
+    }
+    return { past, singletons: singletons as Partial<SingletonOf> };
+  }
+
+  /** As much of a configuration as a change holds; the rest is as it is now, which names of other objects are taken from. */
+  #partOf(change: PartialChange): GatewayConfig {
+    const { config } = this.#changes;
+    const collections = mapCollections(
+      (name) => new Map((change[name]?.upserts ?? []).map((object) => [object.id, object])),
+    ) as unknown as Pick<GatewayConfig, CollectionName>;
+    const settings = change.settings ?? config.settings;
+    return { ...config, ...collections, settings, sso: change.sso ?? config.sso };
+  }
+}
+
+const viewOf = (
+  { revision: number, at, actor, summary }: RevisionHead,
+  isHidden: boolean,
+): RevisionView => ({ number, at, actor, summary: isHidden ? HIDDEN_SUMMARY : summary });
+
+function completed(change: PartialChange): ConfigChange {
+  const collections = mapCollections(
+    (name): ResourceChange<unknown> => change[name] ?? { upserts: [], removals: [] },
+  );
+  const singletons = singletonNames.map((name) => [name, change[name] ?? null]);
+  return { ...collections, ...Object.fromEntries(singletons) } as ConfigChange;
+}
+
+function takeBack(undo: PartialChange, past: Past): void {
+  for (const name of collectionNames) {
+    const part = undo[name];
+    if (part === undefined || isKept(name)) continue;
+    const objects = past.get(name) ?? new Map<string, Identity | null>();
+    past.set(name, objects);
+    for (const object of part.upserts) objects.set(object.id, object);
+    for (const id of part.removals) objects.set(id, null);
+  }
+}
+
+function restoreObjects(
+  draft: Draft,
+  name: CollectionName,
+  objects: ReadonlyMap<string, Identity | null>,
+): void {
+  for (const [id, object] of objects) {
+    if (object !== null) restoreObject(draft, name, object);
+    else if (!isNeeded(draft, name, id)) draft.remove(name, id);
+  }
+  draft.sortByAge(name);
+}
+
+function restoreObject(draft: Draft, name: CollectionName, object: Identity): void {
+  const { id, created_at, updated_at, ...document } = object;
+  // A program that was newer or older may have written it.
+  const fields = decodeRecord[name](document);
+  const next = { id, ...fields, created_at, updated_at } as ResourceOf[CollectionName];
+  if (!Bun.deepEquals(next, draft.base[name].get(id))) draft.put(name, next);
+}
+
+/** Secrets by whose names single sign-on, which stays as it is, refers to them. */
+function isNeeded(draft: Draft, name: CollectionName, id: string): boolean {
+  if (name !== "secrets") return false;
+  const secret = draft.base.secrets.get(id);
+  return findReferences(draft.base.sso).some((reference) => reference.name === secret?.name);
+}
+
+function decodeSingleton(name: (typeof singletonNames)[number], value: object): unknown {
+  const { updated_at, ...document } = value as { readonly updated_at: string };
+  return { ...decodeRecord[name](document), updated_at };
+}

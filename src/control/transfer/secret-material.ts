@@ -1,0 +1,115 @@
+// Secrets inside stored objects on their way out and in: masked, opened, sealed again; knows no kind of object.
+import { SealError, type SecretBox } from "../../crypto/secret-box.ts";
+import { invalid } from "../../model/error.ts";
+import { isSealedField, isSecretField, MASK } from "../../model/export-document.ts";
+import { isDocument } from "../body.ts";
+
+/** A copy in which what is secret is a mask. */
+export const maskSecrets = (value: unknown): unknown => mapSecrets(value, () => MASK);
+
+/** A copy in which encrypted values are `{"plain": ...}`; hashes stay as they are. */
+export const openSecrets = (value: unknown, box: SecretBox): unknown =>
+  mapSecrets(value, (field, inner) =>
+    isSealedField(field) && typeof inner === "string" ? { plain: box.open(inner) } : inner,
+  );
+
+function mapSecrets(value: unknown, map: (field: string, inner: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => mapSecrets(item, map));
+  if (!isDocument(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([field, inner]) => [
+      field,
+      isSecretField(field) && isPresent(inner) ? map(field, inner) : mapSecrets(inner, map),
+    ]),
+  );
+}
+
+const isPresent = (value: unknown) => value !== null && value !== "" && value !== undefined;
+
+export interface SealOptions {
+  /** What the gateway has under the same id; undefined: nothing. */
+  readonly old: unknown;
+  readonly box: SecretBox;
+}
+
+/**
+ * A copy as it is stored: masks stand for what the gateway has at the same place, values in the clear are sealed. Throws a
+ * 400 for a mask that stands for nothing, and for a value that this gateway cannot open.
+ */
+export function sealSecrets(value: unknown, { old, box }: SealOptions, path = ""): unknown {
+  if (Array.isArray(value)) {
+    const olds = Array.isArray(old) ? old : [];
+    return value.map((item, index) =>
+      sealSecrets(item, { old: counterpart(item, index, olds), box }, `${path}[${index}]`),
+    );
+  }
+  if (!isDocument(value)) return value;
+  const before = isDocument(old) ? old : {};
+  return Object.fromEntries(
+    Object.entries(value).map(([field, inner]) => {
+      const at = path === "" ? field : `${path}.${field}`;
+      const options = { old: before[field], box };
+      return [
+        field,
+        isSecretField(field) && isPresent(inner)
+          ? sealOne(field, inner, { ...options, path: at })
+          : sealSecrets(inner, options, at),
+      ];
+    }),
+  );
+}
+
+function sealOne(
+  field: string,
+  value: unknown,
+  { old, box, path }: SealOptions & { readonly path: string },
+): unknown {
+  if (value === MASK) {
+    if (isPresent(old)) return old;
+    throw invalid(
+      path,
+      'is masked, and the gateway has no value for it; write {"plain": "..."} or import an encrypted export',
+    );
+  }
+  if (!isSealedField(field)) return value;
+  if (isDocument(value) && typeof value["plain"] === "string")
+    return sealAgain(value["plain"], old, box);
+  if (typeof value !== "string") throw invalid(path, `must be "${MASK}" or {"plain": "the value"}`);
+  try {
+    box.open(value);
+    return value;
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    throw invalid(path, "is not encrypted under the key of this gateway");
+  }
+}
+
+/** Sealing gives something new each time, and what is there already must stay the same. */
+function sealAgain(plain: string, old: unknown, box: SecretBox): string {
+  if (typeof old !== "string") return box.seal(plain);
+  try {
+    if (box.open(old) === plain) return old;
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+  }
+  return box.seal(plain);
+}
+
+/** Words that tell the items of a list apart. */
+const LABELS = ["id", "name", "username", "label", "key"] as const;
+
+/**
+ * The item of an old list that a new one continues. Only one that calls itself the same, or is the same in all that is not
+ * secret: a place in the list alone could give the secret of one item to another.
+ */
+function counterpart(item: unknown, index: number, olds: readonly unknown[]): unknown {
+  if (!isDocument(item)) return undefined;
+  const masked = maskSecrets(item);
+  const isSame = (other: unknown) => Bun.deepEquals(maskSecrets(other), masked);
+  if (isSame(olds[index])) return olds[index];
+  const label = LABELS.find((name) => typeof item[name] === "string");
+  const same = (other: unknown) =>
+    isDocument(other) && label !== undefined && other[label] === item[label];
+  const candidates = label === undefined ? olds.filter(isSame) : olds.filter(same);
+  return candidates.length === 1 ? candidates[0] : undefined;
+}

@@ -1,0 +1,123 @@
+// A document as somebody wrote it: parsed from JSON or YAML, with the line of whatever is wrong in it. Knows no resource.
+import { ApiError, invalid } from "../../model/error.ts";
+import { findJsonLine } from "./json-lines.ts";
+import { findYamlLine } from "./yaml-lines.ts";
+
+/** A name of a member or an index of a list. */
+export type PathStep = string | number;
+
+export interface SourceDocument {
+  readonly value: unknown;
+  /** Line, from 1, of `routes[3].hosts[0]`; null when the text is not at hand. */
+  readonly lineOf: (path: string) => number | null;
+}
+
+/** Parses JSON and refuses what programs read in different ways; throws a 400. Belongs to whoever reads the bytes. */
+export type ParseJson = (text: string) => unknown;
+
+export const documentTypes = ["json", "yaml"] as const;
+export type DocumentType = (typeof documentTypes)[number];
+
+export function readSource(text: string, type: DocumentType, parseJson: ParseJson): SourceDocument {
+  const value = type === "json" ? parseJson(text) : parseYaml(text);
+  const find = type === "json" ? findJsonLine : findYamlLine;
+  return { value, lineOf: (path) => find(text, stepsOf(path)) };
+}
+
+/** A document that was made by a program. */
+export const withoutLines = (value: unknown): SourceDocument => ({ value, lineOf: () => null });
+
+/** The same error with the line that it speaks of. */
+export function withLine(error: ApiError, source: SourceDocument): ApiError {
+  const { path, message } = splitMessage(error.message);
+  if (path === "" || /\(line \d+\)$/.test(message)) return error;
+  const line = source.lineOf(path);
+  if (line === null) return error;
+  return new ApiError(error.status, `${error.message} (line ${line})`, { cause: error });
+}
+
+/** `hosts[0]: must be ...` taken apart; messages without a path keep all of it. */
+export function splitMessage(text: string): { readonly path: string; readonly message: string } {
+  const [, path = "", message = text] = /^([A-Za-z_$][^\s:"]*): ([\s\S]*)$/.exec(text) ?? [];
+  return { path, message };
+}
+
+const stepsOf = (path: string): PathStep[] =>
+  [...path.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, index, name = ""]) =>
+    index === undefined ? name : Number(index),
+  );
+
+/** Far more than any document of ours needs; what recurses over a deeper one could run out of stack. */
+const MAX_DEPTH = 64;
+/** Finding the line of a mistake takes about twenty times as long as reading the text. */
+const MAX_SEARCHED_CHARACTERS = 8_388_608;
+
+function parseYaml(text: string): unknown {
+  let value: unknown;
+  try {
+    value = Bun.YAML.parse(text);
+  } catch (error) {
+    const at = text.length > MAX_SEARCHED_CHARACTERS ? null : lineOfMistake(text);
+    const reason = (error as Error).message.replace(/^YAML Parse error: /, "").toLowerCase();
+    throw new ApiError(
+      400,
+      `the document is not valid YAML${at === null ? "" : ` at line ${at}`}: ${reason}`,
+    );
+  }
+  const repeated = repeatedMember(text);
+  if (repeated !== null) throw invalid(repeated.name, `is given twice (line ${repeated.line})`);
+  checkValue(value, "", 0);
+  return value;
+}
+
+/** The parser does not say where: the first line without which what comes before it is valid. */
+function lineOfMistake(text: string): number {
+  const lines = text.split("\n");
+  let [valid, broken] = [0, lines.length];
+  while (broken - valid > 1) {
+    const middle = (valid + broken) >> 1;
+    if (isYaml(lines.slice(0, middle).join("\n"))) valid = middle;
+    else broken = middle;
+  }
+  return broken;
+}
+
+function isYaml(text: string): boolean {
+  try {
+    Bun.YAML.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Of the document itself; the parser takes the last one without a word, and all of the first would be lost. */
+function repeatedMember(text: string): { readonly name: string; readonly line: number } | null {
+  const names = new Set<string>();
+  for (const [index, line] of text.split("\n").entries()) {
+    const name = /^"?([a-z_]+)"?:(?:\s|$)/.exec(line)?.[1];
+    if (name === undefined) continue;
+    if (names.has(name)) return { name, line: index + 1 };
+    names.add(name);
+  }
+  return null;
+}
+
+/** YAML can say what JSON cannot. */
+function checkValue(value: unknown, path: string, depth: number): void {
+  if (depth > MAX_DEPTH)
+    throw new ApiError(400, `the document is nested deeper than ${MAX_DEPTH} levels`);
+  if (typeof value === "number" && !Number.isFinite(value))
+    throw invalid(path, "is a number beyond what can be represented exactly");
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) checkValue(item, `${path}[${index}]`, depth + 1);
+    return;
+  }
+  for (const [name, inner] of Object.entries(value)) {
+    const at = path === "" ? name : `${path}.${name}`;
+    // A member of this name would change what an object inherits as soon as it is copied.
+    if (name === "__proto__") throw invalid(at, "is not a known field");
+    checkValue(inner, at, depth + 1);
+  }
+}

@@ -1,0 +1,241 @@
+// Export and import of the configuration: as a plain document, or as a whole under a passphrase; knows no HTTP.
+import { ChainError, readChain } from "../../crypto/certificate-chain.ts";
+import { decryptUnder, encryptUnder, PassphraseError } from "../../crypto/passphrase-box.ts";
+import type { SecretBox } from "../../crypto/secret-box.ts";
+import { decode } from "../../model/decode.ts";
+import { ApiError, invalid } from "../../model/error.ts";
+import {
+  type AccessParts,
+  accessParts,
+  DOCUMENT_FORMAT,
+  type EncryptedDocument,
+  encryptedDocument,
+  type ImportMode,
+  personalCollections,
+} from "../../model/export-document.ts";
+import { collectionNames, type GatewayConfig, singletonNames } from "../../model/gateway-config.ts";
+import { isAdminPart, type Part } from "../admin-parts.ts";
+import type { AuditSink } from "../audit-entry.ts";
+import type { AdminToken, AdminTokenStore } from "../auth/admin-token.ts";
+import type { TotpStore } from "../auth/totp.ts";
+import { type Document, isDocument } from "../body.ts";
+import type { Changes } from "../change.ts";
+import { includesRole, type Principal } from "../principal.ts";
+import { canonical } from "./canonical.ts";
+import { type ObjectDifference, objectDifferences } from "./differences.ts";
+import { applyDocument, type RecordFinishers } from "./plan.ts";
+import { maskSecrets, openSecrets } from "./secret-material.ts";
+import { type SourceDocument, withLine, withoutLines } from "./source.ts";
+
+export interface TransferOptions {
+  readonly changes: Changes;
+  readonly box: SecretBox;
+  readonly audit: AuditSink;
+  readonly totpStore: TotpStore;
+  readonly tokenStore: AdminTokenStore;
+  readonly adminToken: AdminToken;
+}
+
+export interface ImportOptions {
+  readonly by: Principal;
+  readonly mode: ImportMode;
+  readonly dryRun: boolean;
+  /** Of a document that is encrypted as a whole; null: none was given. */
+  readonly passphrase: string | null;
+}
+
+export interface Imported {
+  readonly changes: readonly ObjectDifference[];
+  readonly revision: number;
+  readonly warnings: readonly string[];
+}
+
+const MIN_PASSPHRASE = 12;
+const MAX_PASSPHRASE = 1024;
+
+export class Transfer {
+  readonly #options: TransferOptions;
+
+  constructor(options: TransferOptions) {
+    this.#options = options;
+  }
+
+  /** Without users and tokens, secrets masked; for those below admin without anything that only admins see. */
+  exportPlain({ role }: Pick<Principal, "role">, program: string): Document {
+    const left: readonly string[] = personalCollections;
+    const isShown = (part: Part) =>
+      !left.includes(part) && (includesRole(role, "admin") || !isAdminPart(part));
+    return documentOf(this.#options.changes.config, { program, isShown, convert: maskSecrets });
+  }
+
+  /** Everything that makes this gateway, secrets among it, encrypted under the passphrase. Taken down in the audit log. */
+  async exportWhole(
+    by: Principal,
+    { program, passphrase }: { readonly program: string; readonly passphrase: string | null },
+  ): Promise<EncryptedDocument> {
+    if (!includesRole(by.role, "admin")) throw new ApiError(403, "the role admin is required");
+    const checked = checkPassphrase(passphrase);
+    const { changes, box, audit } = this.#options;
+    const whole = {
+      ...documentOf(changes.config, {
+        program,
+        isShown: () => true,
+        convert: (value) => openSecrets(value, box),
+      }),
+      ...this.#accessParts(),
+    };
+    const { actor, method, address } = by;
+    audit.record({
+      ...{ actor, method, address, action: "export", kind: "configuration", object_id: null },
+      ...{ object_name: null, result: "ok", revision: changes.revision, detail: null },
+    });
+    const encrypted = await encryptUnder(checked, JSON.stringify(whole));
+    return { format: DOCUMENT_FORMAT, program, encrypted };
+  }
+
+  /** Brings a document into service as one change, or nothing of it. */
+  async import(source: SourceDocument, options: ImportOptions): Promise<Imported> {
+    const { value } = source;
+    if (!isDocument(value) || !("encrypted" in value)) return await this.#run(source, options);
+    const inner: unknown = await decryptDocument(value, options.passphrase);
+    if (!isDocument(inner)) throw invalid("", "the encrypted document must hold an object");
+    const { totp, admin_token, ...document } = inner;
+    const access = decode(accessParts, { totp: totp ?? [], admin_token: admin_token ?? null });
+    return await this.#run(withoutLines(document), options, access);
+  }
+
+  async #run(
+    source: SourceDocument,
+    { by, mode, dryRun }: ImportOptions,
+    access: AccessParts | null = null,
+  ): Promise<Imported> {
+    const { changes, box } = this.#options;
+    const finishers = finishersOf(box);
+    let writeAccess = () => {};
+    let isWritten = false;
+    try {
+      const { value, ...served } = await changes.run({
+        by,
+        dryRun,
+        mutate: (draft) => {
+          const { renamed } = applyDocument(source.value, draft, { mode, box, finishers });
+          if (access !== null)
+            writeAccess = () => this.#writeAccess({ access, renamed, mode }, draft.config);
+          const changed = { before: draft.base, after: draft.config, change: draft.change() };
+          const all = objectDifferences(changed, { withAdminParts: true });
+          draft.summary = `import (${mode}): ${countsOf(all)}`;
+          return all;
+        },
+        alongside: () => {
+          writeAccess();
+          isWritten = true;
+        },
+      });
+      if (!dryRun) {
+        // A change of nothing is not stored, so neither was what goes with it.
+        if (!isWritten) writeAccess();
+        if (access !== null) this.#options.adminToken.reload();
+      }
+      return { changes: value, ...served };
+    } catch (error) {
+      throw error instanceof ApiError ? withLine(error, source) : error;
+    }
+  }
+
+  #accessParts(): AccessParts {
+    const { totpStore, tokenStore, box } = this.#options;
+    const rows = totpStore.all().toSorted((a, b) => (a.user_id < b.user_id ? -1 : 1));
+    const stored = tokenStore.loadAdminToken();
+    return {
+      totp: rows.map(({ user_id, sealed_key, confirmed, last_step, recovery_hashes }) => ({
+        ...{ user_id, key: { plain: box.open(sealed_key) }, confirmed, last_step },
+        recovery_hashes: [...recovery_hashes],
+      })),
+      admin_token: stored && { token_hash: stored.token_hash, created_at: stored.created_at },
+    };
+  }
+
+  /** Second factors of users who are in the document, and the admin token. */
+  #writeAccess(
+    { access, renamed, mode }: AccessImport,
+    { users }: Pick<GatewayConfig, "users">,
+  ): void {
+    const { totpStore, tokenStore, box } = this.#options;
+    const given = new Map(access.totp.map((row) => [renamed.get(row.user_id) ?? row.user_id, row]));
+    for (const [user_id, { key, ...row }] of given)
+      if (users.has(user_id)) totpStore.put({ ...row, user_id, sealed_key: box.seal(key.plain) });
+    if (mode === "replace")
+      for (const { user_id } of totpStore.all()) if (!given.has(user_id)) totpStore.remove(user_id);
+    if (mode === "replace" || access.admin_token !== null)
+      tokenStore.writeAdminToken(access.admin_token);
+  }
+}
+
+interface AccessImport {
+  readonly access: AccessParts;
+  readonly renamed: ReadonlyMap<string, string>;
+  readonly mode: ImportMode;
+}
+
+interface Contents {
+  readonly program: string;
+  readonly isShown: (part: Part) => boolean;
+  readonly convert: (object: unknown) => unknown;
+}
+
+/** Collections in the order in which they refer to one another, objects oldest first: new ones are added at the end. */
+function documentOf(config: GatewayConfig, { program, isShown, convert }: Contents): Document {
+  const collections = collectionNames
+    .filter(isShown)
+    .map((name) => [name, [...config[name].values()].map((object) => canonical(convert(object)))]);
+  const singletons = singletonNames
+    .filter(isShown)
+    .map((name) => [name, canonical(convert(config[name]))]);
+  return {
+    format: DOCUMENT_FORMAT,
+    program,
+    ...Object.fromEntries([...singletons, ...collections]),
+  };
+}
+
+function checkPassphrase(passphrase: string | null): string {
+  const text = passphrase ?? "";
+  if (text.length >= MIN_PASSPHRASE && text.length <= MAX_PASSPHRASE) return text;
+  throw new ApiError(
+    400,
+    `X-Passphrase: must hold a passphrase of ${MIN_PASSPHRASE} to ${MAX_PASSPHRASE} characters`,
+  );
+}
+
+async function decryptDocument(value: unknown, passphrase: string | null): Promise<unknown> {
+  const { encrypted } = decode(encryptedDocument, value);
+  try {
+    return JSON.parse(await decryptUnder(checkPassphrase(passphrase), encrypted));
+  } catch (error) {
+    if (error instanceof PassphraseError) throw new ApiError(400, error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** A key that does not belong to its certificate would only be found by the handshakes that fail. */
+const finishersOf = (box: SecretBox): RecordFinishers => ({
+  certificates: (fields) => {
+    const { certificate, sealed_key: key } = fields;
+    if (typeof certificate !== "string" || typeof key !== "string") return fields;
+    if (certificate === "" || key === "") return fields;
+    try {
+      const chain = readChain(certificate, box.open(key));
+      const { notBefore: not_before, notAfter: not_after, issuer, fingerprint } = chain;
+      const facts = { not_before, not_after, issuer, fingerprint };
+      return { ...fields, certificate: chain.certificate, ...facts };
+    } catch (error) {
+      if (!(error instanceof ChainError)) throw error;
+      throw invalid(error.field === "private_key" ? "sealed_key" : error.field, error.message);
+    }
+  },
+});
+
+function countsOf(all: readonly ObjectDifference[]): string {
+  const count = (action: string) => all.filter((entry) => entry.action === action).length;
+  return `${count("create")} created, ${count("update")} updated, ${count("delete")} deleted`;
+}

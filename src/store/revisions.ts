@@ -1,0 +1,94 @@
+// The history in its table: each revision with what it changed and what takes that back; knows nothing of who may see it.
+import { asc, desc, eq, gt, type SQL, sql } from "drizzle-orm";
+import type { ConfigChange } from "../model/gateway-config.ts";
+import { revisions } from "./schema.ts";
+import type { TableContext } from "./store.ts";
+import type { RevisionEntry } from "./tables.ts";
+
+export interface RevisionHead extends RevisionEntry {
+  readonly revision: number;
+}
+
+/** As much of a change as was stored: what it did not touch is missing. */
+export type PartialChange = Partial<ConfigChange>;
+
+export interface RevisionRow extends RevisionHead {
+  readonly change: PartialChange;
+  /** What takes it back. Null for the first revision, and for those that an older program wrote. */
+  readonly undo: PartialChange | null;
+}
+
+/** The document of a revision. The way back stands in it as well, so that no state has to be kept as a whole. */
+export function toStoredChange(change: ConfigChange, undo?: ConfigChange): unknown {
+  return { ...withoutEmpty(change), ...(undo === undefined ? {} : { undo: withoutEmpty(undo) }) };
+}
+
+/** Most changes touch one collection of many. */
+function withoutEmpty(change: ConfigChange): PartialChange {
+  return Object.fromEntries(
+    Object.entries(change).filter(
+      ([, part]) =>
+        part !== null && !("upserts" in part && part.upserts.length + part.removals.length === 0),
+    ),
+  );
+}
+
+export class RevisionTable {
+  readonly #db: TableContext["db"];
+
+  constructor({ db }: TableContext) {
+    this.#db = db;
+  }
+
+  /** All that are kept, oldest first, without what they changed. */
+  heads(): readonly RevisionHead[] {
+    const { revision, at, actor, summary } = revisions;
+    return this.#db
+      .select({ revision, at, actor, summary })
+      .from(revisions)
+      .orderBy(asc(revision))
+      .all();
+  }
+
+  /** Null when it is not kept. */
+  get(revision: number): RevisionRow | null {
+    return this.#rows(eq(revisions.revision, revision))[0] ?? null;
+  }
+
+  /** Numbers of the revisions that changed one of these parts of the configuration. */
+  touching(parts: readonly string[]): ReadonlySet<number> {
+    const members = sql.join(
+      parts.map((part) => sql`json_type(${revisions.change}, ${`$.${part}`}) is not null`),
+      sql` or `,
+    );
+    const found = this.#db
+      .select({ revision: revisions.revision })
+      .from(revisions)
+      .where(members)
+      .all();
+    return new Set(found.map(({ revision }) => revision));
+  }
+
+  /** Those after `revision`, newest first, one at a time: together they may be large. */
+  *after(revision: number): Generator<RevisionRow> {
+    const numbers = this.#db
+      .select({ revision: revisions.revision })
+      .from(revisions)
+      .where(gt(revisions.revision, revision))
+      .orderBy(desc(revisions.revision))
+      .all();
+    for (const each of numbers) yield* this.#rows(eq(revisions.revision, each.revision));
+  }
+
+  #rows(where: SQL | undefined): RevisionRow[] {
+    return this.#db
+      .select()
+      .from(revisions)
+      .where(where)
+      .all()
+      .map(({ change: stored, ...head }) => {
+        const { undo = null, ...change } = stored as PartialChange & { undo?: PartialChange };
+        return { ...head, change, undo };
+      });
+  }
+}
