@@ -35,7 +35,9 @@ import { createLog, type Log } from "./log.ts";
 import { ApiError, type Issue } from "./model/error.ts";
 import { catalogueOf } from "./pdk/catalogue.ts";
 import { plugins } from "./plugins/index.ts";
+import { RequestRing } from "./shared-memory/request-ring.ts";
 import { TargetBoard } from "./shared-memory/target-board.ts";
+import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
@@ -116,14 +118,20 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   refuse(await probeNewPorts(null, current.snapshot));
 
   const targetBoard = TargetBoard.create(workers);
+  const board = WorkerBoard.create(workers);
+  const traffic = TrafficMetrics.create(workers);
+  const { requests: kept } = stored.config.settings.retention;
+  const requests = kept === 0 ? null : RequestRing.create(kept);
   const pool = new WorkerPool({
     url: new URL("./worker.ts", import.meta.url),
     workers,
     instanceId: stored.instanceId,
     stickyKey: box.derive("sticky cookies"),
     dnsServers: options.dnsServers,
-    board: WorkerBoard.create(workers),
+    board,
     targets: targetBoard,
+    traffic,
+    requests,
     log,
     snapshot: current.snapshot,
   });
@@ -137,6 +145,17 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     context,
     askWorkers: (question) => pool.ask(question),
     askWorker: (question) => pool.askOne(question),
+    observed: {
+      traffic,
+      board,
+      requests,
+      useRequests: (ring) => {
+        pool.requests = ring;
+      },
+      states: () => pool.states(),
+      plugins: [...catalogue.keys()],
+      version,
+    },
   });
   const started = pool.start();
   const serveApi = await loadApi({
@@ -161,7 +180,15 @@ function createControl(
   store: Store,
   parts: Pick<
     ControlPlaneOptions,
-    "box" | "rollout" | "targetBoard" | "log" | "current" | "context" | "askWorkers" | "askWorker"
+    | "box"
+    | "rollout"
+    | "targetBoard"
+    | "log"
+    | "current"
+    | "context"
+    | "askWorkers"
+    | "askWorker"
+    | "observed"
   >,
 ): ControlPlane {
   return createControlPlane({

@@ -11,6 +11,8 @@ import { toResponse } from "./reply.ts";
 import type { EventStreams } from "./event-stream.ts";
 import { auditEndpoints } from "./routes/audit.ts";
 import { authEndpoints, type SignInSource } from "./routes/auth.ts";
+import { metricsEndpoints } from "./routes/metrics.ts";
+import { requestEndpoints } from "./routes/requests.ts";
 import { eventEndpoints } from "./routes/events.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
 import { healthEndpoints } from "./routes/health.ts";
@@ -101,6 +103,8 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...ssoEndpoints(control),
     ...auditEndpoints(control.audit),
     ...eventEndpoints(source.streams),
+    ...requestEndpoints(control, source.streams),
+    ...metricsEndpoints(control.observation.metrics),
     ...statusEndpoints(source),
   ];
 }

@@ -1,8 +1,24 @@
 // Event streams (server-sent events, HTML standard section 9.2): opened, fed, kept alive and cut; knows no kind of event.
 import type { Clock } from "../clock.ts";
-import type { EventHub, StreamEvent, SubscribeOptions, Subscription } from "../control/events.ts";
+import type { EventHub, SubscribeOptions } from "../control/events.ts";
 import type { Principal } from "../control/principal.ts";
 import { ApiError } from "../model/error.ts";
+
+/** One event as it is sent; the data is JSON. Id null: the place in the stream is still that of the event before. */
+interface SentEvent {
+  readonly id: string | null;
+  readonly kind: string;
+  readonly data: string;
+}
+
+/** One reader's place in what happens. */
+export interface EventReader {
+  /** The next event; null: there is none yet. */
+  next(): SentEvent | null;
+  /** Id up to which the reader has been told everything; empty: there are no ids. */
+  readonly position: string;
+  close(): void;
+}
 
 export interface EventStreamsOptions {
   readonly hub: EventHub;
@@ -11,12 +27,12 @@ export interface EventStreamsOptions {
   readonly isStillValid: (principal: Principal) => boolean;
   /** Milliseconds between the comments that keep a silent stream open. Default: 15 seconds. */
   readonly commentMs?: number | undefined;
-  /** How many streams there may be, and how many of one caller. Default: 100 and 20. */
+  /** How many streams there may be, and how many of one caller. Default: 2000 and 1000. */
   readonly limits?: { readonly all: number; readonly each: number } | undefined;
 }
 
 const COMMENT_MS = 15_000;
-const LIMITS = { all: 100, each: 20 };
+const LIMITS = { all: 2000, each: 1000 };
 /** How long a client waits before it connects again. */
 const RETRY_MS = 3000;
 /** Timers take no longer times. */
@@ -45,10 +61,18 @@ export class EventStreams {
 
   /** Throws a 429 when there are too many. */
   open(principal: Principal, wanted: Omit<SubscribeOptions, "role">): Response {
+    const { hub } = this.#options;
+    return this.openFor(principal, (wake) =>
+      hub.subscribe({ ...wanted, role: principal.role }, wake),
+    );
+  }
+
+  /** The same for events of another source; `subscribe` is told what to call when there may be something to read. */
+  openFor(principal: Principal, subscribe: (wake: () => void) => EventReader): Response {
     this.#requireRoom(principal);
-    const { hub, commentMs = COMMENT_MS, isStillValid } = this.#options;
+    const { commentMs = COMMENT_MS, isStillValid } = this.#options;
     const stream = new OpenStream(principal, {
-      subscribe: (wake) => hub.subscribe({ ...wanted, role: principal.role }, wake),
+      subscribe,
       commentMs,
       // A token whose end was moved closer runs out without anybody saying so.
       mayGoOn: () => isStillValid(principal),
@@ -95,7 +119,7 @@ const callerOf = ({ method, userId, tokenId, address }: Principal) =>
   `${method} ${userId ?? tokenId ?? address}`;
 
 interface OpenStreamOptions {
-  readonly subscribe: (wake: () => void) => Subscription;
+  readonly subscribe: (wake: () => void) => EventReader;
   readonly commentMs: number;
   /** Asked before each comment. */
   readonly mayGoOn: () => boolean;
@@ -106,7 +130,7 @@ interface OpenStreamOptions {
 class OpenStream {
   readonly principal: Principal;
   readonly body: ReadableStream<Uint8Array>;
-  readonly #subscription: Subscription;
+  readonly #subscription: EventReader;
   readonly #endings: (() => void)[] = [];
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
   #isWoken = false;
@@ -176,6 +200,6 @@ class OpenStream {
 }
 
 /** JSON has no line ends in it, so the data is one line. */
-function frameOf({ id, kind, data }: StreamEvent): Uint8Array {
+function frameOf({ id, kind, data }: SentEvent): Uint8Array {
   return Buffer.from(`${id === null ? "" : `id: ${id}\n`}event: ${kind}\ndata: ${data}\n\n`);
 }

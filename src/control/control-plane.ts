@@ -27,6 +27,7 @@ import { createRoutes } from "./routes.ts";
 import { createSecrets } from "./secrets.ts";
 import { createServices } from "./services.ts";
 import { SettingsUseCases } from "./settings.ts";
+import { type Observation, ObservationBase, type ObservedWorkers } from "./observation.ts";
 import { type AskWorkers, StreamConnections } from "./stream-connections.ts";
 import { createStreamRoutes } from "./stream-routes.ts";
 import { createTargets, type Targets } from "./targets.ts";
@@ -58,6 +59,8 @@ export interface ControlPlaneOptions {
   /** Absent when no workers run. */
   readonly askWorkers?: AskWorkers;
   readonly askWorker?: AskWorker;
+  /** What workers count and write down of the traffic. Default: nothing. */
+  readonly observed?: ObservedWorkers;
 }
 
 export interface ControlPlane {
@@ -81,6 +84,7 @@ export interface ControlPlane {
   readonly account: Account;
   readonly auth: Auth;
   readonly settings: SettingsUseCases;
+  readonly observation: Observation;
   readonly transfer: Transfer;
   readonly revisions: Revisions;
   rolloutStatus(): RolloutStatus;
@@ -88,7 +92,8 @@ export interface ControlPlane {
 
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const { targetBoard, clock, current } = options;
-  const rows = new TargetRows(targetBoard, options.rollout, current.snapshot.services);
+  const observation = new ObservationBase({ ...options, served: current.snapshot });
+  const rows = new TargetRows(targetBoard, observation.rows, current.snapshot.services);
   const states = new TargetStates(targetBoard, clock);
   const changes = new Changes({ ...options, rollout: rows });
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
@@ -120,6 +125,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     ...createAccess(options, { changes, audit, sessions }),
     revisions: new Revisions(changes, options.revisionStore),
     settings: new SettingsUseCases(changes),
+    observation: observation.complete({ changes, states, targetBoard }),
     rolloutStatus: () => options.rollout.status(),
   };
 }

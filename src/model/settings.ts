@@ -4,6 +4,39 @@ import { flag, group, integer, listOf, milliseconds, nullable, oneOf } from "./f
 
 const cidr = t.String({ minLength: 1, maxLength: 64 });
 
+/** Names of query parameters that stand for something nobody else should read. */
+const SECRET_NAMES = [
+  "access_token",
+  "apikey",
+  "assertion",
+  "auth",
+  "authorization",
+  "bearer",
+  "code",
+  "credential",
+  "credentials",
+  "hmac",
+  "jsessionid",
+  "jwt",
+  "key",
+  "otp",
+  "pass",
+  "passcode",
+  "passphrase",
+  "passwd",
+  "password",
+  "phpsessid",
+  "pin",
+  "pwd",
+  "secret",
+  "session",
+  "sessionid",
+  "sid",
+  "sig",
+  "signature",
+  "token",
+] as const;
+
 export const settingsInput = t.Object(
   {
     public_url: nullable(
@@ -68,6 +101,17 @@ export const settingsInput = t.Object(
         }),
       },
       "How much history is kept",
+    ),
+    requests: group(
+      {
+        redacted_query_names: t.Array(t.String({ minLength: 1, maxLength: 64 }), {
+          default: [...SECRET_NAMES],
+          maxItems: 200,
+          description:
+            "Words in the names of query parameters whose values are masked: `key` masks `key`, `api_key` and `apiKey`",
+        }),
+      },
+      "What is shown of recent requests; how many are kept is retention.requests",
     ),
     limits: group(
       {

@@ -228,12 +228,13 @@ export class RequestRing {
   }
 
   /** Copies the newest requests of another ring, so that a ring of another size does not begin empty. */
-  takeOver(other: RequestRing): void {
+  takeOver(other: RequestRing, idOf: (entry: RingEntry) => string): void {
     const { next } = other;
     const from = Math.max(0, next - Math.min(other.capacity, this.capacity));
     for (let sequence = from; sequence < next; sequence++) {
       const entry = other.read(sequence);
-      if (entry !== null) this.write(entry, 0);
+      // An id may follow from the sequence, and that is another one here.
+      if (entry !== null) this.write({ ...entry, id: idOf(entry) }, 0);
     }
   }
 }

@@ -70,6 +70,14 @@ export class WorkerPool {
     this.#active = snapshot;
   }
 
+  /** Of each worker: whether it serves the active version, and how often it was started again. */
+  states(): { readonly isReady: boolean; readonly restarts: number }[] {
+    return this.slots.map(({ servedRevision, restarts }) => ({
+      isReady: servedRevision === this.#active.revision,
+      restarts,
+    }));
+  }
+
   /** Has all workers write requests down in another place, or nowhere. */
   set requests(ring: RequestRing | null) {
     this.#requests = ring;

@@ -1,7 +1,6 @@
 // Everything that a scrape is told: traffic, targets, certificates, the configuration, workers, the process; asks no worker. Knows no HTTP.
 import type { Clock } from "../../clock.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
-import type { Target } from "../../model/target.ts";
 import { pluginDecisions } from "../../shared-memory/traffic-cells.ts";
 import type { TrafficMetrics } from "../../shared-memory/traffic-metrics.ts";
 import { streamBoardKey } from "../../shared-memory/series-key.ts";
@@ -9,6 +8,7 @@ import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../../shared-memory/worker-board.ts";
 import type { Changes } from "../change.ts";
 import type { TargetStates } from "../health/target-states.ts";
+import { addressOf } from "../requests/request-view.ts";
 import { readProcessFigures } from "./process-figures.ts";
 import { type Labels, type Metric, type MetricsFormat, writeMetrics } from "./text-format.ts";
 import type { TrafficRows } from "./traffic-rows.ts";
@@ -233,6 +233,3 @@ const gauge = (name: string, help: string, samples: readonly Sample[]): Metric =
   ...{ name, help, samples },
   type: "gauge",
 });
-
-const addressOf = ({ host, port }: Target) =>
-  port === null ? host : `${host.includes(":") ? `[${host}]` : host}:${port}`;

@@ -1,0 +1,52 @@
+// The endpoint that is scraped: chooses the format; knows no metric.
+import { type MetricsFormat, metricsTypes } from "../../control/metrics/text-format.ts";
+import type { Metrics } from "../../control/metrics/metrics.ts";
+import { errorResponses } from "../description.ts";
+import type { Endpoint } from "../endpoint.ts";
+
+export function metricsEndpoints(metrics: Metrics): Endpoint[] {
+  return [
+    {
+      method: "GET",
+      path: "/metrics",
+      takesBody: false,
+      description,
+      answer: ({ headers }) => {
+        const format = formatFor(headers.get("accept") ?? "");
+        return new Response(metrics.write(format), {
+          headers: { "content-type": metricsTypes[format], vary: "accept" },
+        });
+      },
+    },
+  ];
+}
+
+/** OpenMetrics for whoever asks for it by name. */
+function formatFor(accept: string): MetricsFormat {
+  const wanted = accept
+    .split(",")
+    .some(
+      (range) => /^\s*application\/openmetrics-text\s*(?:;|$)/i.test(range) && !isRefused(range),
+    );
+  return wanted ? "openmetrics" : "prometheus";
+}
+
+/** RFC 9110 section 12.4.2. */
+const isRefused = (range: string) => /;\s*q=0(?:\.0*)?\s*(?:;|$)/i.test(range);
+
+const text = { schema: { type: "string" } };
+
+const description = {
+  summary: "Metrics for Prometheus",
+  description:
+    "In the text format of Prometheus, or as OpenMetrics if Accept asks for `application/openmetrics-text`. Names begin with" +
+    " `sluice_`. A scrape costs the workers nothing.",
+  tags: ["Status"],
+  responses: {
+    "200": {
+      description: "All metrics",
+      content: Object.fromEntries(Object.values(metricsTypes).map((type) => [type, text])),
+    },
+    ...errorResponses([403, 500]),
+  },
+};

@@ -1,0 +1,142 @@
+// Endpoints of recent requests: filters and limits of a call in the words of the use-cases; knows no ring.
+import type { Changes } from "../../control/change.ts";
+import type { Observation } from "../../control/observation.ts";
+import {
+  createRequestFilter,
+  type FilterWords,
+  type RequestFilter,
+  requestFilters,
+} from "../../control/requests/request-filter.ts";
+import { ApiError } from "../../model/error.ts";
+import {
+  errorResponses,
+  listResponses,
+  pathParameter,
+  queryParameter,
+  readResponses,
+} from "../description.ts";
+import type { Call, Endpoint } from "../endpoint.ts";
+import type { EventStreams } from "../event-stream.ts";
+import { requireKnownQuery } from "../write-options.ts";
+import { idOf } from "./resource-endpoints.ts";
+
+const path = "/api/v1/requests";
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 500;
+
+export interface RequestSource {
+  readonly changes: Changes;
+  readonly observation: Observation;
+}
+
+export function requestEndpoints(source: RequestSource, streams: EventStreams): Endpoint[] {
+  const { requests, live } = source.observation;
+  return [
+    {
+      method: "GET",
+      path,
+      takesBody: false,
+      description: listDescription,
+      answer: async (call) => {
+        requireKnownQuery(call, ["limit", ...requestFilters]);
+        const filter = filterOf(call, source);
+        return { body: await requests.list(filter, limitOf(call)) };
+      },
+    },
+    {
+      method: "GET",
+      path: `${path}/stream`,
+      takesBody: false,
+      description: streamDescription,
+      answer: (call) => {
+        requireKnownQuery(call, ["access_token", ...requestFilters]);
+        const filter = filterOf(call, source);
+        return streams.openFor(call.principal, (wake) => live.subscribe(filter, wake));
+      },
+    },
+    {
+      method: "GET",
+      path: `${path}/:id`,
+      takesBody: false,
+      description: {
+        summary: "Get a recent request",
+        tags,
+        parameters: [pathParameter("Id of the request")],
+        responses: readResponses("Request"),
+      },
+      answer: async (call) => {
+        requireKnownQuery(call, []);
+        return { body: await requests.get(idOf(call)) };
+      },
+    },
+  ];
+}
+
+function filterOf(call: Call, { changes }: RequestSource): RequestFilter {
+  const words: Record<string, string> = {};
+  for (const name of requestFilters) {
+    const values = call.query.getAll(name);
+    if (values.length > 1) throw new ApiError(400, `${name}: must be given once`);
+    if (values[0] !== undefined) words[name] = values[0];
+  }
+  return createRequestFilter(words as FilterWords, changes.config);
+}
+
+function limitOf({ query }: Call): number {
+  const values = query.getAll("limit");
+  const [text = String(DEFAULT_LIMIT)] = values;
+  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (values.length > 1 || limit < 1 || limit > MAX_LIMIT)
+    throw new ApiError(400, `limit: must be a whole number from 1 to ${MAX_LIMIT}`);
+  return limit;
+}
+
+const tags = ["Requests"];
+
+const filterParameters = [
+  queryParameter("status", "Only these statuses: `200`, `5xx`, `400-499`, or several with commas"),
+  queryParameter("host", "Only this host, or with `*.` in front all hosts below it"),
+  queryParameter("route", "Only what this route or stream route took: id or name"),
+  queryParameter("service", "Only what led to this service: id or name"),
+  queryParameter("address", "Only clients with this address or in this network (CIDR)"),
+  queryParameter("q", "Only where the path, host, method, user agent or another text holds this"),
+  queryParameter("kind", "Only `http` or only `stream`"),
+];
+
+const listDescription = {
+  summary: "List recent requests",
+  description:
+    "The newest first: the last ones that ended on this gateway, as many as settings.retention.requests says, and connections" +
+    " of stream routes. Values of query parameters with names such as `token` are masked, see settings.requests.",
+  tags,
+  parameters: [
+    {
+      name: "limit",
+      in: "query",
+      required: false,
+      description: "How many at most",
+      schema: { type: "integer", minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT },
+    },
+    ...filterParameters,
+  ],
+  responses: listResponses("Request", [400, 401, 403, 500]),
+};
+
+const streamDescription = {
+  summary: "Follow requests as they end, as server-sent events",
+  description:
+    "Each `request` event is a request as the list shows it. A `dropped` event tells how many were left out, because there were" +
+    " too many of them or because they were read too slowly. The stream ends with the session or token that it was opened with.",
+  tags,
+  parameters: [
+    ...filterParameters,
+    queryParameter("access_token", "A token, for clients that cannot send Authorization"),
+  ],
+  responses: {
+    "200": {
+      description: "Events until the connection ends",
+      content: { "text/event-stream": { schema: { type: "string" } } },
+    },
+    ...errorResponses([400, 401, 403, 429, 500]),
+  },
+};

@@ -1,0 +1,94 @@
+// What can be seen of the traffic: metrics, recent requests, requests as they end; puts the parts together and decides nothing.
+import type { Clock } from "../clock.ts";
+import { pluginSeriesKey } from "../shared-memory/series-key.ts";
+import type { RequestRing } from "../shared-memory/request-ring.ts";
+import type { TargetBoard } from "../shared-memory/target-board.ts";
+import { OTHER_ROW, TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
+import type { WorkerBoard } from "../shared-memory/worker-board.ts";
+import type { Snapshot } from "../snapshot/snapshot.ts";
+import type { Changes, Rollout } from "./change.ts";
+import type { TargetStates } from "./health/target-states.ts";
+import { Metrics, type WorkerState } from "./metrics/metrics.ts";
+import { TrafficRows } from "./metrics/traffic-rows.ts";
+import { LiveRequests } from "./requests/live-requests.ts";
+import { RequestLog } from "./requests/request-log.ts";
+
+/** What workers share with whoever looks on. */
+export interface ObservedWorkers {
+  readonly traffic: TrafficMetrics;
+  readonly board: WorkerBoard;
+  readonly states: () => readonly WorkerState[];
+  /** Where they write requests down at first; null: nowhere. */
+  readonly requests: RequestRing | null;
+  /** Has them write to another ring from here on. */
+  readonly useRequests: (ring: RequestRing | null) => void;
+  /** Types of plugins whose decisions are counted. */
+  readonly plugins: readonly string[];
+  readonly version: string;
+}
+
+export interface ObservationOptions {
+  readonly observed?: ObservedWorkers | undefined;
+  readonly rollout: Rollout;
+  readonly clock: Clock;
+  /** What is served first. */
+  readonly served: Snapshot;
+}
+
+export interface Observed {
+  readonly changes: Changes;
+  readonly states: TargetStates;
+  readonly targetBoard: TargetBoard;
+}
+
+/** In two steps: versions pass through the rows before there is anybody who makes changes. */
+export class ObservationBase {
+  readonly rows: TrafficRows;
+  readonly #options: ObservationOptions;
+  readonly #traffic: TrafficMetrics;
+  readonly #pluginRows: ReadonlyMap<string, number>;
+
+  constructor(options: ObservationOptions) {
+    const { observed } = options;
+    const traffic = observed?.traffic ?? TrafficMetrics.create(0, { capacity: 0 });
+    this.#options = options;
+    this.#traffic = traffic;
+    // Before all others, so that they have theirs however many routes there are.
+    const plugins = (observed?.plugins ?? []).map(
+      (name) => [name, traffic.claim(pluginSeriesKey(name))] as const,
+    );
+    this.#pluginRows = new Map(plugins.filter(([, row]) => row !== OTHER_ROW));
+    this.rows = new TrafficRows({ ...options, metrics: traffic });
+  }
+
+  complete({ changes, states, targetBoard }: Observed): Observation {
+    const { observed, clock } = this.#options;
+    const requests = new RequestLog({
+      changes,
+      ring: observed?.requests ?? null,
+      useRing: observed?.useRequests ?? (() => undefined),
+    });
+    const metrics = new Metrics({
+      ...{ changes, states, targetBoard, clock },
+      rows: this.rows,
+      traffic: this.#traffic,
+      workerBoard: observed?.board,
+      workerStates: observed?.states,
+      pluginRows: this.#pluginRows,
+      version: observed?.version ?? "",
+    });
+    const live = new LiveRequests({
+      ring: () => requests.ring,
+      view: (entry) => requests.view(entry),
+    });
+    return { traffic: this.rows, metrics, requests, live };
+  }
+}
+
+export interface Observation {
+  /** Counts by route, stream route and listener; see `histogram.ts` for percentiles. */
+  readonly traffic: TrafficRows;
+  readonly metrics: Metrics;
+  readonly requests: RequestLog;
+  readonly live: LiveRequests;
+}
