@@ -26,19 +26,19 @@ const counters = [
   "handshakes",
   "handshakes_failed",
   /** What a plugin decided. */
-  "passed",
-  "answered",
-  "rejected",
-  "failed",
+  "pass",
+  "reply",
+  "reject",
+  "error",
 ] as const;
 export type TrafficCounter = (typeof counters)[number];
 
 /** What a plugin can decide: it lets a request go on, answers it, refuses it, or fails. */
 export const pluginDecisions = [
-  "passed",
-  "answered",
-  "rejected",
-  "failed",
+  "pass",
+  "reply",
+  "reject",
+  "error",
 ] as const satisfies readonly TrafficCounter[];
 export type PluginDecision = (typeof pluginDecisions)[number];
 
