@@ -1,0 +1,203 @@
+// The memory of a counter table: slots found by a 64-bit key, a lock for each group of them; knows not what they count.
+
+/** Slots of one lock; a key is looked for in all of them. A power of two. */
+const GROUP = 64;
+/** Slots for each key that there is to be room for: with fewer, some groups are full long before the table is. */
+const SLOTS_PER_KEY = 1.5;
+/** As 64-bit floats when the table was made, the number of workers and of groups; then 8 bytes of salt, then `MARKS` words. */
+const HEADER_BYTES = 64;
+const SALT_BYTE = 24;
+const MARKS_BYTE = 32;
+/** Nobody needs it for longer: who does has died while holding it. */
+const LOCK_STALE_MS = 1000;
+const LOCK_TIME_MASK = 0x3fff_ffff;
+/** Looks at a lock before a thread sleeps; each takes some tens of nanoseconds, and so does what a lock is held for. */
+const LOOKS = 200;
+/** First halves of keys that mean something: a slot never used, and one that is being given another key. */
+const [UNUSED, CHANGING] = [0, 1];
+/** As the tick at which a slot expires: nobody else may have it. */
+export const NEVER = 0x7fff_ffff;
+
+/** What a slot holds. */
+export const kinds = { window: 1, bucket: 2, inside: 3 } as const;
+export const KIND_MASK = 3;
+/** In the flags beside the kind: survives the end of the gateway. */
+export const PERSISTED = 4;
+
+/** Places in `CounterSlots.marks`. */
+export const marks = { inside: 0, persisted: 1 } as const;
+
+/** A key, split so that no bigint is needed to compare it. */
+export interface SlotKey {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** Memory of a table, and the time by which it lives. */
+export class CounterSlots {
+  readonly buffer: SharedArrayBuffer;
+  readonly count: number;
+  readonly workers: number;
+  readonly salt: BigUint64Array;
+  /** Words that are 1 once there may be such entries, so that nobody looks for them in vain; see `marks`. */
+  readonly marks: Int32Array;
+  /** Two numbers of 64 bits, for whatever the entry is. */
+  readonly values: Float64Array;
+  /** Kind and `PERSISTED`. */
+  readonly flags: Int32Array;
+  /** Which window the first value is of; the lower 32 bits. */
+  readonly windows: Int32Array;
+  /** Tick from which on the entry says the same as none. */
+  readonly expires: Int32Array;
+  /** Tick of the last use. */
+  readonly touched: Int32Array;
+  /** Of each worker in turn, for each slot what it has entered. */
+  readonly shares: Int32Array;
+  readonly lows: Int32Array;
+  readonly highs: Int32Array;
+  readonly now: () => number;
+  readonly #locks: Int32Array;
+  readonly #groups: number;
+  readonly #madeAt: number;
+
+  constructor(buffer: SharedArrayBuffer, now: () => number) {
+    const [madeAt = 0, workers = 0, groups = 0] = new Float64Array(buffer, 0, 3);
+    const count = groups * GROUP;
+    this.buffer = buffer;
+    this.now = now;
+    this.count = count;
+    this.workers = workers;
+    this.#madeAt = madeAt;
+    this.#groups = groups;
+    this.salt = new BigUint64Array(buffer, SALT_BYTE, 1);
+    this.marks = new Int32Array(buffer, MARKS_BYTE, 2);
+    this.values = new Float64Array(buffer, HEADER_BYTES, count * 2);
+    let offset = HEADER_BYTES + count * 16;
+    const words = (length: number) => {
+      const view = new Int32Array(buffer, offset, length);
+      offset += length * 4;
+      return view;
+    };
+    this.lows = words(count);
+    this.highs = words(count);
+    this.flags = words(count);
+    this.windows = words(count);
+    this.expires = words(count);
+    this.touched = words(count);
+    this.#locks = words(groups);
+    this.shares = words(count * workers);
+  }
+
+  static create(
+    { keys, workers }: { readonly keys: number; readonly workers: number },
+    now: () => number,
+  ): CounterSlots {
+    const groups = Math.ceil((keys * SLOTS_PER_KEY) / GROUP);
+    const bytes = HEADER_BYTES + groups * (4 + GROUP * (40 + 4 * workers));
+    const buffer = new SharedArrayBuffer(bytes);
+    new Float64Array(buffer, 0, 3).set([now(), workers, groups]);
+    new BigUint64Array(buffer, SALT_BYTE, 1).set(crypto.getRandomValues(new BigUint64Array(1)));
+    return new CounterSlots(buffer, now);
+  }
+
+  /** Milliseconds since 1970 in the table's tenths of a second. */
+  tick(time: number): number {
+    return Math.min(NEVER - 1, Math.max(-NEVER, Math.ceil((time - this.#madeAt) / 100))) | 0;
+  }
+
+  /** And back. */
+  time(tick: number): number {
+    return this.#madeAt + tick * 100;
+  }
+
+  /** Whether a key was written to its end. */
+  isWhole(slot: number): boolean {
+    return this.lows[slot] !== CHANGING && this.lows[slot] !== UNUSED;
+  }
+
+  /** The group that a key belongs to. */
+  groupOf(high: number): number {
+    return Math.floor(((high >>> 0) / 0x1_0000_0000) * this.#groups);
+  }
+
+  groupOfSlot(slot: number): number {
+    return Math.floor(slot / GROUP);
+  }
+
+  /**
+   * Takes the lock of a group; what it returns must be given to `unlock`. A thread that ended while it held one keeps the
+   * others waiting for a second, not for ever.
+   */
+  lock(group: number, now: number): number {
+    const token = (now & LOCK_TIME_MASK) | 1;
+    if (Atomics.compareExchange(this.#locks, group, 0, token) === 0) return token;
+    return this.#waitForLock(group);
+  }
+
+  unlock(group: number, token: number): void {
+    Atomics.compareExchange(this.#locks, group, token, 0);
+  }
+
+  #waitForLock(group: number): number {
+    const locks = this.#locks;
+    for (let look = 0; ; look++) {
+      const token = (this.now() & LOCK_TIME_MASK) | 1;
+      const held = Atomics.load(locks, group);
+      // Also when it was locked after the time was read.
+      const isFresh = ((token - held + LOCK_STALE_MS) & LOCK_TIME_MASK) < 2 * LOCK_STALE_MS;
+      const isTaken = held !== 0 && isFresh;
+      if (!isTaken && Atomics.compareExchange(locks, group, held, token) === held) return token;
+      if (isTaken && look > LOOKS) Atomics.wait(locks, group, held, 1);
+    }
+  }
+
+  /** The slot of a key, -1 when there is none. Only with the lock of its group. */
+  find(low: number, high: number): number {
+    const first = this.groupOf(high) * GROUP;
+    for (let step = 0; step < GROUP; step++) {
+      const slot = first + ((low + step) & (GROUP - 1));
+      const found = this.lows[slot];
+      if (found === low && this.highs[slot] === high) return slot;
+      if (found === UNUSED) return -1;
+    }
+    return -1;
+  }
+
+  /**
+   * A slot for a key that has none: one never used, one that has expired, or the one that was idle longest; its values are 0.
+   * -1 when somebody is inside in all of them. Only with the lock of its group.
+   */
+  claim({ low, high }: SlotKey, flags: number, tick: number): number {
+    const slot = this.#victim(this.groupOf(high) * GROUP, low, tick);
+    if (slot === -1) return -1;
+    // Not found under either key until all is written: its writer may die in between.
+    this.lows[slot] = CHANGING;
+    this.values[slot * 2] = 0;
+    this.values[slot * 2 + 1] = 0;
+    this.windows[slot] = 0;
+    this.expires[slot] = tick;
+    this.touched[slot] = tick;
+    this.flags[slot] = flags;
+    this.highs[slot] = high;
+    this.lows[slot] = low;
+    return slot;
+  }
+
+  #victim(first: number, low: number, tick: number): number {
+    let idlest = -1;
+    let idleSince = NEVER;
+    for (let step = 0; step < GROUP; step++) {
+      const slot = first + ((low + step) & (GROUP - 1));
+      const expires = this.expires[slot] ?? 0;
+      if (this.lows[slot] === UNUSED || expires <= tick) return slot;
+      const touched = this.touched[slot] ?? 0;
+      if (expires === NEVER || touched >= idleSince) continue;
+      idlest = slot;
+      idleSince = touched;
+    }
+    return idlest;
+  }
+}
+
+/** Halves of a 64-bit hash that mean nothing else. */
+export const usableLow = (low: number) => (low === UNUSED || low === CHANGING ? low + 2 : low);

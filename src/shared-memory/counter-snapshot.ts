@@ -1,0 +1,81 @@
+// The counts that outlive the gateway, as bytes to keep elsewhere; knows no file and no database.
+import {
+  type CounterSlots,
+  KIND_MASK,
+  kinds,
+  marks,
+  PERSISTED,
+  usableLow,
+} from "./counter-slots.ts";
+
+/** Changes when the bytes mean something else. */
+const FORMAT = 1;
+/** As 64-bit numbers: the format, the salt, how many rows. */
+const HEADER_BYTES = 24;
+/** Both values, the time of expiry; as 32-bit integers the key's halves, the flags and the window. */
+const ROW_BYTES = 40;
+
+/** The entries that were to be kept and have not expired; null when no instance has asked for it. */
+export function takeSnapshot(slots: CounterSlots): Uint8Array | null {
+  if (Atomics.load(slots.marks, marks.persisted) === 0) return null;
+  const tick = slots.tick(slots.now());
+  const isKept = (slot: number) =>
+    ((slots.flags[slot] ?? 0) & PERSISTED) !== 0 && (slots.expires[slot] ?? 0) > tick;
+  const kept: number[] = [];
+  for (let slot = 0; slot < slots.count; slot++) if (isKept(slot)) kept.push(slot);
+  const buffer = new ArrayBuffer(HEADER_BYTES + kept.length * ROW_BYTES);
+  let rows = 0;
+  for (const slot of kept) {
+    const at = HEADER_BYTES + rows * ROW_BYTES;
+    const numbers = new Float64Array(buffer, at, 3);
+    const integers = new Int32Array(buffer, at + 24, 4);
+    const group = slots.groupOfSlot(slot);
+    const token = slots.lock(group, slots.now());
+    // Somebody else's by now, perhaps.
+    const isStillKept = isKept(slot) && slots.isWhole(slot);
+    if (isStillKept) {
+      numbers[0] = slots.values[slot * 2] ?? 0;
+      numbers[1] = slots.values[slot * 2 + 1] ?? 0;
+      numbers[2] = slots.time(slots.expires[slot] ?? 0);
+      integers[0] = slots.lows[slot] ?? 0;
+      integers[1] = slots.highs[slot] ?? 0;
+      integers[2] = slots.flags[slot] ?? 0;
+      integers[3] = slots.windows[slot] ?? 0;
+    }
+    slots.unlock(group, token);
+    if (isStillKept) rows++;
+  }
+  new Float64Array(buffer, 0, 1)[0] = FORMAT;
+  new BigUint64Array(buffer, 8, 1)[0] = slots.salt[0] ?? 0n;
+  new Float64Array(buffer, 16, 1)[0] = rows;
+  return new Uint8Array(buffer, 0, HEADER_BYTES + rows * ROW_BYTES);
+}
+
+/** Puts entries into a table that nobody uses yet; returns how many. Bytes of another format are left out. */
+export function restoreSnapshot(slots: CounterSlots, bytes: Uint8Array): number {
+  if (bytes.length < HEADER_BYTES) return 0;
+  const { buffer } = bytes.slice();
+  const [format = 0, , rows = 0] = new Float64Array(buffer, 0, 3);
+  if (format !== FORMAT || bytes.length !== HEADER_BYTES + rows * ROW_BYTES) return 0;
+  // The keys are hashes that were made with it.
+  slots.salt.set(new BigUint64Array(buffer, 8, 1));
+  const tick = slots.tick(slots.now());
+  let restored = 0;
+  for (let row = 0; row < rows; row++) {
+    const at = HEADER_BYTES + row * ROW_BYTES;
+    const [value = 0, other = 0, expiresAt = 0] = new Float64Array(buffer, at, 3);
+    const [low = 0, high = 0, flags = 0, window = 0] = new Int32Array(buffer, at + 24, 4);
+    const kind = flags & KIND_MASK;
+    const expires = slots.tick(expiresAt);
+    if (expires <= tick || (kind !== kinds.window && kind !== kinds.bucket)) continue;
+    const slot = slots.claim({ low: usableLow(low), high }, kind | PERSISTED, tick);
+    if (slot === -1) continue;
+    slots.values[slot * 2] = value;
+    slots.values[slot * 2 + 1] = other;
+    slots.windows[slot] = window;
+    slots.expires[slot] = expires;
+    restored++;
+  }
+  if (restored > 0) Atomics.store(slots.marks, marks.persisted, 1);
+  return restored;
+}

@@ -1,0 +1,199 @@
+// What one instance of a plugin counts by key, in memory shared by all workers; knows no plugin.
+import type { Counters, WindowCount } from "../pdk/kit.ts";
+import { type CounterSlots, kinds, marks, NEVER, PERSISTED, usableLow } from "./counter-slots.ts";
+
+/** Mixed into keys, so that a count, a bucket and the places of one key are three entries. */
+const mixes = { window: 0, bucket: 0x2545f491, inside: 0x6c078965 } as const;
+/** Odd, so that no two lengths of a window become the same. */
+const LENGTH_MIX = 0x9e3779b1;
+/** Of a bucket: what rounding may have lost. */
+const ROUNDING = 1e-9;
+
+export interface InstanceCountersOptions {
+  /** From 0. */
+  readonly worker: number;
+  readonly instanceId: string;
+  /** Whether windows and buckets outlive the gateway. */
+  readonly persist: boolean;
+}
+
+/**
+ * Two keys with the same 64-bit hash share an entry. The hash is salted, so nobody can look for such keys; that there are two
+ * among a million has a probability of one to 37 million.
+ */
+export class InstanceCounters implements Counters {
+  readonly #slots: CounterSlots;
+  readonly #seed: bigint;
+  /** Where the shares of the worker begin. */
+  readonly #shares: number;
+  readonly #persisted: number;
+  readonly #hash = new BigUint64Array(1);
+  readonly #halves = new Int32Array(this.#hash.buffer);
+
+  constructor(slots: CounterSlots, { worker, instanceId, persist }: InstanceCountersOptions) {
+    this.#slots = slots;
+    this.#seed = Bun.hash.wyhash(instanceId, slots.salt[0] ?? 0n);
+    this.#shares = worker * slots.count;
+    this.#persisted = persist ? PERSISTED : 0;
+    if (persist) Atomics.store(slots.marks, marks.persisted, 1);
+  }
+
+  add(key: string, amount: number, windowMs: number): WindowCount {
+    const slots = this.#slots;
+    const now = slots.now();
+    const window = Math.floor(now / windowMs);
+    const tick = slots.tick(now);
+    const high = this.#high(key, mixes.window);
+    const low = this.#low(Math.imul(windowMs, LENGTH_MIX));
+    const group = slots.groupOf(high);
+
+    const token = slots.lock(group, now);
+    let slot = slots.find(low, high);
+    if (slot === -1 && amount !== 0) slot = slots.claim({ low, high }, kinds.window, tick);
+    let current = amount;
+    let previous = 0;
+    let elapsedMs = now - window * windowMs;
+    if (slot !== -1) {
+      const known = slots.values[slot * 2] ?? 0;
+      const age = (window - (slots.windows[slot] ?? 0)) | 0;
+      // -1: another thread has looked at the time later and was here earlier.
+      const isSame = age === 0 || age === -1;
+      if (age === -1) elapsedMs = 0;
+      previous = isSame ? (slots.values[slot * 2 + 1] ?? 0) : age === 1 ? known : 0;
+      current = Math.max(0, (isSame ? known : 0) + amount);
+      slots.touched[slot] = tick;
+      if (amount !== 0) {
+        slots.values[slot * 2 + 1] = previous;
+        slots.values[slot * 2] = current;
+        if (age !== -1) slots.windows[slot] = window | 0;
+        slots.flags[slot] = kinds.window | this.#persisted;
+        slots.expires[slot] = slots.tick((window + 2) * windowMs);
+      }
+    }
+    slots.unlock(group, token);
+    return { current, previous, elapsedMs };
+  }
+
+  /** A cost above the capacity waits for ever: `Infinity`. */
+  take(
+    key: string,
+    {
+      capacity,
+      perSecond,
+      cost,
+    }: {
+      readonly capacity: number;
+      readonly perSecond: number;
+      readonly cost: number;
+    },
+  ): { readonly remaining: number; readonly wait: number } {
+    const slots = this.#slots;
+    const now = slots.now();
+    const tick = slots.tick(now);
+    const high = this.#high(key, mixes.bucket);
+    const low = this.#low(0);
+    const group = slots.groupOf(high);
+
+    const token = slots.lock(group, now);
+    const known = slots.find(low, high);
+    const slot = known === -1 ? slots.claim({ low, high }, kinds.bucket, tick) : known;
+    let filledAt = now;
+    let level = capacity;
+    if (known !== -1) {
+      const last = slots.values[slot * 2 + 1] ?? 0;
+      // Another thread has looked at the time later and was here earlier. More than that is a clock that was set back.
+      if (last > now && last - now < 1000) filledAt = last;
+      const gained = (Math.max(0, now - last) * perSecond) / 1000;
+      level = Math.min(capacity, (slots.values[slot * 2] ?? 0) + gained);
+    }
+    const isTaken = level + ROUNDING >= cost;
+    if (isTaken) level = Math.max(0, level - cost);
+    if (slot !== -1) {
+      slots.values[slot * 2] = level;
+      slots.values[slot * 2 + 1] = filledAt;
+      slots.touched[slot] = tick;
+      slots.flags[slot] = kinds.bucket | this.#persisted;
+      // A full bucket is as good as none.
+      slots.expires[slot] = slots.tick(now + msToGain(capacity - level, perSecond));
+    }
+    slots.unlock(group, token);
+    if (isTaken) return { remaining: level, wait: 0 };
+    const wait = cost > capacity ? Infinity : Math.ceil(msToGain(cost - level, perSecond));
+    return { remaining: level, wait };
+  }
+
+  /** When there is no room to count it, it may come in and is not counted. */
+  enter(key: string, max: number): boolean {
+    const slots = this.#slots;
+    const now = slots.now();
+    const high = this.#high(key, mixes.inside);
+    const low = this.#low(0);
+    const group = slots.groupOf(high);
+
+    const token = slots.lock(group, now);
+    let slot = slots.find(low, high);
+    const before = slot === -1 ? 0 : (slots.values[slot * 2] ?? 0);
+    const mayEnter = before < max;
+    if (mayEnter && slot === -1) {
+      slot = slots.claim({ low, high }, kinds.inside, slots.tick(now));
+      if (Atomics.load(slots.marks, marks.inside) === 0)
+        Atomics.store(slots.marks, marks.inside, 1);
+    }
+    if (mayEnter && slot !== -1) {
+      const share = this.#shares + slot;
+      // First, because a thread that dies from here on is known by its share.
+      slots.shares[share] = (slots.shares[share] ?? 0) + 1;
+      slots.expires[slot] = NEVER;
+      slots.values[slot * 2] = before + 1;
+    }
+    slots.unlock(group, token);
+    return mayEnter;
+  }
+
+  leave(key: string): void {
+    const slots = this.#slots;
+    const now = slots.now();
+    const high = this.#high(key, mixes.inside);
+    const low = this.#low(0);
+    const group = slots.groupOf(high);
+
+    const token = slots.lock(group, now);
+    const slot = slots.find(low, high);
+    const share = slot === -1 ? 0 : (slots.shares[this.#shares + slot] ?? 0);
+    if (share > 0) {
+      const left = (slots.values[slot * 2] ?? 0) - 1;
+      slots.values[slot * 2] = left;
+      if (left <= 0) slots.expires[slot] = slots.tick(now);
+      slots.shares[this.#shares + slot] = share - 1;
+    }
+    slots.unlock(group, token);
+  }
+
+  inside(key: string): number {
+    const slots = this.#slots;
+    const high = this.#high(key, mixes.inside);
+    const low = this.#low(0);
+    const group = slots.groupOf(high);
+
+    const token = slots.lock(group, slots.now());
+    const slot = slots.find(low, high);
+    const count = slot === -1 ? 0 : (slots.values[slot * 2] ?? 0);
+    slots.unlock(group, token);
+    return count;
+  }
+
+  /** Hashes the key; `#low` gives the other half. */
+  #high(key: string, mix: number): number {
+    this.#hash[0] = Bun.hash.wyhash(key, this.#seed);
+    return (this.#halves[1] ?? 0) ^ mix;
+  }
+
+  #low(mix: number): number {
+    return usableLow((this.#halves[0] ?? 0) ^ mix);
+  }
+}
+
+function msToGain(amount: number, perSecond: number): number {
+  if (amount <= 0) return 0;
+  return perSecond > 0 ? (amount / perSecond) * 1000 : Infinity;
+}

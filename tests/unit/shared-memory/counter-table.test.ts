@@ -1,0 +1,293 @@
+// Counts by key: windows, buckets and places, from one thread and from several at once.
+import { afterEach, describe, expect, test } from "bun:test";
+import { CounterSlots } from "../../../src/shared-memory/counter-slots.ts";
+import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
+import type { CountingResult, CountingTask } from "./counting-thread.ts";
+
+const threads: Worker[] = [];
+afterEach(() => {
+  for (const thread of threads.splice(0)) thread.terminate();
+});
+
+function startThread(task: CountingTask): Promise<CountingResult> {
+  const thread = new Worker(new URL("./counting-thread.ts", import.meta.url));
+  threads.push(thread);
+  const { promise, resolve, reject } = Promise.withResolvers<CountingResult>();
+  thread.addEventListener("message", ({ data }: MessageEvent<CountingResult>) => resolve(data));
+  thread.addEventListener("error", (event) => reject(new Error(event.message)));
+  thread.postMessage(task);
+  return promise;
+}
+
+/** A table with a time of its own, which begins where windows of any length begin. */
+function world({ keys = 1000, workers = 1, now = 3_600_000_000 } = {}) {
+  const time = { now };
+  const options = { now: () => time.now };
+  const table = CounterTable.create({ keys, workers }, options);
+  return { time, options, table, counters: table.forInstance(0, "a") };
+}
+
+test("several threads count exactly, take no more than there is and are never too many", async () => {
+  const [workers, rounds, keys, places] = [3, 60_000, 7, 2];
+  const { table, options } = world({ workers, now: 1_000_000 });
+  const start = new SharedArrayBuffer(4 * (1 + keys));
+  const task = { buffer: table.buffer, workers, rounds, keys, places, start };
+  const results = await Promise.all(
+    Array.from({ length: workers }, (_, worker) => startThread({ ...task, worker })),
+  );
+  const counters = new CounterTable(table.buffer, options).forInstance(0, "a");
+  let counted = 0;
+  for (let key = 0; key < keys; key++) {
+    counted += counters.add(`key ${key}`, 0, 60_000).current;
+    expect(results.reduce((sum, { taken }) => sum + (taken[key] ?? 0), 0)).toBe(1000);
+    const left = results.reduce((sum, { inside }) => sum + (inside[key] ?? 0), 0);
+    expect(counters.inside(`key ${key}`)).toBe(left);
+  }
+  expect(counted).toBe(workers * rounds);
+  expect(results.map(({ tooMany }) => tooMany)).toEqual(results.map(() => 0));
+  for (let worker = 0; worker < workers; worker++) table.forgetWorker(worker);
+  for (let key = 0; key < keys; key++) expect(counters.inside(`key ${key}`)).toBe(0);
+});
+
+test("locks of a thread that died are taken over", async () => {
+  const table = CounterTable.create({ keys: 100, workers: 2 });
+  const task = { worker: 0, workers: 1, rounds: 0, keys: 0, places: 0, lockAll: true };
+  await startThread({ ...task, buffer: table.buffer, start: new SharedArrayBuffer(4) });
+  for (const thread of threads.splice(0)) thread.terminate();
+  const counters = table.forInstance(1, "a");
+  expect(counters.add("k", 1, 60_000).current).toBe(1);
+});
+
+describe("a window", () => {
+  test("begins at a multiple of its length and remembers the one before", () => {
+    const { time, counters } = world();
+    time.now += 250;
+    expect(counters.add("k", 1, 1000)).toEqual({ current: 1, previous: 0, elapsedMs: 250 });
+    expect(counters.add("k", 2, 1000)).toEqual({ current: 3, previous: 0, elapsedMs: 250 });
+    time.now += 800;
+    expect(counters.add("k", 1, 1000)).toEqual({ current: 1, previous: 3, elapsedMs: 50 });
+    time.now += 1000;
+    expect(counters.add("k", 0, 1000)).toEqual({ current: 0, previous: 1, elapsedMs: 50 });
+    time.now += 1000;
+    expect(counters.add("k", 0, 1000)).toEqual({ current: 0, previous: 0, elapsedMs: 50 });
+    expect(counters.add("k", 1, 1000)).toEqual({ current: 1, previous: 0, elapsedMs: 50 });
+  });
+
+  test("is the same for a thread that looked at the time a moment too early", () => {
+    const { time, counters } = world();
+    counters.add("k", 1, 1000);
+    time.now -= 1;
+    expect(counters.add("k", 1, 1000)).toEqual({ current: 2, previous: 0, elapsedMs: 0 });
+    time.now -= 3000;
+    expect(counters.add("k", 1, 1000)).toEqual({ current: 1, previous: 0, elapsedMs: 999 });
+  });
+
+  test.each([
+    ["key", (w: ReturnType<typeof world>) => w.counters.add("other", 0, 1000)],
+    ["length", (w: ReturnType<typeof world>) => w.counters.add("k", 0, 2000)],
+    ["instance", (w: ReturnType<typeof world>) => w.table.forInstance(0, "b").add("k", 0, 1000)],
+  ])("of another %s is another", (_, read) => {
+    const it = world();
+    it.counters.add("k", 5, 1000);
+    expect(read(it).current).toBe(0);
+  });
+
+  test("is not made by reading, and what is given back counts no less than nothing", () => {
+    const { counters } = world();
+    expect(counters.add("k", 0, 1000).current).toBe(0);
+    counters.add("k", 2, 1000);
+    expect(counters.add("k", -3, 1000).current).toBe(0);
+  });
+
+  test("counts amounts that no 32-bit integer can hold", () => {
+    const { counters } = world();
+    counters.add("k", 5e9, 1000);
+    expect(counters.add("k", 5e9, 1000).current).toBe(1e10);
+  });
+
+  test("is the same for all workers", () => {
+    const { table, options } = world({ workers: 2 });
+    table.forInstance(0, "a").add("k", 1, 1000);
+    const other = new CounterTable(table.buffer, options).forInstance(1, "a");
+    expect(other.add("k", 1, 1000).current).toBe(2);
+  });
+});
+
+describe("a bucket", () => {
+  const bucket = { capacity: 3, perSecond: 2, cost: 1 };
+
+  test("begins full, says how long to wait, and is full again after a while", () => {
+    const { time, counters } = world();
+    expect(counters.take("k", bucket)).toEqual({ remaining: 2, wait: 0 });
+    expect(counters.take("k", { ...bucket, cost: 2 })).toEqual({ remaining: 0, wait: 0 });
+    expect(counters.take("k", bucket)).toEqual({ remaining: 0, wait: 500 });
+    time.now += 400;
+    expect(counters.take("k", bucket).wait).toBe(100);
+    time.now += 100;
+    expect(counters.take("k", bucket)).toEqual({ remaining: 0, wait: 0 });
+    time.now += 60_000;
+    expect(counters.take("k", { ...bucket, cost: 0 })).toEqual({ remaining: 3, wait: 0 });
+  });
+
+  test("is worth taking from after the time it said, however odd the rate", () => {
+    const { time, counters } = world();
+    const odd = { capacity: 1, perSecond: 0.7, cost: 1 };
+    counters.take("k", odd);
+    for (let round = 0; round < 100; round++) {
+      time.now += counters.take("k", odd).wait;
+      expect(counters.take("k", odd).wait).toBe(0);
+    }
+  });
+
+  test("never gives what it cannot hold, and nothing more when it gains nothing", () => {
+    const { counters } = world();
+    expect(counters.take("k", { ...bucket, cost: 4 })).toEqual({ remaining: 3, wait: Infinity });
+    const dry = { capacity: 1, perSecond: 0, cost: 1 };
+    expect(counters.take("dry", dry).wait).toBe(0);
+    expect(counters.take("dry", dry).wait).toBe(Infinity);
+  });
+
+  test("gains nothing from a clock that is set back, and goes on from there", () => {
+    const { time, counters } = world();
+    counters.take("k", { ...bucket, cost: 3 });
+    time.now -= 3_600_000;
+    expect(counters.take("k", bucket).wait).toBe(500);
+    time.now += 500;
+    expect(counters.take("k", bucket).wait).toBe(0);
+  });
+});
+
+describe("places", () => {
+  test("are taken until there are none, and can be taken again", () => {
+    const { counters } = world();
+    expect([counters.enter("k", 2), counters.enter("k", 2), counters.enter("k", 2)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(counters.inside("k")).toBe(2);
+    counters.leave("k");
+    expect(counters.enter("k", 2)).toBe(true);
+    counters.leave("k");
+    counters.leave("k");
+    counters.leave("k");
+    expect(counters.inside("k")).toBe(0);
+  });
+
+  test("of a worker that died are free again, those of others stay taken", () => {
+    const { table } = world({ workers: 2 });
+    const [dead, alive] = [table.forInstance(0, "a"), table.forInstance(1, "a")];
+    dead.enter("both", 10);
+    dead.enter("both", 10);
+    alive.enter("both", 10);
+    dead.enter("dead", 1);
+    alive.enter("alive", 1);
+    table.forgetWorker(0);
+    expect([alive.inside("both"), alive.inside("dead"), alive.inside("alive")]).toEqual([1, 0, 1]);
+    expect(alive.enter("dead", 1)).toBe(true);
+    expect(alive.enter("alive", 1)).toBe(false);
+  });
+
+  test("are counted anew when the worker died between two numbers", () => {
+    const { table, options } = world({ workers: 2 });
+    table.forInstance(1, "a").enter("k", 10);
+    const slots = new CounterSlots(table.buffer, options.now);
+    const slot = slots.values.indexOf(1) / 2;
+    // It had entered, and had not got to the total.
+    slots.shares[slot] = 1;
+    table.forgetWorker(0);
+    expect(table.forInstance(1, "a").inside("k")).toBe(1);
+  });
+
+  test("stay taken however many other keys come, and are not what a window takes", () => {
+    const { counters } = world({ keys: 64 });
+    counters.enter("k", 1);
+    for (let key = 0; key < 10_000; key++) counters.add(`other ${key}`, 1, 1000);
+    expect(counters.inside("k")).toBe(1);
+    for (let key = 0; key < 10_000; key++) counters.enter(`other ${key}`, 1);
+    expect(counters.enter("k", 1)).toBe(false);
+    // All is taken: nobody is kept out for that, and nothing is counted.
+    expect(counters.enter("one more", 1)).toBe(true);
+    expect(counters.inside("one more")).toBe(0);
+    expect(counters.add("one more", 1, 1000).current).toBe(1);
+    expect(counters.take("one more", { capacity: 2, perSecond: 1, cost: 1 }).wait).toBe(0);
+  });
+});
+
+describe("memory", () => {
+  test("holds 100,000 keys, none of them forgotten, in at most 100 bytes each", () => {
+    const table = CounterTable.create({ workers: 2 });
+    const counters = table.forInstance(0, "a");
+    const keys = Array.from({ length: 100_000 }, (_, key) => `203.0.${key}`);
+    for (const key of keys) counters.add(key, 1, 3_600_000_000);
+    expect(keys.every((key) => counters.add(key, 0, 3_600_000_000).current === 1)).toBe(true);
+    expect(table.buffer.byteLength / keys.length).toBeLessThanOrEqual(100);
+  });
+
+  test("that is full forgets what was idle longest", () => {
+    const { time, counters } = world({ keys: 40 });
+    counters.add("kept", 1, 3_600_000);
+    counters.add("idle", 1, 3_600_000);
+    for (let key = 0; key < 1000; key++) {
+      time.now += 100;
+      counters.add("kept", 1, 3_600_000);
+      counters.add(`other ${key}`, 1, 3_600_000);
+    }
+    expect(counters.add("kept", 0, 3_600_000).current).toBe(1001);
+    expect(counters.add("idle", 0, 3_600_000).current).toBe(0);
+    expect(counters.add("other 999", 0, 3_600_000).current).toBe(1);
+  });
+
+  test("of what has expired is used before that of anything else", () => {
+    const { time, counters } = world({ keys: 40 });
+    counters.add("kept", 1, 3_600_000);
+    for (let round = 0; round < 100; round++) {
+      time.now += 3000;
+      for (let key = 0; key < 30; key++) counters.add(`${round} ${key}`, 1, 1000);
+    }
+    expect(counters.add("kept", 0, 3_600_000).current).toBe(1);
+  });
+});
+
+describe("a snapshot", () => {
+  test("brings back what an instance asked to keep, in the table of another start", () => {
+    const { time, table, options } = world({ workers: 1 });
+    const kept = table.forInstance(0, "a", { persist: true });
+    kept.add("k", 5, 60_000);
+    kept.add("short", 5, 1000);
+    kept.take("k", { capacity: 10, perSecond: 0.1, cost: 4 });
+    kept.enter("k", 1);
+    table.forInstance(0, "b").add("k", 5, 60_000);
+    const bytes = table.snapshot()!;
+
+    time.now += 10_000;
+    const next = CounterTable.create({ keys: 500, workers: 2 }, options);
+    expect(next.restore(bytes)).toBe(2);
+    const counters = next.forInstance(1, "a", { persist: true });
+    expect(counters.add("k", 1, 60_000)).toEqual({ current: 6, previous: 0, elapsedMs: 10_000 });
+    expect(counters.take("k", { capacity: 10, perSecond: 0.1, cost: 0 }).remaining).toBeCloseTo(7);
+    expect(counters.inside("k")).toBe(0);
+    expect(next.forInstance(1, "b").add("k", 0, 60_000).current).toBe(0);
+    // And is kept again.
+    time.now += 50_000;
+    const third = CounterTable.create({ workers: 1 }, options);
+    third.restore(next.snapshot()!);
+    expect(third.forInstance(0, "a").add("k", 0, 60_000).previous).toBe(6);
+  });
+
+  test("is none when no instance asked for it", () => {
+    const { table, counters } = world();
+    counters.add("k", 1, 1000);
+    expect(table.snapshot()).toBeNull();
+  });
+
+  test.each([
+    ["nothing", new Uint8Array()],
+    ["other bytes", new Uint8Array(64).fill(7)],
+    ["too few bytes", world().table.snapshot() ?? new Uint8Array(25)],
+  ])("that is %s is left out", (_, bytes) => {
+    const { table, counters } = world();
+    expect(table.restore(bytes)).toBe(0);
+    expect(counters.add("k", 1, 1000).current).toBe(1);
+  });
+});
