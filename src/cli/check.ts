@@ -1,5 +1,6 @@
 // The command `check`: says whether a data directory could be served as it is; changes nothing.
 import { resolve } from "node:path";
+import { checkDocument } from "../control/transfer/check.ts";
 import { Draft } from "../control/draft.ts";
 import { fieldChecks } from "../control/field-checks.ts";
 import { describeProblem } from "../control/reference.ts";
@@ -8,7 +9,10 @@ import { compile } from "../snapshot/compile.ts";
 import { StoreError } from "../store/error.ts";
 import { inspectStore } from "../store/store.ts";
 import type { Command } from "./command.ts";
+import { readFileSource } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
+import { reportingErrors } from "./management-client.ts";
+import { takeOptionalOperand } from "./operands.ts";
 import { dataDirFlag } from "./serve.ts";
 
 const flags: readonly Flag[] = [dataDirFlag];
@@ -19,24 +23,39 @@ const noCertificate = { cert: "", key: "" };
 /** `plugins`: all that the gateway has. */
 export const createCheck = (plugins: PluginCatalogue): Command => ({
   name: "check",
-  summary: "Check the configuration in a data directory, without serving it",
+  summary: "Check a file, or the configuration in a data directory, without serving it",
+  usage: "[FILE]",
   details:
-    "Every stored object is checked as if the gateway started: fields, references, patterns, clashes between listeners.\n" +
+    "FILE is what export writes, YAML or JSON, and is checked by itself; - is standard input. Without it, every stored object is checked as if the gateway started: fields, references, patterns, clashes between listeners.\n" +
     "Nothing is changed, and a gateway may be serving the directory meanwhile. Whether ports are free and targets\n" +
     "answer is not checked. Exit code 0: it can be served; 1: it cannot, and the output says why.",
   flags,
   run(argv, { env, print }) {
-    const dataDir = resolve(parseFlags(flags, argv, env).get("data-dir") ?? "./data");
+    const { operand: file, rest } = takeOptionalOperand(flags, argv);
+    const given = parseFlags(flags, rest, env);
+    if (file !== null) return reportingErrors(() => checkFile(file, { print, plugins }));
+    const dataDir = resolve(given.get("data-dir") ?? "./data");
     const problems = findProblems(dataDir, { print, plugins });
     for (const problem of problems) print(`${problem}\n`);
     return Promise.resolve(problems.length === 0 ? 0 : 1);
   },
 });
 
-function findProblems(
-  dataDir: string,
-  { print, plugins }: { readonly print: (text: string) => void; readonly plugins: PluginCatalogue },
-): readonly string[] {
+interface CheckOptions {
+  readonly print: (text: string) => void;
+  readonly plugins: PluginCatalogue;
+}
+
+function checkFile(path: string, { print, plugins }: CheckOptions): Promise<number> {
+  const { problems, counts } = checkDocument(readFileSource(path), plugins);
+  for (const problem of problems) print(`${problem}\n`);
+  if (problems.length > 0) return Promise.resolve(1);
+  const all = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
+  print(`${path} can be served: ${all.join(", ") || "nothing is in it"}\n`);
+  return Promise.resolve(0);
+}
+
+function findProblems(dataDir: string, { print, plugins }: CheckOptions): readonly string[] {
   try {
     const { config, revision } = inspectStore(dataDir);
     const context = {

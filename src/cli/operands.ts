@@ -11,11 +11,22 @@ export function takeOperand(
   argv: readonly string[],
   name: string,
 ): { readonly operand: string; readonly rest: readonly string[] } {
+  const { operand, rest } = takeOptionalOperand(known, argv);
+  if (operand === null) throw new UsageError(`${name} is missing`);
+  return { operand, rest };
+}
+
+/** The same, with null when there is no such word. */
+export function takeOptionalOperand(
+  known: readonly Flag[],
+  argv: readonly string[],
+): { readonly operand: string | null; readonly rest: readonly string[] } {
   const rest: string[] = [];
   const operands: string[] = [];
   const words = [...argv];
   for (let word = words.shift(); word !== undefined; word = words.shift()) {
-    if (!word.startsWith("-")) {
+    // A dash alone is standard input.
+    if (word === "-" || !word.startsWith("-")) {
       operands.push(word);
       continue;
     }
@@ -26,8 +37,7 @@ export function takeOperand(
     const value = flag === undefined || flag.value === null ? undefined : words.shift();
     if (value !== undefined) rest.push(value);
   }
-  const [operand, unexpected] = operands;
-  if (operand === undefined) throw new UsageError(`${name} is missing`);
+  const [operand = null, unexpected] = operands;
   if (unexpected !== undefined) throw new UsageError(`unexpected argument "${unexpected}"`);
   return { operand, rest };
 }

@@ -14,8 +14,8 @@ export const personalCollections = ["users", "tokens"] as const satisfies readon
 /** Members of a document beside the collections and the objects that exist once. */
 export const documentMembers = ["format", "program"] as const;
 
-/** Replace: what a named collection of the document does not hold is deleted. Merge: nothing is. */
-export const importModes = ["replace", "merge"] as const;
+/** Merge, the default: nothing is deleted. Replace: what a named collection of the document does not hold is. */
+export const importModes = ["merge", "replace"] as const;
 export type ImportMode = (typeof importModes)[number];
 
 /** Whether a member of a stored object holds secret material, whatever kind of object it is. */

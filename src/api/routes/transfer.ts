@@ -7,7 +7,7 @@ import {
   type SourceDocument,
 } from "../../control/transfer/source.ts";
 import { ApiError } from "../../model/error.ts";
-import { type ImportMode, importModes } from "../../model/export-document.ts";
+import { importModes } from "../../model/export-document.ts";
 import { dryRunParameter, errorResponses, queryParameter, writeResponses } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
 import { parseJson, readText } from "../json-body.ts";
@@ -30,7 +30,7 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
       description: exportDescription,
       answer: async (call) => {
         requireKnownQuery(call, ["format", "secrets"]);
-        const type = wordOf(call, "format", documentTypes, "json");
+        const type = wordOf(call, "format", documentTypes);
         const passphrase = call.headers.get(PASSPHRASE);
         const document = flagOf(call, "secrets")
           ? await transfer.exportWhole(call.principal, { program, passphrase })
@@ -48,7 +48,7 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
         const options = writeOptionsOf(call, ["mode"]);
         const { changes, revision, warnings } = await transfer.import(call.body as SourceDocument, {
           by: call.principal,
-          mode: wordOf<ImportMode>(call, "mode", importModes, "merge"),
+          mode: wordOf(call, "mode", importModes),
           dryRun: options.dryRun,
           passphrase: call.headers.get(PASSPHRASE),
         });
@@ -85,9 +85,10 @@ function typeOf(contentType: string | null): DocumentType {
   throw new ApiError(415, "the body must be application/json or application/yaml");
 }
 
-function wordOf<T extends string>(call: Call, name: string, words: readonly T[], fallback: T): T {
+/** One of the words; the first when the caller says nothing. */
+function wordOf<T extends string>(call: Call, name: string, words: readonly [T, ...T[]]): T {
   const value = call.query.get(name);
-  if (value === null) return fallback;
+  if (value === null) return words[0];
   const word = words.find((known) => known === value);
   if (word === undefined) throw new ApiError(400, `${name}: must be ${words.join(" or ")}`);
   return word;

@@ -46,12 +46,11 @@ function endOfValue(text: string, start: number): number {
   let depth = 0;
   let at = start;
   do {
-    const character = text[at];
-    if (character === '"') at = endOfString(text, at);
-    else if (character === "{" || character === "[") (depth++, at++);
-    else if (character === "}" || character === "]") (depth--, at++);
-    else if (depth === 0) return endOfWord(text, at);
-    else at++;
+    const character = text[at] ?? "";
+    if (depth === 0 && !'"{['.includes(character)) return endOfWord(text, at);
+    if ("{[".includes(character)) depth++;
+    else if ("}]".includes(character)) depth--;
+    at = character === '"' ? endOfString(text, at) : at + 1;
   } while (depth > 0 && at < text.length);
   return at;
 }

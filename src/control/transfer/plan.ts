@@ -21,6 +21,8 @@ import { splitMessage } from "./source.ts";
 export interface PlanOptions {
   readonly mode: ImportMode;
   readonly box: SecretBox;
+  /** What a mask stands for that the gateway has no value for; default: such a mask is refused. */
+  readonly standsFor?: string;
 }
 
 /** Checks of one object beyond its schema, by collection; they return what is stored. */
@@ -75,7 +77,7 @@ function writeItem(
   const old = draft.base[collection].get(id);
   draft.place(id, place);
   try {
-    const sealed = sealSecrets(item.fields, { old, box: options.box });
+    const sealed = sealSecrets(item.fields, { ...options, old });
     const decoded = decodeRecord[collection](sealed) as Document;
     const times = timesOf(item, old, { now: options.now, isExact: options.mode === "replace" });
     if (old !== undefined && Bun.deepEquals({ ...old, ...decoded }, old)) {
@@ -120,17 +122,18 @@ function removeOthers(document: Document, items: readonly Item[], draft: Draft):
 function writeSingleton<K extends SingletonName>(
   { name, value }: { readonly name: K; readonly value: unknown },
   draft: Draft,
-  { box, mode }: PlanOptions,
+  options: PlanOptions,
 ): void {
   if (!isDocument(value)) throw invalid(name, "must be an object");
   const { updated_at: updatedAt, ...given } = value;
   const old = draft.base[name];
   try {
-    const sealed = sealSecrets(given, { old, box });
+    const sealed = sealSecrets(given, { ...options, old });
     const fields = decodeRecord[name](sealed);
     const updated = timeOf("updated_at", updatedAt);
     const isSame = Bun.deepEquals({ ...fields, updated_at: old.updated_at }, old);
-    if (isSame && (mode === "merge" || updated === null || updated === old.updated_at)) return;
+    if (isSame && (options.mode === "merge" || updated === null || updated === old.updated_at))
+      return;
     const at = updated ?? draft.stamp();
     draft.putSingleton(name, { ...fields, updated_at: at } as unknown as SingletonOf[K]);
   } catch (error) {

@@ -30,17 +30,20 @@ export interface SealOptions {
   /** What the gateway has under the same id; undefined: nothing. */
   readonly old: unknown;
   readonly box: SecretBox;
+  /** What a mask stands for where there is nothing; absent: it is refused. */
+  readonly standsFor?: string;
 }
 
 /**
  * A copy as it is stored: masks stand for what the gateway has at the same place, values in the clear are sealed. Throws a
  * 400 for a mask that stands for nothing, and for a value that this gateway cannot open.
  */
-export function sealSecrets(value: unknown, { old, box }: SealOptions, path = ""): unknown {
+export function sealSecrets(value: unknown, options: SealOptions, path = ""): unknown {
+  const { old } = options;
   if (Array.isArray(value)) {
     const olds = Array.isArray(old) ? old : [];
     return value.map((item, index) =>
-      sealSecrets(item, { old: counterpart(item, index, olds), box }, `${path}[${index}]`),
+      sealSecrets(item, { ...options, old: counterpart(item, index, olds) }, `${path}[${index}]`),
     );
   }
   if (!isDocument(value)) return value;
@@ -48,12 +51,12 @@ export function sealSecrets(value: unknown, { old, box }: SealOptions, path = ""
   return Object.fromEntries(
     Object.entries(value).map(([field, inner]) => {
       const at = path === "" ? field : `${path}.${field}`;
-      const options = { old: before[field], box };
+      const inside = { ...options, old: before[field] };
       return [
         field,
         isSecretField(field) && isPresent(inner)
-          ? sealOne(field, inner, { ...options, path: at })
-          : sealSecrets(inner, options, at),
+          ? sealOne(field, inner, { ...inside, path: at })
+          : sealSecrets(inner, inside, at),
       ];
     }),
   );
@@ -62,10 +65,11 @@ export function sealSecrets(value: unknown, { old, box }: SealOptions, path = ""
 function sealOne(
   field: string,
   value: unknown,
-  { old, box, path }: SealOptions & { readonly path: string },
+  { old, box, standsFor, path }: SealOptions & { readonly path: string },
 ): unknown {
   if (value === MASK) {
     if (isPresent(old)) return old;
+    if (standsFor !== undefined) return isSealedField(field) ? box.seal(standsFor) : standsFor;
     throw invalid(
       path,
       'is masked, and the gateway has no value for it; write {"plain": "..."} or import an encrypted export',

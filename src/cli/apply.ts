@@ -1,0 +1,60 @@
+// The commands `diff` and `apply`: what a file in a repository would change in a running gateway, and changing it; know no object.
+import type { Command } from "./command.ts";
+import { describeChanges, readDocument, sendDocument } from "./document-file.ts";
+import { type Flag, parseFlags } from "./flags.ts";
+import { managementClient, managementFlags, reportingErrors } from "./management-client.ts";
+import { takeOperand } from "./operands.ts";
+import { passphraseFlag, passphraseHeaders, passphraseOf } from "./passphrase.ts";
+
+const shared: readonly Flag[] = [
+  ...managementFlags,
+  {
+    name: "prune",
+    value: null,
+    description:
+      "Delete what the lists in the file do not hold; lists that it lacks stay as they are",
+  },
+  passphraseFlag,
+];
+
+const diffFlags: readonly Flag[] = [
+  ...shared,
+  { name: "exit-code", value: null, description: "End with code 1 when there are differences" },
+];
+
+export const diffCommand: Command = {
+  name: "diff",
+  summary: "Show what apply would change in a running gateway",
+  usage: "FILE",
+  details:
+    "Everything is checked as apply would, and nothing is changed. FILE may be - for standard input.",
+  flags: diffFlags,
+  run: (argv, context) => send(diffFlags, { argv, dryRun: true }, context),
+};
+
+export const applyCommand: Command = {
+  name: "apply",
+  summary: "Make a running gateway as a file says, all of it or nothing",
+  usage: "FILE",
+  details: "Applying the same file again changes nothing. FILE may be - for standard input.",
+  flags: shared,
+  run: (argv, context) => send(shared, { argv, dryRun: false }, context),
+};
+
+function send(
+  flags: readonly Flag[],
+  { argv, dryRun }: { readonly argv: readonly string[]; readonly dryRun: boolean },
+  { env, print }: Parameters<Command["run"]>[1],
+): Promise<number> {
+  const { operand: path, rest } = takeOperand(flags, argv, "FILE");
+  const given = parseFlags(flags, rest, env);
+  return reportingErrors(async () => {
+    const changes = await sendDocument(managementClient(given, env), readDocument(path), {
+      mode: given.has("prune") ? "replace" : "merge",
+      dryRun,
+      headers: passphraseHeaders(passphraseOf(given, env)),
+    });
+    print(describeChanges(changes));
+    return dryRun && given.has("exit-code") && changes.length > 0 ? 1 : 0;
+  });
+}

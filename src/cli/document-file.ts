@@ -1,0 +1,71 @@
+// A configuration in a file, on its way to the management API, and what came of it for a person to read; knows no object.
+import { parseJson } from "../api/json-body.ts";
+import type { ObjectDifference } from "../control/transfer/differences.ts";
+import { type DocumentType, readSource, type SourceDocument } from "../control/transfer/source.ts";
+import { ApiError } from "../model/error.ts";
+import { type CallManagement, CommandError, readText } from "./management-client.ts";
+
+export interface DocumentFile {
+  readonly text: string;
+  readonly type: DocumentType;
+}
+
+/** Standard input and files without a known ending are JSON when they begin like it. */
+export function readDocument(path: string): DocumentFile {
+  const text = readText(path);
+  if (/\.ya?ml$/i.test(path)) return { text, type: "yaml" };
+  if (/\.json$/i.test(path)) return { text, type: "json" };
+  return { text, type: text.trimStart().startsWith("{") ? "json" : "yaml" };
+}
+
+/** The same, parsed; throws a CommandError for what is neither YAML nor JSON. */
+export function readFileSource(path: string): SourceDocument {
+  const { text, type } = readDocument(path);
+  try {
+    return readSource(text, type, parseJson);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new CommandError(`${path}: ${error.message}`, { cause: error });
+  }
+}
+
+export interface Sending {
+  readonly mode: "merge" | "replace";
+  readonly dryRun: boolean;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** What the gateway did, or would do. */
+export async function sendDocument(
+  call: CallManagement,
+  { text, type }: DocumentFile,
+  { mode, dryRun, headers }: Sending,
+): Promise<readonly ObjectDifference[]> {
+  const answer = await call({
+    method: "POST",
+    path: `/import?mode=${mode}&dry_run=${dryRun ? 1 : 0}`,
+    headers: { ...headers, "content-type": `application/${type}` },
+    body: text,
+  });
+  return (JSON.parse(answer) as { readonly changes: readonly ObjectDifference[] }).changes;
+}
+
+const SIGNS = { create: "+", update: "~", delete: "-" } as const;
+
+/** One line for each object, and below it one for each field that changes. */
+export function describeChanges(changes: readonly ObjectDifference[]): string {
+  const lines = changes.flatMap(({ action, kind, id, name, diff }) => [
+    `${SIGNS[action]} ${kind.replaceAll("_", " ")}${name === null && id === null ? "" : ` ${JSON.stringify(name ?? id)}`}`,
+    ...(action === "update"
+      ? diff.map(({ path, before, after }) => `    ${path}: ${shown(before)} -> ${shown(after)}`)
+      : []),
+  ]);
+  const count = (action: string) => changes.filter((change) => change.action === action).length;
+  const total =
+    changes.length === 0
+      ? "no changes"
+      : `${count("create")} created, ${count("update")} updated, ${count("delete")} deleted`;
+  return `${[...lines, total].join("\n")}\n`;
+}
+
+const shown = (value: unknown) => JSON.stringify(value) ?? "null";

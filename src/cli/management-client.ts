@@ -1,0 +1,95 @@
+// Calls the management API of a running gateway for a command; knows addresses and tokens, no endpoint.
+import { readFileSync } from "node:fs";
+import type { Flag, Flags } from "./flags.ts";
+import { UsageError } from "./usage-error.ts";
+
+export const managementFlags: readonly Flag[] = [
+  {
+    name: "url",
+    value: "URL",
+    description: "Where the management API answers; the token comes from SLUICE_TOKEN",
+    fallback: "http://127.0.0.1:9080",
+  },
+  {
+    name: "ca",
+    value: "FILE",
+    description:
+      "Certificates (PEM) that the management API is trusted by, beside those of the system",
+  },
+];
+
+/** A reason that a command prints before it ends with code 1. */
+export class CommandError extends Error {}
+
+export interface ManagementCall {
+  readonly method: "GET" | "POST";
+  /** Below /api/v1, with its query: `/export?format=yaml`. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** The text of a 200; throws a CommandError with what the gateway says instead. */
+export type CallManagement = (call: ManagementCall) => Promise<string>;
+
+/** The token stands in the environment and not on the command line, which everybody on the machine may read. */
+export function managementClient(
+  given: Flags,
+  env: Readonly<Record<string, string | undefined>>,
+): CallManagement {
+  const base = baseOf(given.get("url") ?? "http://127.0.0.1:9080");
+  const ca = given.get("ca");
+  const tls = ca === undefined ? {} : { tls: { ca: readText(ca) } };
+  const token = env["SLUICE_TOKEN"] ?? "";
+  return async ({ method, path, headers, body }) => {
+    const response = await fetch(`${base}/api/v1${path}`, {
+      ...tls,
+      method,
+      redirect: "error",
+      headers: { ...headers, ...(token === "" ? {} : { authorization: `Bearer ${token}` }) },
+      ...(body === undefined ? {} : { body }),
+    }).catch((error: unknown) => {
+      throw new CommandError(`${base} does not answer: ${(error as Error).message}`);
+    });
+    const text = await response.text();
+    if (response.status === 200) return text;
+    const hint = response.status === 401 ? "; SLUICE_TOKEN must hold a token" : "";
+    throw new CommandError(`${errorIn(text) ?? `${base} answered ${response.status}`}${hint}`);
+  };
+}
+
+function baseOf(text: string): string {
+  const url = URL.parse(text);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.search === "")
+    return url.href.replace(/\/+$/, "");
+  throw new UsageError(`--url: must be an http:// or https:// address, not "${text}"`);
+}
+
+function errorIn(text: string): string | null {
+  try {
+    const { error } = JSON.parse(text) as { readonly error?: unknown };
+    return typeof error === "string" ? error : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Throws a CommandError in words. `-` is standard input. */
+export function readText(path: string): string {
+  try {
+    return readFileSync(path === "-" ? "/dev/stdin" : path, "utf8");
+  } catch (error) {
+    throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Runs a command that says why it failed on standard error. */
+export async function reportingErrors(run: () => Promise<number>): Promise<number> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    process.stderr.write(`sluice: ${error.message}\n`);
+    return 1;
+  }
+}
