@@ -1,10 +1,13 @@
 // Entry of the executable and composition root: puts the parts together and takes them apart again; holds no logic of theirs.
 import { AdminTlsError, loadAdminTls } from "./cli/admin-tls.ts";
+import { applyCommand, diffCommand } from "./cli/apply.ts";
 import { announce } from "./cli/announce.ts";
 import { createCheck } from "./cli/check.ts";
 import { type ControlSocket, serveControlSocket } from "./cli/control-socket.ts";
 import { type Address, formatAddress } from "./cli/flags.ts";
+import { exportCommand } from "./cli/export.ts";
 import { firstListeners, warnAboutIgnoredFlags } from "./cli/first-start.ts";
+import { importCommand } from "./cli/import.ts";
 import { idleRollout, type OpenOffline } from "./cli/local-command.ts";
 import { isLoopback } from "./cli/loopback.ts";
 import { reachableAt } from "./cli/own-addresses.ts";
@@ -337,6 +340,10 @@ process.exit(
     createResetPassword(openOffline),
     createTokenCommand(openOffline),
     rotateKeyCommand,
+    exportCommand,
+    importCommand,
+    diffCommand,
+    applyCommand,
     versionCommand,
   ]),
 );
