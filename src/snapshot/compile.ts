@@ -70,16 +70,25 @@ export function compile(
   return { config, snapshot, shadows: findShadows(before, difference.routes, config.routes) };
 }
 
-/** One sentence for each thing that is allowed but hardly meant, by the id of the object that it is about. */
-export function warningsOf({ config, shadows }: Compiled): ReadonlyMap<string, string> {
+/**
+ * One sentence for each thing that is allowed but hardly meant, by the id of the object that it is about; only about those
+ * that are asked for, because there can be thousands.
+ */
+export function warningsOf(
+  { config, shadows }: Compiled,
+  isAskedFor: (id: string) => boolean = () => true,
+): ReadonlyMap<string, string> {
   const warnings = new Map<string, string>();
   const label = (id: string) => `route "${config.routes.get(id)?.name ?? id}"`;
-  for (const [hidden, by] of shadows.coveredBy)
+  for (const [hidden, by] of shadows.cover.coveredBy) {
+    if (!isAskedFor(hidden)) continue;
     warnings.set(
       hidden,
       `${label(hidden)} takes no request: ${label(by)} has a higher priority and takes everything for its hosts and paths`,
     );
+  }
   for (const [hidden, by] of shadows.hiddenBy) {
+    if (!isAskedFor(hidden)) continue;
     warnings.set(
       hidden,
       `${label(hidden)} takes no request: ${label(by)} has the same hosts and paths and is tried first`,

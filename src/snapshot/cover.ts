@@ -1,124 +1,208 @@
 // Finds routes that one of a higher priority hides because it takes everything for their hosts and paths; errs on the side of silence.
+import type { CollectionChange } from "./snapshot.ts";
 import type { Route } from "../model/route.ts";
+import {
+  byRank,
+  covers,
+  isOpen,
+  isSameMatch,
+  narrowOf,
+  normalHost,
+  patternsFor,
+  type Wide,
+  wideOf,
+} from "./covering.ts";
 
 /** So many routes of a higher priority are held against each route; the rest is left unsaid. */
 const MAX_TRIES = 20;
 
-/** An open route, prepared to be held against many others. */
-interface Wide {
-  readonly route: Route;
-  /** Empty: any. */
-  readonly hosts: ReadonlySet<string>;
-  /** Without the trailing slash, and only those that are compared as they are written. */
-  readonly prefixes: readonly string[];
-  readonly anyPath: boolean;
+/** The place of routes that take any host; no host is written like this. */
+const ANY_HOST = " ";
+
+/** The routes of one host or pattern. */
+interface Place {
+  /** Open routes that name it, higher priorities first. */
+  readonly wides: readonly Wide[];
+  /** Ids of the routes that name it first. */
+  readonly routes: readonly string[];
 }
 
-/** Higher priorities first. */
-interface Index {
-  readonly anyHost: readonly Wide[];
-  readonly byHost: ReadonlyMap<string, readonly Wide[]>;
+/** Routes that hide others, and what is needed to find them again after a change without looking at every route. */
+export interface Cover {
+  /** Hidden route -> the route that hides it. */
+  readonly coveredBy: ReadonlyMap<string, string>;
+  /** By host or pattern; null while all routes have one priority, because then none is hidden. */
+  readonly places: ReadonlyMap<string, Place> | null;
+  /** That priority; null while there is no route. */
+  readonly priority: number | null;
+}
+
+interface Before {
+  readonly cover: Cover;
+  readonly routes: ReadonlyMap<string, Route>;
 }
 
 /**
- * Hidden route -> the route that hides it. Only priorities decide here: between equals the more specific one is tried first.
- * Walks over all routes, but only when priorities differ.
+ * Brings `previous` up to date with a change of the routes. Only priorities decide here: between equals the more specific
+ * one is tried first.
  */
-export function findCovered(routes: ReadonlyMap<string, Route>): ReadonlyMap<string, string> {
-  const covered = new Map<string, string>();
-  let lowest = Number.POSITIVE_INFINITY;
-  for (const route of routes.values())
-    if (route.enabled && route.priority < lowest) lowest = route.priority;
-  const open = [...routes.values()].filter((route) => route.priority > lowest && isOpen(route));
-  if (open.length === 0) return covered;
-  const index = indexOf(open.sort((a, b) => b.priority - a.priority));
-  for (const route of routes.values()) {
-    const by = route.enabled ? covering(route, index) : null;
-    if (by !== null) covered.set(route.id, by.id);
+export function findCovered(
+  previous: Before | null,
+  change: CollectionChange<Route>,
+  routes: ReadonlyMap<string, Route>,
+): Cover {
+  if (previous !== null && previous.cover.places !== null)
+    return update({ ...previous, places: previous.cover.places }, change, routes);
+  const priorities = new Set<number>();
+  if (previous !== null && previous.cover.priority !== null)
+    priorities.add(previous.cover.priority);
+  for (const { enabled, priority } of change.upserts) if (enabled) priorities.add(priority);
+  const [priority = null] = priorities;
+  if (priorities.size < 2) return { coveredBy: new Map(), places: null, priority };
+  const cover = { coveredBy: new Map(), places: null, priority };
+  const all = { upserts: [...routes.values()], removals: [] };
+  return update({ cover, routes: new Map(), places: new Map() }, all, routes);
+}
+
+/** What a change does to a place. */
+interface Edit {
+  readonly gone: Set<string>;
+  readonly wides: Wide[];
+  readonly routes: string[];
+}
+
+class Edits extends Map<string, Edit> {
+  at(host: string): Edit {
+    const edit = this.get(host) ?? { gone: new Set(), wides: [], routes: [] };
+    this.set(host, edit);
+    return edit;
   }
-  return covered;
-}
 
-/** No condition beside host, path and protocol. */
-export const isOpen = (route: Route): boolean =>
-  route.enabled &&
-  route.methods.length === 0 &&
-  route.headers.length === 0 &&
-  route.query.length === 0 &&
-  route.cookies.length === 0 &&
-  route.client_cidrs.length === 0 &&
-  route.listener_ids.length === 0;
-
-function wideOf(route: Route): Wide {
-  const prefixes = route.paths
-    .filter(({ type }) => type === "prefix")
-    .map(({ value }) => value.replace(/\/$/, ""));
-  return {
-    route,
-    hosts: new Set(route.hosts.map(normal)),
-    prefixes: prefixes.filter(isPlain),
-    anyPath: route.paths.length === 0 || prefixes.includes(""),
-  };
-}
-
-function indexOf(open: readonly Route[]): Index {
-  const anyHost: Wide[] = [];
-  const byHost = new Map<string, Wide[]>();
-  for (const wide of open.map(wideOf)) {
-    if (wide.hosts.size === 0) anyHost.push(wide);
-    for (const host of wide.hosts) {
-      const list = byHost.get(host);
-      if (list === undefined) byHost.set(host, [wide]);
-      else list.push(wide);
-    }
+  leave(route: Route): void {
+    for (const host of placesOf(route)) this.at(host).gone.add(route.id);
   }
-  return { anyHost, byHost };
+
+  enter(route: Route): void {
+    const [first = ANY_HOST] = placesOf(route);
+    this.at(first).routes.push(route.id);
+    if (!isOpen(route)) return;
+    const wide = wideOf(route);
+    for (const host of placesOf(route)) this.at(host).wides.push(wide);
+  }
 }
 
-function covering(route: Route, { anyHost, byHost }: Index): Route | null {
-  const hosts = route.hosts.map((host) => patternsFor(normal(host)));
-  const lists = [anyHost, ...(hosts[0] ?? []).map((pattern) => byHost.get(pattern) ?? [])];
-  let tries = 0;
-  for (const list of lists) {
-    for (const wide of list) {
-      if (wide.route.priority <= route.priority) break;
-      if (++tries > MAX_TRIES) return null;
-      if (coversPaths(wide, route) && coversHosts(wide, hosts) && coversProtocols(wide, route))
-        return wide.route;
-    }
+const placesOf = ({ hosts }: Route): ReadonlySet<string> =>
+  new Set(hosts.length === 0 ? [ANY_HOST] : hosts.map(normalHost));
+
+function update(
+  { cover, places: old, routes: oldRoutes }: Before & { places: ReadonlyMap<string, Place> },
+  change: CollectionChange<Route>,
+  routes: ReadonlyMap<string, Route>,
+): Cover {
+  const edits = new Edits();
+  const coveredBy = new Map(cover.coveredBy);
+  const again = new Set<string>();
+  for (const id of change.removals) {
+    const route = oldRoutes.get(id);
+    if (route?.enabled === true) edits.leave(route);
+    coveredBy.delete(id);
+  }
+  for (const route of change.upserts) {
+    const before = oldRoutes.get(route.id);
+    if (before !== undefined && isSameMatch(before, route)) continue;
+    if (before?.enabled === true) edits.leave(before);
+    coveredBy.delete(route.id);
+    if (!route.enabled) continue;
+    edits.enter(route);
+    again.add(route.id);
+  }
+  const { places, seen } = applyEdits(old, edits);
+  // When all is new, all of it is looked at anyway.
+  if (old.size > 0)
+    for (const [id, below] of routesBelow(seen, places))
+      if ((routes.get(id)?.priority ?? below) < below) again.add(id);
+  for (const id of again) {
+    const route = routes.get(id);
+    const by = route === undefined ? null : covering(route, places);
+    if (by === null) coveredBy.delete(id);
+    else coveredBy.set(id, by.id);
+  }
+  return { coveredBy, places, priority: cover.priority };
+}
+
+/** `seen`: hosts where a change can be seen, with the priority below which routes see it. */
+function applyEdits(old: ReadonlyMap<string, Place>, edits: Edits) {
+  const places = new Map(old);
+  const seen = new Map<string, number>();
+  for (const [host, { gone, wides: added, routes }] of edits) {
+    const place = old.get(host) ?? { wides: [], routes: [] };
+    const wides = merge(
+      place.wides.filter(({ id }) => !gone.has(id)),
+      added.sort(byRank),
+    );
+    const stay = place.routes.filter((id) => !gone.has(id));
+    const next = { wides, routes: [...stay, ...routes] };
+    if (next.wides.length + next.routes.length === 0) places.delete(host);
+    else places.set(host, next);
+    const below = firstDifference(place.wides, wides);
+    if (below !== null) seen.set(host, below);
+  }
+  return { places, seen };
+}
+
+function merge(a: readonly Wide[], b: readonly Wide[]): Wide[] {
+  const merged: Wide[] = [];
+  let next = 0;
+  for (const wide of a) {
+    for (let other = b[next]; other !== undefined && byRank(other, wide) < 0; other = b[++next])
+      merged.push(other);
+    merged.push(wide);
+  }
+  return merged.concat(b.slice(next));
+}
+
+/** The highest priority of what differs among those that a route is held against; null when nothing does. */
+function firstDifference(before: readonly Wide[], after: readonly Wide[]): number | null {
+  for (let index = 0; index < MAX_TRIES; index++) {
+    const [a, b] = [before[index], after[index]];
+    if (a === b) continue;
+    return Math.max(
+      a?.priority ?? Number.NEGATIVE_INFINITY,
+      b?.priority ?? Number.NEGATIVE_INFINITY,
+    );
   }
   return null;
 }
 
-const coversProtocols = (wide: Wide, { protocols }: Route) =>
-  protocols.every((protocol) => wide.route.protocols.includes(protocol));
+/** Routes that are held against a host of `seen`, each with the priority below which it sees the change. */
+function* routesBelow(
+  seen: ReadonlyMap<string, number>,
+  places: ReadonlyMap<string, Place>,
+): Iterable<[string, number]> {
+  const isSeenFromOthers = [...seen.keys()].some(
+    (host) => host === ANY_HOST || host.startsWith("*."),
+  );
+  for (const host of isSeenFromOthers ? places.keys() : seen.keys()) {
+    const priorities = listsFor(host).flatMap((pattern) => seen.get(pattern) ?? []);
+    if (priorities.length === 0) continue;
+    const below = Math.max(...priorities);
+    for (const id of places.get(host)?.routes ?? []) yield [id, below];
+  }
+}
 
-/** `hosts`: for each host of the narrow route the patterns that match it. */
-const coversHosts = (wide: Wide, hosts: readonly (readonly string[])[]) =>
-  wide.hosts.size === 0 ||
-  (hosts.length > 0 && hosts.every((patterns) => patterns.some((one) => wide.hosts.has(one))));
+/** Where to look for what may hide a route whose first host it is, in this order. */
+const listsFor = (host: string): readonly string[] =>
+  host === ANY_HOST ? [ANY_HOST] : [ANY_HOST, ...patternsFor(host)];
 
-const coversPaths = ({ anyPath, prefixes }: Wide, { paths }: Route) =>
-  anyPath ||
-  (prefixes.length > 0 &&
-    paths.length > 0 &&
-    paths.every(
-      ({ type, value }) =>
-        type !== "regex" && prefixes.some((one) => isBelow(value, one)) && isPlain(value),
-    ));
-
-const isBelow = (path: string, prefix: string) => path === prefix || path.startsWith(`${prefix}/`);
-
-/** Paths that are compared as they are written. */
-const isPlain = (path: string) => /^[\w\-.~/]*$/.test(path) && !path.includes("//");
-
-const normal = (host: string) => host.toLowerCase().replace(/\.$/, "");
-
-/** The host itself and every wildcard above it. */
-function patternsFor(host: string): string[] {
-  const patterns = [host];
-  const from = host.startsWith("*.") ? 2 : 0;
-  for (let dot = host.indexOf(".", from); dot >= 0; dot = host.indexOf(".", dot + 1))
-    patterns.push(`*${host.slice(dot)}`);
-  return patterns;
+function covering(route: Route, places: ReadonlyMap<string, Place>): Wide | null {
+  const narrow = narrowOf(route);
+  let tries = 0;
+  for (const pattern of [ANY_HOST, ...(narrow.hosts[0] ?? [])]) {
+    for (const wide of places.get(pattern)?.wides ?? []) {
+      if (wide.priority <= route.priority) break;
+      if (++tries > MAX_TRIES) return null;
+      if (covers(wide, narrow)) return wide;
+    }
+  }
+  return null;
 }

@@ -1,7 +1,8 @@
 // Finds routes that another one always shadows, in the cases that are certain at a glance; knows nothing of matching itself.
 import type { CollectionChange } from "./snapshot.ts";
 import type { Route } from "../model/route.ts";
-import { findCovered, isOpen } from "./cover.ts";
+import { type Cover, findCovered } from "./cover.ts";
+import { isOpen } from "./covering.ts";
 
 /** Routes by what they look at first, and the id of the route that hides each hidden one. */
 export interface Shadows {
@@ -9,8 +10,8 @@ export interface Shadows {
   readonly groups: ReadonlyMap<string, readonly string[]>;
   /** Hidden route -> the route with the same hosts and paths that takes all its requests. */
   readonly hiddenBy: ReadonlyMap<string, string>;
-  /** Hidden route -> the route of a higher priority whose hosts and paths include its own. */
-  readonly coveredBy: ReadonlyMap<string, string>;
+  /** Those that one of a higher priority hides, whose hosts and paths include their own. */
+  readonly cover: Cover;
 }
 
 /** Brings `previous` up to date with a change of the routes; only groups that the change touches are looked at. */
@@ -54,7 +55,8 @@ export function findShadows(
       else hiddenBy.set(route.id, by.id);
     }
   }
-  return { groups, hiddenBy, coveredBy: findCovered(routes) };
+  const before = previous === null ? null : { ...previous, cover: previous.shadows.cover };
+  return { groups, hiddenBy, cover: findCovered(before, change, routes) };
 }
 
 function keyOf(route: Route): string {

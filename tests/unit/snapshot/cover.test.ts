@@ -6,6 +6,7 @@ import { warningsOf } from "../../../src/snapshot/compile.ts";
 import { seedOfRun } from "../../support/random.ts";
 import { compiled, configOf, route } from "../control/fixture.ts";
 import { exact, prefix, Random, regex, routeOf, subjectOf } from "../router/sample-routes.ts";
+import { findCoveredPlainly } from "./plain-cover.ts";
 
 const hiddenIn = (routes: Route[]) => [...warningsOf(compiled(configOf({ routes }))).keys()];
 
@@ -173,4 +174,57 @@ test(`no route with a warning ever takes a request (seed ${seedOfRun()})`, () =>
           }
   }
   expect(warned).toBeGreaterThan(50);
+});
+
+/** One of so many for the same host that they are not all held against each other. */
+const crowdedRoute = (random: Random, id: string): Route => ({
+  ...randomRoute(random, id),
+  hosts: random.some(["a.test"], 1),
+  paths: [prefix(`/p${random.below(50)}`)],
+  methods: [],
+});
+
+/** A change as a person or an import makes it; most leave most routes as they are. */
+function changeRoutes(
+  random: Random,
+  routes: Map<string, Route>,
+  make: (id?: string) => Route,
+): void {
+  for (let left = random.pick([1, 1, 1, 2, 30]); left > 0; left--) {
+    const id = routes.size === 0 ? "" : random.pick([...routes.keys()]);
+    const old = routes.get(id);
+    const kind = random.pick(["add", "add", "replace", "label", "switch", "rank", "remove"]);
+    if (kind === "add" || old === undefined) {
+      const added = make();
+      routes.set(added.id, added);
+    } else if (kind === "remove") routes.delete(id);
+    else if (kind === "replace") routes.set(id, make(id));
+    else if (kind === "label") routes.set(id, { ...old, tags: [...old.tags, "x"] });
+    else if (kind === "switch") routes.set(id, { ...old, enabled: !old.enabled });
+    else routes.set(id, { ...old, priority: random.below(4) });
+  }
+}
+
+test(`after each of many changes the hidden routes are those of a search from the start (seed ${seedOfRun()})`, () => {
+  const random = new Random(seedOfRun());
+  let found = 0;
+  for (let run = 0; run < 30; run++) {
+    let count = 0;
+    const kind = run % 2 === 0 ? randomRoute : crowdedRoute;
+    const make = (id = `r${count++}`) => kind(random, id);
+    let before = compiled(configOf({ routes: Array.from({ length: run * 4 }, () => make()) }));
+    let routes = new Map(before.config.routes);
+    for (let step = 0; step < 40; step++) {
+      routes = new Map(routes);
+      changeRoutes(random, routes, make);
+      const after = compiled({ ...before.config, routes }, before);
+      const { coveredBy } = after.shadows.cover;
+      found += coveredBy.size;
+      expect(new Map(coveredBy)).toEqual(new Map(findCoveredPlainly(routes)));
+      // Some changes are refused or fail: the next one builds on what was there before.
+      if (random.chance(70)) before = after;
+      else routes = new Map(before.config.routes);
+    }
+  }
+  expect(found).toBeGreaterThan(1_000);
 });
