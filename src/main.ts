@@ -44,6 +44,7 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
+import { CredentialUseTable } from "./store/credentials.ts";
 import { firstConfiguration } from "./store/first-configuration.ts";
 import { RevisionTable } from "./store/revisions.ts";
 import { SessionTable } from "./store/sessions.ts";
@@ -171,7 +172,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // In the same turn in which the API begins to listen, so that no change comes before it; and not earlier, because a first
   // start that fails must leave the next one free to choose other ports.
   if (store.isEmpty()) store.begin(stored.config, entryOf("first start"));
-  const upkeep = setInterval(() => control.auth.keepUp(), UPKEEP_MS);
+  const upkeep = setInterval(() => control.keepUp(), UPKEEP_MS);
   const socket = serveControlSocket({ dataDir, operations: new Recovery(control), log });
   announce({ version, dataDir, management: server.url, config: stored.config, workers }, log);
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
@@ -203,6 +204,8 @@ function createControl(
     sessionStore: store.with((context) => new SessionTable(context)),
     tokenStore: store.with((context) => new TokenTable(context)),
     revisionStore: store.with((context) => new RevisionTable(context)),
+    credentialUseStore: store.with((context) => new CredentialUseTable(context)),
+    plugins: catalogue,
   });
 }
 
@@ -245,7 +248,7 @@ async function stopGateway(
   // An event stream never ends by itself: nobody waits for it.
   await Promise.race([managementStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
   clearInterval(upkeep);
-  control.auth.keepUp();
+  control.keepUp();
   control.audit.flush(true);
   store.close();
 }

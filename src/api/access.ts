@@ -31,6 +31,18 @@ export const accessTable: readonly AccessRow[] = [
   // Before the row of all ids: a route of this name is found by its id only.
   { path: "/api/v1/routes/explain", methods: { POST: "viewer" } },
   { path: "/api/v1/routes/:id", methods: element },
+  // Before the row of all ids: an instance with this label is found by its id only.
+  { path: "/api/v1/plugins/schemas", methods: readOnly },
+  { path: "/api/v1/plugins/schemas/:name", methods: readOnly },
+  { path: "/api/v1/plugins", methods: collection },
+  // An instance of a plugin that needs an admin is refused to others when it is known which one is meant.
+  { path: "/api/v1/plugins/:id", methods: element },
+  { path: "/api/v1/consumers", methods: collection },
+  { path: "/api/v1/consumers/:id", methods: element },
+  { path: "/api/v1/consumers/:id/credentials", methods: collection },
+  { path: "/api/v1/credentials", methods: collection },
+  { path: "/api/v1/credentials/:id", methods: element },
+  { path: "/api/v1/credentials/:id/rotate", methods: { POST: "editor" } },
   { path: "/api/v1/listeners", methods: { GET: "viewer", POST: "admin" } },
   {
     path: "/api/v1/listeners/:id",

@@ -15,8 +15,10 @@ import { metricsEndpoints } from "./routes/metrics.ts";
 import { requestEndpoints } from "./routes/requests.ts";
 import { eventEndpoints } from "./routes/events.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
+import { consumerEndpoints } from "./routes/consumers.ts";
 import { healthEndpoints } from "./routes/health.ts";
 import { listenerEndpoints } from "./routes/listeners.ts";
+import { pluginEndpoints } from "./routes/plugins.ts";
 import { revisionEndpoints } from "./routes/revisions.ts";
 import { routeEndpoints } from "./routes/routes.ts";
 import { secretEndpoints } from "./routes/secrets.ts";
@@ -93,6 +95,8 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...listenerEndpoints(control),
     ...certificateEndpoints(control),
     ...streamRouteEndpoints(control),
+    ...pluginEndpoints(control),
+    ...consumerEndpoints(control),
     ...secretEndpoints(control),
     ...userEndpoints(control),
     ...authEndpoints(source),

@@ -1,6 +1,7 @@
 // Schemas of what the management API answers, put together from the model's; used for the description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { accessSchemas } from "./access-schemas.ts";
+import { consumerSchemas } from "./consumer-schemas.ts";
 import { requestSchemas } from "./request-schemas.ts";
 import { transferSchemas } from "./transfer-schemas.ts";
 import { certificateFacts, certificateInput } from "../model/certificate.ts";
@@ -229,6 +230,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   Secret: t.Composite([identityObject, t.Omit(secretInput, ["value"])], { title: "Secret" }),
   SecretInput: secretInput,
   ...accessSchemas,
+  ...consumerSchemas,
   ...requestSchemas,
   ...transferSchemas,
   Settings: t.Composite(

@@ -82,12 +82,15 @@ function maskedAgainst(old: unknown, value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      isSecretName(key) && isSecret(inner)
+      (isSecretName(key) && isSecret(inner)) || isSealed(inner)
         ? maskOf(previous[key], inner)
         : maskedAgainst(previous[key], inner),
     ]),
   );
 }
+
+/** How a secret stands in the configuration of a plugin, whatever its field is called. */
+const isSealed = (value: unknown) => isObject(value) && typeof value["sealed"] === "string";
 
 const isSecretName = (name: string) => SECRET_FIELDS.has(name) || isSecretField(name);
 

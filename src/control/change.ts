@@ -14,6 +14,7 @@ import type { Problem } from "../snapshot/problem.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { type AuditEntry, auditOf } from "./audit-entry.ts";
 import { Draft } from "./draft.ts";
+import { requireAdminForPlugins } from "./admin-plugins.ts";
 import type { Actor } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
 import { requireAdminForSockets } from "./socket-targets.ts";
@@ -175,6 +176,7 @@ export class Changes {
     const draft = new Draft(this.#current.config, this.#stamp);
     const value = request.mutate(draft);
     requireAdminForSockets(draft, request.by);
+    requireAdminForPlugins(draft, request.by, this.#options.context().plugins);
     if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };
     const next = this.#compile(draft);
     const warnings = [...warningsOf(next)]

@@ -5,6 +5,7 @@ import type { SecretBox } from "../crypto/secret-box.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { Account } from "./auth/account.ts";
 import { SecondFactors, type TotpStore } from "./auth/totp.ts";
 import { Users } from "./auth/users.ts";
@@ -17,10 +18,15 @@ import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./c
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
 import { Certificates } from "./certificates.ts";
+import { createConsumers } from "./consumers.ts";
+import { Credentials } from "./credentials.ts";
+import { CredentialUse } from "./credential-use.ts";
 import { TargetRows } from "./health/target-rows.ts";
 import { TargetStates } from "./health/target-states.ts";
 import { createHealth, type HealthUseCases } from "./health/create-health.ts";
+import type { UseStore } from "./last-use.ts";
 import { createListeners } from "./listeners.ts";
+import { Plugins } from "./plugins.ts";
 import { describeProblem } from "./reference.ts";
 import { type AskWorker, RouteExplainer } from "./route-explainer.ts";
 import { createRoutes } from "./routes.ts";
@@ -44,6 +50,9 @@ export interface ControlPlaneOptions {
   readonly sessionStore: SessionStore;
   readonly totpStore: TotpStore;
   readonly tokenStore: AuthOptions["tokenStore"];
+  readonly credentialUseStore: UseStore;
+  /** All plugins that the gateway has. */
+  readonly plugins: PluginCatalogue;
   readonly revisionStore: RevisionStore;
   /** Seals what has to be read again. */
   readonly box: SecretBox;
@@ -79,6 +88,10 @@ export interface ControlPlane {
   readonly streamRoutes: ReturnType<typeof createStreamRoutes>;
   readonly streamConnections: StreamConnections;
   readonly secrets: ReturnType<typeof createSecrets>;
+  readonly consumers: ReturnType<typeof createConsumers>;
+  readonly credentials: Credentials;
+  readonly credentialUse: CredentialUse;
+  readonly plugins: Plugins;
   readonly users: Users;
   readonly secondFactors: SecondFactors;
   readonly account: Account;
@@ -88,6 +101,8 @@ export interface ControlPlane {
   readonly transfer: Transfer;
   readonly revisions: Revisions;
   rolloutStatus(): RolloutStatus;
+  /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end. */
+  keepUp(): void;
 }
 
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
@@ -99,6 +114,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
   const sessions = new Sessions({ ...options, store: options.sessionStore });
   const events = createEvents(changes, audit);
+  const access = createAccess(options, { changes, audit, sessions });
+  const consumption = createConsumption(options, changes);
   return {
     changes,
     audit,
@@ -122,11 +139,27 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     ),
     certificates: new Certificates(changes, options.box, options.clock),
     secrets: createSecrets(changes, options.box),
-    ...createAccess(options, { changes, audit, sessions }),
+    ...consumption,
+    ...access,
     revisions: new Revisions(changes, options.revisionStore),
     settings: new SettingsUseCases(changes),
     observation: observation.complete({ changes, states, targetBoard }),
     rolloutStatus: () => options.rollout.status(),
+    keepUp() {
+      access.auth.keepUp();
+      consumption.credentialUse.flush();
+    },
+  };
+}
+
+/** Who uses the proxied APIs, with what, and what runs for their requests. */
+function createConsumption(options: ControlPlaneOptions, changes: Changes) {
+  const use = new CredentialUse({ ...options, store: options.credentialUseStore, changes });
+  return {
+    consumers: createConsumers(changes),
+    credentials: new Credentials({ ...options, changes, use }),
+    credentialUse: use,
+    plugins: new Plugins({ ...options, changes }),
   };
 }
 

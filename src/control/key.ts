@@ -2,14 +2,19 @@
 import { invalid } from "../model/error.ts";
 import { UUID_PATTERN } from "../model/fields.ts";
 
-/** The object with this id or name, or null. */
+/** What an object is called by, besides its id: consumers and plugins go by other words than `name`. */
+function nameOf(object: object): unknown {
+  if ("username" in object) return object.username;
+  return "label" in object ? object.label : (object as { readonly name?: unknown }).name;
+}
+
+/** The object with this id or unique name, or null. */
 export function findByKey<T extends { readonly id: string }>(
   objects: ReadonlyMap<string, T>,
   key: string,
 ): T | null {
   if (UUID_PATTERN.test(key)) return objects.get(key.toLowerCase()) ?? null;
-  for (const object of objects.values())
-    if ((object as { readonly name?: unknown }).name === key) return object;
+  for (const object of objects.values()) if (nameOf(object) === key) return object;
   return null;
 }
 

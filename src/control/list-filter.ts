@@ -6,12 +6,15 @@ import { findByKey } from "./key.ts";
 /** One `name=value` that a client asked for. */
 export type QueryEntry = readonly [name: string, value: string];
 
-/** For each parameter such as `service_id`: where its value is found and which ids of that kind an object refers to. */
+/**
+ * For each parameter such as `service_id`: where its value is found and which ids of that kind an object refers to. `of` is
+ * null for a parameter such as `type`, whose value is compared as it is.
+ */
 export type ParentFilters<T> = Readonly<
   Record<
     string,
     {
-      readonly of: "services" | "listeners";
+      readonly of: "services" | "routes" | "stream_routes" | "listeners" | "consumers" | null;
       readonly ids: (object: T) => readonly (string | null)[];
     }
   >
@@ -21,6 +24,10 @@ export type ParentFilters<T> = Readonly<
 interface Searchable {
   readonly id: string;
   readonly name?: string | null;
+  readonly username?: string;
+  readonly custom_id?: string | null;
+  readonly label?: string | null;
+  readonly identifier?: string | null;
   readonly email?: string;
   readonly description?: string;
   readonly tags?: readonly string[];
@@ -45,14 +52,15 @@ function filterOf<T extends Searchable>(
 ): (object: T) => boolean {
   const parent = Object.hasOwn(parents, name) ? parents[name] : undefined;
   if (parent !== undefined) {
-    const id = findByKey<{ readonly id: string }>(config[parent.of], value)?.id;
+    const id =
+      parent.of === null ? value : findByKey<{ readonly id: string }>(config[parent.of], value)?.id;
     return (object) => id !== undefined && parent.ids(object).includes(id);
   }
   switch (name) {
     case "tag":
       return (object) => object.tags?.includes(value) ?? false;
     case "name":
-      return (object) => object.name === value;
+      return ({ name: own, username, label }) => [own, username, label].includes(value);
     case "q":
       return contains(value.toLowerCase());
     default:
@@ -61,8 +69,8 @@ function filterOf<T extends Searchable>(
 }
 
 function contains(part: string): (object: Searchable) => boolean {
-  return ({ name, email, description, host, hosts }) =>
-    [name, email, description, host, ...(hosts ?? [])].some((text) =>
-      text?.toLowerCase().includes(part),
+  return ({ name, username, custom_id, label, identifier, email, description, host, hosts }) =>
+    [name, username, custom_id, label, identifier, email, description, host, ...(hosts ?? [])].some(
+      (text) => text?.toLowerCase().includes(part),
     );
 }

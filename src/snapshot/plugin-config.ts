@@ -3,7 +3,7 @@ import { decode } from "../model/decode.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Plugin } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
-import { mapTexts } from "../pdk/fields.ts";
+import { type KindedText, mapTexts } from "../pdk/fields.ts";
 
 /** All plugins that the gateway has, by name. */
 export type PluginCatalogue = ReadonlyMap<string, AnyPlugin>;
@@ -25,6 +25,13 @@ export function openConfig(
   );
   return decode(definition.config, opened);
 }
+
+/** A copy in which every text that the plugin gives a meaning is what `replace` gives for it, see `mapTexts`. */
+export const mapConfig = (
+  definition: AnyPlugin,
+  config: unknown,
+  replace: (text: KindedText) => unknown,
+): unknown => mapTexts(definition.config, config, replace);
 
 function openSecret(value: unknown, { secrets, openSealed }: SecretContext): unknown {
   if (typeof value !== "object" || value === null) return value;

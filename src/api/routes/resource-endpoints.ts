@@ -38,6 +38,8 @@ export interface CollectionDescription {
   readonly inputSchema: string;
   /** Query parameters of the list beside tag, name and q. */
   readonly parents?: readonly string[];
+  /** Parameters that filter by something else. */
+  readonly filters?: readonly unknown[];
   /** Whether objects have names that stand in for ids. */
   readonly isNamed: boolean;
   /** What those are called; default: name. */
@@ -51,7 +53,10 @@ type AnyResource = Pick<
 
 export function readEndpoints(at: CollectionDescription, resource: AnyResource): Endpoint[] {
   const parents = (at.parents ?? []).map((name) =>
-    queryParameter(name, `Only objects of this ${name.replace("_id", "")}: its id or name`),
+    queryParameter(
+      name,
+      `Only objects of this ${name.replace("_id", "").replace("_", " ")}: its id or name`,
+    ),
   );
   return [
     {
@@ -61,7 +66,7 @@ export function readEndpoints(at: CollectionDescription, resource: AnyResource):
       description: {
         summary: `List ${at.tag.toLowerCase()}`,
         tags: [at.tag],
-        parameters: [...filterParameters, ...parents],
+        parameters: [...filterParameters, ...parents, ...(at.filters ?? [])],
         responses: readResponses(at.schema, { list: true }),
       },
       answer: (call) => replyRead(resource.list(filtersOf(call))),

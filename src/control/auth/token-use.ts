@@ -1,6 +1,7 @@
-// When tokens were last used: kept in memory, written now and then; knows no token's content.
+// When tokens were last used, in the words of their table; knows no token's content.
 import type { Clock } from "../../clock.ts";
 import type { Log } from "../../log.ts";
+import { LastUse } from "../last-use.ts";
 
 export interface TokenUseRow {
   /** Id of a named token, `admin` for the admin token. */
@@ -21,55 +22,14 @@ export interface TokenUseOptions {
   readonly log: Log;
 }
 
-/** A token is used with every request of a program, so that a write for each would wear the disk. */
-export class TokenUse {
-  readonly #options: TokenUseOptions;
-  readonly #last = new Map<string, number>();
-  readonly #unwritten = new Set<string>();
-
-  constructor(options: TokenUseOptions) {
-    this.#options = options;
-    for (const { token_id, last_used_at } of options.store.loadUse())
-      this.#last.set(token_id, Date.parse(last_used_at));
-  }
-
-  touch(id: string): void {
-    this.#last.set(id, this.#options.clock.now());
-    this.#unwritten.add(id);
-  }
-
-  /** RFC 3339, UTC; null: never. */
-  lastUsedAt(id: string): string | null {
-    const at = this.#last.get(id);
-    return at === undefined ? null : new Date(at).toISOString();
-  }
-
-  /** Forgets tokens that are gone. */
-  forget(ids: readonly string[]): void {
-    const known = ids.filter((id) => this.#last.delete(id));
-    for (const id of known) this.#unwritten.delete(id);
-    if (known.length > 0) this.#attempt(() => this.#options.store.removeUse(known));
-  }
-
-  /** Writes what is new; to be called now and then, and at the end. */
-  flush(): void {
-    const rows = [...this.#unwritten].map((id) => ({
-      token_id: id,
-      last_used_at: this.lastUsedAt(id) ?? "",
-    }));
-    if (rows.length === 0) return;
-    this.#attempt(() => {
-      this.#options.store.writeUse(rows);
-      this.#unwritten.clear();
-    });
-  }
-
-  /** Nothing depends on these times, so nobody is refused because they could not be written. */
-  #attempt(write: () => void): void {
-    try {
-      write();
-    } catch (error) {
-      this.#options.log.warn("the last use of tokens could not be written", { error });
-    }
+export class TokenUse extends LastUse {
+  constructor({ store, clock, log }: TokenUseOptions) {
+    const rows = {
+      load: () => store.loadUse().map(({ token_id: id, last_used_at }) => ({ id, last_used_at })),
+      write: (used: readonly { readonly id: string; readonly last_used_at: string }[]) =>
+        store.writeUse(used.map(({ id, last_used_at }) => ({ token_id: id, last_used_at }))),
+      remove: (ids: readonly string[]) => store.removeUse(ids),
+    };
+    super({ store: rows, what: "tokens", clock, log });
   }
 }

@@ -181,6 +181,8 @@ export function controlPlane(
       removeUse() {},
     },
     totpStore: new TotpMemory(),
+    credentialUseStore: { load: () => [], write() {}, remove() {} },
+    plugins: context.plugins,
     revisionStore: { heads: () => [], get: () => null, touching: () => new Set(), after: () => [] },
     box: new SecretBox(new Uint8Array(32)),
     rollout: steps,

@@ -1,0 +1,68 @@
+// Endpoints of plugin instances and of the schemas of plugins; decodes nothing itself.
+import type { ControlPlane } from "../../control/control-plane.ts";
+import { listResponses, plainResponses } from "../description.ts";
+import type { Endpoint } from "../endpoint.ts";
+import { requireKnownQuery } from "../write-options.ts";
+import { readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
+
+const at = {
+  path: "/api/v1/plugins",
+  word: "plugin",
+  tag: "Plugins",
+  schema: "Plugin",
+  inputSchema: "PluginInput",
+  parents: ["service_id", "route_id", "consumer_id", "stream_route_id"],
+  isNamed: true,
+  nameWord: "label",
+};
+
+export function pluginEndpoints({ plugins }: ControlPlane): Endpoint[] {
+  return [
+    ...readEndpoints(at, plugins),
+    ...writeEndpoints(at, plugins),
+    ...schemaEndpoints(plugins),
+  ];
+}
+
+function schemaEndpoints(plugins: ControlPlane["plugins"]): Endpoint[] {
+  return [
+    {
+      method: "GET",
+      path: `${at.path}/schemas`,
+      takesBody: false,
+      description: {
+        summary: "List the plugins that there are",
+        description: "Each with the schema, the defaults and an example of its configuration.",
+        tags: [at.tag],
+        responses: listResponses("PluginSchema", [400, 403, 500]),
+      },
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        return { body: plugins.descriptions() };
+      },
+    },
+    {
+      method: "GET",
+      path: `${at.path}/schemas/:name`,
+      takesBody: false,
+      description: {
+        summary: "Get the schema of a plugin",
+        tags: [at.tag],
+        parameters: [
+          {
+            name: "name",
+            in: "path",
+            required: true,
+            description: "Name of the plugin",
+            schema: { type: "string" },
+          },
+        ],
+        responses: plainResponses("PluginSchema", "What can be configured", [400, 403, 404, 500]),
+      },
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        return { body: plugins.description(call.params["name"] ?? "") };
+      },
+    },
+  ];
+}

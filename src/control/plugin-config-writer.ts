@@ -1,0 +1,184 @@
+// Configurations of plugins on their way in and out: checked, names made ids, secrets sealed, kept and left out; knows no plugin.
+import { Value } from "@sinclair/typebox/value";
+import type { SecretBox } from "../crypto/secret-box.ts";
+import { decode } from "../model/decode.ts";
+import { ApiError, invalid } from "../model/error.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import { mapConfig, type PluginCatalogue } from "../snapshot/plugin-config.ts";
+import { type Document, isDocument } from "./body.ts";
+import { resolveKey } from "./key.ts";
+
+type Definition = NonNullable<ReturnType<PluginCatalogue["get"]>>;
+type Stored = { readonly sealed: string } | { readonly $secret: string };
+
+export interface ConfigContext {
+  readonly definition: Definition;
+  /** What the instance has; null for a new one and for one of another plugin. */
+  readonly old: Document | null;
+  readonly config: GatewayConfig;
+  readonly box: SecretBox;
+}
+
+/** Stands for a member that a patch takes away, secrets included. What is absent would be kept. */
+const REMOVED = Symbol("removed");
+
+/** A secret as it is stored, in the place where it would be sent. */
+class Kept {
+  readonly stored: Stored;
+
+  constructor(stored: Stored) {
+    this.stored = stored;
+  }
+}
+
+/**
+ * The configuration as it is stored: every default is there, names are ids, secrets are sealed. A secret that was left out
+ * is the one that was there. Throws the 400 of the first thing that is wrong.
+ */
+export function writeConfig(sent: Document, context: ConfigContext): Record<string, unknown> {
+  refuseSealed(sent, "config");
+  const { definition } = context;
+  const filled = Value.Default(definition.config, Value.Clone(sent));
+  const whole = carry(filled, markSecrets(context), context);
+  const { texts, stored } = withTexts(whole, context);
+  const decoded = decodeConfig(definition, texts);
+  return mapConfig(definition, decoded, ({ kind, path, value }) => {
+    const at = { path: `config.${path}`, word: kind };
+    switch (kind) {
+      case "service":
+        return resolveKey(context.config.services, String(value), at);
+      case "consumer":
+        return resolveKey(context.config.consumers, String(value), at);
+      case "secret":
+        return stored.get(path) ?? { sealed: context.box.seal(String(value)) };
+      default:
+        return value;
+    }
+  }) as Record<string, unknown>;
+}
+
+/** What of a patch of a configuration is null takes secrets away too: to be applied before it is merged. */
+export function markRemovals(patch: unknown): unknown {
+  if (patch === null) return REMOVED;
+  if (!isDocument(patch)) return patch;
+  return Object.fromEntries(
+    Object.entries(patch).map(([name, inner]) => [name, markRemovals(inner)]),
+  );
+}
+
+/** A copy without secrets; what refers to a secret by name stays. */
+export function withoutSecrets(value: unknown): unknown {
+  if (Array.isArray(value))
+    return value.map((item) => (isSealed(item) ? null : withoutSecrets(item)));
+  if (!isDocument(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, inner]) => !isSealed(inner))
+      .map(([name, inner]) => [name, withoutSecrets(inner)]),
+  );
+}
+
+/** Throws a 400 for what looks like an encrypted value: only the gateway makes those. */
+export function refuseSealed(value: unknown, path: string): void {
+  if (isSealed(value)) throw invalid(path, NO_SECRET);
+  if (Array.isArray(value))
+    for (const [index, item] of value.entries()) refuseSealed(item, `${path}[${index}]`);
+  else if (isDocument(value))
+    for (const [name, inner] of Object.entries(value)) {
+      const at = path === "" ? name : `${path}.${name}`;
+      // In the database it would be taken for a value that needs a key.
+      if (name.startsWith("sealed") && isSealedText(inner)) throw invalid(at, NO_SECRET);
+      refuseSealed(inner, at);
+    }
+}
+
+const NO_SECRET = 'must be a text or {"$secret": "name"}';
+
+const isSealedText = (value: unknown): boolean =>
+  typeof value === "string" && value.startsWith("sealed:");
+
+const isSealed = (value: unknown): value is { readonly sealed: string } =>
+  isDocument(value) && isSealedText(value["sealed"]);
+
+const isReference = (value: unknown): value is { readonly $secret: string } =>
+  isDocument(value) && typeof value["$secret"] === "string" && Object.keys(value).length === 1;
+
+function markSecrets({ definition, old }: ConfigContext): unknown {
+  if (old === null) return {};
+  return mapConfig(definition, old, ({ kind, value }) =>
+    kind === "secret" && (isSealed(value) || isReference(value)) ? new Kept(value) : value,
+  );
+}
+
+/** A copy of `next` with the secrets of `old` where `next` says nothing, and without what is to be removed. */
+function carry(next: unknown, old: unknown, context: ConfigContext): unknown {
+  if (next === REMOVED) return undefined;
+  if (old instanceof Kept) return carrySecret(next, old, context);
+  if (Array.isArray(next)) {
+    const olds = Array.isArray(old) ? old : [];
+    return next.map((item, index) => {
+      const before = counterpart(item, index, olds);
+      // What was read holds null in the place of a secret.
+      return item === null && before instanceof Kept ? before : carry(item, before, context);
+    });
+  }
+  if (!isDocument(next)) return next;
+  const before = isDocument(old) ? old : {};
+  const kept = Object.entries(before).filter(([, inner]) => inner instanceof Kept);
+  const names = new Set([...Object.keys(next), ...kept.map(([name]) => name)]);
+  const members = [...names].map((name) => [name, carry(next[name], before[name], context)]);
+  return Object.fromEntries(members.filter(([, inner]) => inner !== undefined));
+}
+
+function carrySecret(next: unknown, old: Kept, { box }: ConfigContext): unknown {
+  if (next === undefined) return old;
+  if (next === null) return undefined;
+  // Sealing gives something new each time, and writing what is there already must change nothing.
+  const isSame = "sealed" in old.stored && box.open(old.stored.sealed) === next;
+  return isSame ? old : next;
+}
+
+/** Words that tell the elements of a list apart. */
+const IDENTIFYING = ["id", "name", "username", "url"];
+
+/** The element of an old list that one of a new list continues: the one that calls itself the same, else that at its place. */
+function counterpart(item: unknown, index: number, olds: readonly unknown[]): unknown {
+  if (!isDocument(item)) return olds[index];
+  const word = IDENTIFYING.find((name) => typeof item[name] === "string");
+  if (word === undefined) return olds[index];
+  const isSame = (other: unknown) => isDocument(other) && other[word] === item[word];
+  return isSame(olds[index]) ? olds[index] : olds.find(isSame);
+}
+
+/** The configuration with a text for each secret, as the schema wants it, and what is stored of those that stay. */
+function withTexts(whole: unknown, context: ConfigContext) {
+  const stored = new Map<string, Stored>();
+  const texts = mapConfig(context.definition, whole, ({ kind, path, value }) => {
+    if (kind !== "secret") return value;
+    const known = value instanceof Kept ? value.stored : value;
+    if (!isSealed(known) && !isReference(known)) {
+      if (typeof known === "object") throw invalid(`config.${path}`, NO_SECRET);
+      return known;
+    }
+    stored.set(path, known);
+    return textOf(known, context);
+  });
+  return { texts, stored };
+}
+
+function textOf(stored: Stored, { config, box }: ConfigContext): string {
+  if ("sealed" in stored) return box.open(stored.sealed);
+  for (const secret of config.secrets.values())
+    if (secret.name === stored.$secret) return box.open(secret.sealed_value);
+  // A rule says that it is missing.
+  return "-";
+}
+
+function decodeConfig(definition: Definition, value: unknown): unknown {
+  try {
+    return decode(definition.config, value);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new ApiError(error.status, `config.${error.message}`);
+  }
+}

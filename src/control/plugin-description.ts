@@ -1,0 +1,38 @@
+// What is told of a plugin: its place and the schema of its configuration, for forms and for people; knows no plugin.
+import { Value } from "@sinclair/typebox/value";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+
+export interface PluginDescription {
+  readonly name: string;
+  readonly summary: string;
+  /** Markdown. */
+  readonly description: string;
+  readonly group: string;
+  readonly phases: readonly string[];
+  readonly scopes: readonly string[];
+  readonly order: number;
+  /** What becomes of a request when it fails, unless an instance says otherwise. */
+  readonly on_error: "open" | "closed";
+  readonly allows_multiple: boolean;
+  readonly needs_admin: boolean;
+  /** JSON Schema of `config`; `x-kind` says what a text is beyond it. */
+  readonly schema: unknown;
+  /** `config` as it is when nothing is said, as far as it has defaults. */
+  readonly defaults: unknown;
+  readonly example: unknown;
+}
+
+export function describePlugin(
+  definition: NonNullable<ReturnType<PluginCatalogue["get"]>>,
+): PluginDescription {
+  const { name, summary, description, group, phases, scopes, order, config, example } = definition;
+  return {
+    ...{ name, summary, description, group, phases, scopes, order },
+    on_error: definition.onError,
+    allows_multiple: definition.allowsMultiple ?? false,
+    needs_admin: definition.needsAdmin ?? false,
+    schema: config,
+    defaults: Value.Default(config, {}),
+    example,
+  };
+}

@@ -1,0 +1,115 @@
+// Instances of plugins: where they apply and how they are configured; knows no plugin and no HTTP words.
+import type { SecretBox } from "../crypto/secret-box.ts";
+import { decode } from "../model/decode.ts";
+import { ApiError, invalid } from "../model/error.ts";
+import { type Plugin, pluginInput } from "../model/plugin.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import { isDocument } from "./body.ts";
+import type { Changes } from "./change.ts";
+import type { Draft } from "./draft.ts";
+import { resolveKey } from "./key.ts";
+import { describePlugin, type PluginDescription } from "./plugin-description.ts";
+import { markRemovals, refuseSealed, withoutSecrets, writeConfig } from "./plugin-config-writer.ts";
+import {
+  type FieldsOf,
+  Resource,
+  type ResourceKind,
+  type WriteOptions,
+  type Written,
+} from "./resource.ts";
+
+export interface PluginsOptions {
+  readonly changes: Changes;
+  readonly plugins: PluginCatalogue;
+  readonly box: SecretBox;
+}
+
+export class Plugins extends Resource<"plugins", Plugin> {
+  readonly #catalogue: PluginCatalogue;
+
+  constructor(options: PluginsOptions) {
+    super(options.changes, kindOf(options));
+    this.#catalogue = options.plugins;
+  }
+
+  /** What plugins there are, by name. */
+  descriptions(): readonly PluginDescription[] {
+    return [...this.#catalogue.values()]
+      .map(describePlugin)
+      .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  }
+
+  /** Throws a 404 when there is none of this name. */
+  description(name: string): PluginDescription {
+    const definition = this.#catalogue.get(name);
+    if (definition === undefined) throw new ApiError(404, `there is no plugin "${name}"`);
+    return describePlugin(definition);
+  }
+
+  override patch(key: string, patch: unknown, options: WriteOptions): Promise<Written<Plugin>> {
+    const config = isDocument(patch) ? patch["config"] : undefined;
+    if (!isDocument(config)) return super.patch(key, patch, options);
+    return super.patch(key, { ...Object(patch), config: markRemovals(config) }, options);
+  }
+}
+
+/** What clients see, and send back in the main. */
+const view = (plugin: Plugin): Plugin => ({
+  ...plugin,
+  config: withoutSecrets(plugin.config) as Plugin["config"],
+});
+
+const kindOf = (options: PluginsOptions): ResourceKind<"plugins", Plugin> => ({
+  collection: "plugins",
+  word: "plugin",
+  readOnly: [],
+  parents: {
+    service_id: { of: "services", ids: (plugin) => [plugin.service_id] },
+    route_id: { of: "routes", ids: (plugin) => [plugin.route_id] },
+    consumer_id: { of: "consumers", ids: (plugin) => [plugin.consumer_id] },
+    stream_route_id: { of: "stream_routes", ids: (plugin) => [plugin.stream_route_id] },
+  },
+  decode: (document, draft, old) => ({ fields: fieldsOf(document, { draft, old, ...options }) }),
+  sendable: view,
+  viewer: () => view,
+  content: () => (plugin) => plugin,
+});
+
+interface Scene extends PluginsOptions {
+  readonly draft: Draft;
+  readonly old: Plugin | null;
+}
+
+function fieldsOf(document: unknown, { draft, old, plugins, box }: Scene): FieldsOf<"plugins"> {
+  const { config: sent, ...input } = decode(pluginInput, document);
+  refuseSealed(input, "");
+  const definition = plugins.get(input.name);
+  if (definition === undefined) throw invalid("name", `there is no plugin "${input.name}"`);
+  const { config } = draft;
+  const idOf = (field: "service_id" | "route_id" | "consumer_id" | "stream_route_id") => {
+    const key = input[field];
+    if (key === null) return null;
+    const [objects, word] = (
+      {
+        service_id: [config.services, "service"],
+        route_id: [config.routes, "route"],
+        consumer_id: [config.consumers, "consumer"],
+        stream_route_id: [config.stream_routes, "stream route"],
+      } as const
+    )[field];
+    return resolveKey<{ readonly id: string }>(objects, key, { path: field, word });
+  };
+  return {
+    ...input,
+    service_id: idOf("service_id"),
+    route_id: idOf("route_id"),
+    consumer_id: idOf("consumer_id"),
+    stream_route_id: idOf("stream_route_id"),
+    config: writeConfig(sent, {
+      definition,
+      old: old?.name === input.name ? old.config : null,
+      config,
+      box,
+    }),
+  };
+}

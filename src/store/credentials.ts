@@ -1,0 +1,53 @@
+// The last use of credentials in its table; knows nothing of what a credential is.
+import { inArray, sql } from "drizzle-orm";
+import { credentialUse } from "./schema.ts";
+import type { TableContext } from "./store.ts";
+
+interface Use {
+  readonly id: string;
+  /** RFC 3339, UTC. */
+  readonly last_used_at: string;
+}
+
+/** SQLite takes this many values in one statement, and more. */
+const BATCH = 500;
+
+export class CredentialUseTable {
+  readonly #context: TableContext;
+
+  constructor(context: TableContext) {
+    this.#context = context;
+  }
+
+  load(): Use[] {
+    const { db } = this.#context;
+    return db
+      .select({ id: credentialUse.credential_id, last_used_at: credentialUse.last_used_at })
+      .from(credentialUse)
+      .all();
+  }
+
+  write(rows: readonly Use[]): void {
+    const { db, transact } = this.#context;
+    transact(() => {
+      for (const { id, last_used_at } of rows)
+        db.insert(credentialUse)
+          .values({ credential_id: id, last_used_at })
+          .onConflictDoUpdate({
+            target: credentialUse.credential_id,
+            set: { last_used_at: sql`excluded.last_used_at` },
+          })
+          .run();
+    });
+  }
+
+  remove(ids: readonly string[]): void {
+    const { db, transact } = this.#context;
+    transact(() => {
+      for (let from = 0; from < ids.length; from += BATCH) {
+        const some = ids.slice(from, from + BATCH);
+        db.delete(credentialUse).where(inArray(credentialUse.credential_id, some)).run();
+      }
+    });
+  }
+}
