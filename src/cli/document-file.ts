@@ -13,16 +13,22 @@ export interface DocumentFile {
 /** Standard input and files without a known ending are JSON when they begin like it. */
 export function readDocument(path: string): DocumentFile {
   const text = readText(path);
-  if (/\.ya?ml$/i.test(path)) return { text, type: "yaml" };
-  if (/\.json$/i.test(path)) return { text, type: "json" };
-  return { text, type: text.trimStart().startsWith("{") ? "json" : "yaml" };
+  return { text, type: typeOf(path, text) };
+}
+
+function typeOf(path: string, text: string): DocumentType {
+  if (/\.ya?ml$/i.test(path)) return "yaml";
+  if (/\.json$/i.test(path)) return "json";
+  return text.trimStart().startsWith("{") ? "json" : "yaml";
 }
 
 /** The same, parsed; throws a CommandError for what is neither YAML nor JSON. */
-export function readFileSource(path: string): SourceDocument {
-  const { text, type } = readDocument(path);
+export const readFileSource = (path: string): SourceDocument => parseDocument(path, readText(path));
+
+/** The same with what stands in the file. */
+export function parseDocument(path: string, text: string): SourceDocument {
   try {
-    return readSource(text, type, parseJson);
+    return readSource(text, typeOf(path, text), parseJson);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     throw new CommandError(`${path}: ${error.message}`, { cause: error });

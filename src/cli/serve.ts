@@ -21,6 +21,8 @@ export interface ServeOptions {
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   readonly allowUnauthenticatedRemote: boolean;
+  /** The file that is the configuration; null: it is what the management API makes it. */
+  readonly config: string | null;
 }
 
 export const defaultHttp: Address = { hostname: "0.0.0.0", port: 8080 };
@@ -41,6 +43,12 @@ export const dataDirFlag: Flag = {
 
 const flags: readonly Flag[] = [
   dataDirFlag,
+  {
+    name: "config",
+    value: "FILE",
+    description:
+      "Serve what is in this file and follow its changes; the management API changes nothing then",
+  },
   {
     name: "admin",
     value: "ADDRESS:PORT",
@@ -123,9 +131,12 @@ export function decodeOptions(given: Flags): ServeOptions {
     workers: decodeWorkers(given.get("workers")),
     dnsServers: decodeDnsServers(given.get("dns-servers")),
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
+    config: decodePath(given.get("config")),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),
   };
 }
+
+const decodePath = (path: string | undefined) => (path === undefined ? null : resolve(path));
 
 function decodeAdminTls(cert: string | undefined, key: string | undefined): AdminTlsFiles | null {
   if (cert === undefined && key === undefined) return null;

@@ -20,7 +20,7 @@ import type { AdminToken, AdminTokenStore } from "../auth/admin-token.ts";
 import type { TotpStore } from "../auth/totp.ts";
 import { type Document, isDocument } from "../body.ts";
 import type { Changes } from "../change.ts";
-import { includesRole, type Principal } from "../principal.ts";
+import { type Actor, includesRole, type Principal } from "../principal.ts";
 import { canonical } from "./canonical.ts";
 import { type ObjectDifference, objectDifferences } from "./differences.ts";
 import { applyDocument, type RecordFinishers } from "./plan.ts";
@@ -37,7 +37,7 @@ export interface TransferOptions {
 }
 
 export interface ImportOptions {
-  readonly by: Principal;
+  readonly by: Actor;
   readonly mode: ImportMode;
   readonly dryRun: boolean;
   /** Of a document that is encrypted as a whole; null: none was given. */

@@ -1,0 +1,108 @@
+// A gateway whose configuration is a file: applied at the start and whenever it changes, and by nothing else; knows no object.
+import { readFileSync, statSync } from "node:fs";
+import type { ControlPlane } from "../control/control-plane.ts";
+import { local } from "../control/principal.ts";
+import type { SourceDocument } from "../control/transfer/source.ts";
+import type { Log } from "../log.ts";
+import { ApiError } from "../model/error.ts";
+import { parseDocument } from "./document-file.ts";
+import { CommandError } from "./management-client.ts";
+
+export interface ConfigFileOptions {
+  readonly path: string;
+  readonly control: Pick<ControlPlane, "changes" | "transfer">;
+  readonly log: Log;
+  /** Of a file that is encrypted; empty: none. */
+  readonly passphrase: string;
+  /** Default half a second. */
+  readonly intervalMs?: number;
+}
+
+/** Looked at again and again: notifications of the system miss files that are replaced behind links, as Kubernetes does. */
+const INTERVAL_MS = 500;
+
+/** Throws a CommandError in words when there is no document in the file. */
+export function readConfigFile(path: string): SourceDocument {
+  return parseDocument(path, readFile(path));
+}
+
+/** Whether the file says where to listen, so that no listeners have to be made up for the first start. */
+export const declaresListeners = ({ value }: SourceDocument): boolean =>
+  typeof value === "object" && value !== null && "listeners" in value;
+
+/**
+ * Makes the configuration read-only to everybody else and brings the file into service; throws an ApiError or CommandError
+ * with the reason when it cannot. From then on each valid version of it comes into service, and an invalid one is logged.
+ */
+export async function followConfigFile(options: ConfigFileOptions): Promise<{ stop(): void }> {
+  const follower = new Follower(options);
+  options.control.changes.makeReadOnly();
+  await follower.start();
+  const timer = setInterval(() => void follower.look(), options.intervalMs ?? INTERVAL_MS);
+  return { stop: () => clearInterval(timer) };
+}
+
+class Follower {
+  readonly #options: ConfigFileOptions;
+  /** Of the version that was looked at last. */
+  #text = "";
+  #mark = "";
+  #isBusy = false;
+
+  constructor(options: ConfigFileOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    this.#mark = this.#markOf();
+    this.#text = readFile(this.#options.path);
+    await this.#apply();
+  }
+
+  /** Never rejects. */
+  async look(): Promise<void> {
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    const { path, log } = this.#options;
+    try {
+      const mark = this.#markOf();
+      if (mark === this.#mark) return;
+      const text = readFile(path);
+      this.#mark = mark;
+      if (text === this.#text) return;
+      this.#text = text;
+      await this.#apply();
+    } catch (error) {
+      const isExplained = error instanceof ApiError || error instanceof CommandError;
+      const reason = isExplained ? error.message : error;
+      log.error("the configuration file was not applied", { path, error: reason });
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  async #apply(): Promise<void> {
+    const { path, control, log, passphrase } = this.#options;
+    const { changes, revision } = await control.transfer.import(parseDocument(path, this.#text), {
+      by: local,
+      mode: "replace",
+      dryRun: false,
+      passphrase: passphrase === "" ? null : passphrase,
+    });
+    log.info("the configuration file was applied", { path, changes: changes.length, revision });
+  }
+
+  /** Differs when the file does. One that is being replaced is looked at next time. */
+  #markOf(): string {
+    const found = statSync(this.#options.path, { throwIfNoEntry: false });
+    return found === undefined ? this.#mark : `${found.mtimeMs} ${found.size} ${found.ino}`;
+  }
+}
+
+function readFile(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
