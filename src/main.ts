@@ -3,6 +3,7 @@ import { AdminTlsError, loadAdminTls } from "./cli/admin-tls.ts";
 import { applyCommand, diffCommand } from "./cli/apply.ts";
 import { announce } from "./cli/announce.ts";
 import { createCheck } from "./cli/check.ts";
+import { declaresListeners, followConfigFile, readConfigFile } from "./cli/config-file.ts";
 import { type ControlSocket, serveControlSocket } from "./cli/control-socket.ts";
 import { type Address, formatAddress } from "./cli/flags.ts";
 import { exportCommand } from "./cli/export.ts";
@@ -11,6 +12,7 @@ import { importCommand } from "./cli/import.ts";
 import { idleRollout, type OpenOffline } from "./cli/local-command.ts";
 import { isLoopback } from "./cli/loopback.ts";
 import { reachableAt } from "./cli/own-addresses.ts";
+import { CommandError } from "./cli/management-client.ts";
 import { createResetPassword } from "./cli/reset-password.ts";
 import { rotateKeyCommand } from "./cli/rotate-key.ts";
 import { runCommandLine } from "./cli/run.ts";
@@ -45,7 +47,7 @@ import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
 import { CredentialUseTable } from "./store/credentials.ts";
-import { firstConfiguration } from "./store/first-configuration.ts";
+import { emptyConfiguration, firstConfiguration } from "./store/first-configuration.ts";
 import { RevisionTable } from "./store/revisions.ts";
 import { SessionTable } from "./store/sessions.ts";
 import { Store, type StoredState } from "./store/store.ts";
@@ -87,7 +89,9 @@ async function serve(options: ServeOptions): Promise<number> {
 class StartError extends Error {}
 
 const isExplained = (error: unknown): error is Error =>
-  [StartError, StoreError, ApiError, AdminTlsError].some((known) => error instanceof known);
+  [StartError, StoreError, ApiError, AdminTlsError, CommandError].some(
+    (known) => error instanceof known,
+  );
 
 interface Gateway {
   /** Lets requests in flight end, then closes everything. */
@@ -172,11 +176,21 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // In the same turn in which the API begins to listen, so that no change comes before it; and not earlier, because a first
   // start that fails must leave the next one free to choose other ports.
   if (store.isEmpty()) store.begin(stored.config, entryOf("first start"));
+  const file = await followFile(options, control, log);
   const upkeep = setInterval(() => control.keepUp(), UPKEEP_MS);
   const socket = serveControlSocket({ dataDir, operations: new Recovery(control), log });
-  announce({ version, dataDir, management: server.url, config: stored.config, workers }, log);
+  announce({ version, dataDir, management: server.url, config: control.changes.config, workers }, log);
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
-  return { stop: () => stopGateway({ server, socket, upkeep, pool, store, control }, log) };
+  const stop = () => {
+    file?.stop();
+    return stopGateway({ server, socket, upkeep, pool, store, control }, log);
+  };
+  return { stop };
+}
+
+async function followFile({ config: path }: ServeOptions, control: ControlPlane, log: Log) {
+  const passphrase = process.env["SLUICE_PASSPHRASE"] ?? "";
+  return path === null ? null : await followConfigFile({ path, control, log, passphrase });
 }
 
 /** Everything that is kept in the store, and what differs between serving it and repairing it. */
@@ -301,7 +315,9 @@ function loadOrMake(store: Store, options: ServeOptions, log: Log): StoredState 
     warnAboutIgnoredFlags(options, stored.config, log);
     return stored;
   }
-  const config = firstConfiguration(firstListeners(options), entryOf("").at);
+  const { at } = entryOf("");
+  const isWhole = options.config !== null && declaresListeners(readConfigFile(options.config));
+  const config = isWhole ? emptyConfiguration(at) : firstConfiguration(firstListeners(options), at);
   return { config, revision: 1, instanceId: store.instanceId };
 }
 
