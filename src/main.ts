@@ -41,6 +41,7 @@ import { ApiError, type Issue } from "./model/error.ts";
 import { catalogueOf } from "./pdk/catalogue.ts";
 import { plugins } from "./plugins/index.ts";
 import { RequestRing } from "./shared-memory/request-ring.ts";
+import { CounterTable } from "./shared-memory/counter-table.ts";
 import { TargetBoard } from "./shared-memory/target-board.ts";
 import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
@@ -135,6 +136,8 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     workers,
     instanceId: stored.instanceId,
     stickyKey: box.derive("sticky cookies"),
+    pluginKey: box.derive("plugins"),
+    counters: CounterTable.create({ keys: 131_072, workers }),
     dnsServers: options.dnsServers,
     board,
     targets: targetBoard,

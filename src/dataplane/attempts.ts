@@ -3,7 +3,7 @@ import type { Retries } from "../model/service.ts";
 import type { FailureText } from "../shared-memory/target-health.ts";
 import { failures, type ProxyError } from "./error.ts";
 import { hashKey } from "./hash-key.ts";
-import type { Plan } from "./proxied-request.ts";
+import type { Plan } from "./plan.ts";
 import type { TargetRuntime } from "./service-runtime.ts";
 
 /** Methods whose request may be carried out twice (RFC 9110 section 9.2.2). */
@@ -213,7 +213,7 @@ export class Attempts {
   }
 
   #mayRepeat(): boolean {
-    return this.policy.methods === "all" || IDEMPOTENT.has(this.#plan.context.method);
+    return this.policy.methods === "all" || IDEMPOTENT.has(this.#plan.context.upstreamMethod);
   }
 
   /** Value of Set-Cookie for an answer of the present target; null when the client has it already. */

@@ -3,6 +3,8 @@ import type { Issue } from "../model/error.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type { CounterTable } from "../shared-memory/counter-table.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
 import type { TrafficRecorder } from "./traffic-recorder.ts";
 import type { WebSocketTimes } from "./upstream/websocket.ts";
@@ -28,6 +30,14 @@ export interface DataPlaneOptions {
   readonly log: LogLine;
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** All plugins that there are. */
+  readonly plugins: PluginCatalogue;
+  /** Keys of plugin instances are derived from it; the same in all workers. */
+  readonly pluginKey: string;
+  /** Numbers of plugins, shared by all workers; absent: this data plane has its own. */
+  readonly counters?: CounterTable;
+  /** Credentials were used, told every few seconds. */
+  readonly used?: (credentialIds: readonly string[]) => void;
   /** What differs from the product's times. */
   readonly webSocketTimes?: WebSocketTimes | undefined;
 }

@@ -12,13 +12,24 @@ export interface ErrorPageSubject {
 
 const titles: Readonly<Record<number, string>> = {
   400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
   404: "Not Found",
+  405: "Method Not Allowed",
+  407: "Proxy Authentication Required",
   408: "Request Timeout",
+  409: "Conflict",
+  410: "Gone",
+  411: "Length Required",
   413: "Content Too Large",
   414: "URI Too Long",
+  415: "Unsupported Media Type",
+  421: "Misdirected Request",
+  422: "Unprocessable Content",
   426: "Upgrade Required",
   429: "Too Many Requests",
   431: "Request Header Fields Too Large",
+  451: "Unavailable For Legal Reasons",
   499: "Client Closed Request",
   500: "Internal Server Error",
   502: "Bad Gateway",
@@ -43,14 +54,36 @@ export function errorResponse(
   error: ProxyError,
   retryAfter = RETRY_S,
 ): Response {
+  return toResponse(errorAnswer(subject, error, retryAfter));
+}
+
+/** The answer as it is sent. */
+export const toResponse = ({ status, headers, body }: OwnAnswer): Response =>
+  new Response(body as BodyInit | null, { status, headers });
+
+/** An answer of the gateway's own before it is sent. */
+export interface OwnAnswer {
+  readonly status: number;
+  /** Belongs to the answer and may be changed. */
+  readonly headers: Headers;
+  readonly body: Uint8Array | null;
+}
+
+/** The parts of `errorResponse`. */
+export function errorAnswer(
+  subject: ErrorPageSubject,
+  error: ProxyError,
+  retryAfter = RETRY_S,
+): OwnAnswer {
   const title = titles[error.status] ?? "Error";
   const problem = { status: error.status, title, detail: error.detail };
   const { type, body } = render(subject, problem, refreshAfter(subject, error, retryAfter));
   const bytes = encoder.encode(body);
   const isHead = subject.method === "HEAD";
-  return new Response(isHead ? null : bytes, {
+  return {
     status: error.status,
-    headers: {
+    body: isHead ? null : bytes,
+    headers: new Headers({
       "Content-Type": type,
       "Cache-Control": "no-store",
       "Proxy-Status": proxyStatus(error.token, error.detail),
@@ -61,8 +94,8 @@ export function errorResponse(
       ...(error.status === 429 ? { "Retry-After": "10" } : {}),
       // What is left of an unread body would be taken for the next request.
       ...(error.source === "client" ? { Connection: "close" } : {}),
-    },
-  });
+    }),
+  };
 }
 
 interface Problem {

@@ -14,6 +14,8 @@ export interface ProxyError {
   readonly token: ProxyStatusError;
   readonly detail: string;
   readonly retry: RetryDecision;
+  /** Of a refusal by a plugin, for the log: `auth.key.missing`. */
+  readonly reason?: string;
   /** For the log: the system's own words. */
   readonly cause?: unknown;
 }

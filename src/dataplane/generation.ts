@@ -10,6 +10,8 @@ import { listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts"
 import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
 import { CertificateIndex } from "./listener/certificate-index.ts";
 import { portKey } from "./listener/listeners.ts";
+import { ConsumerIndex } from "./plugin/consumer-index.ts";
+import type { PluginSet } from "./plugin/plugin-set.ts";
 import { Router } from "./router.ts";
 import { type RouteRuntime, routeRuntime } from "./route-runtime.ts";
 import {
@@ -26,6 +28,8 @@ export interface Generation {
   readonly settings: Settings;
   readonly router: Router<RouteRuntime>;
   readonly services: ReadonlyMap<string, ServiceRuntime>;
+  readonly plugins: PluginSet;
+  readonly consumers: ConsumerIndex;
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
   readonly certificateIndex: CertificateIndex;
@@ -46,6 +50,8 @@ export interface Generation {
 export interface GenerationContext extends ServiceContext {
   readonly instanceId: string;
   readonly pools: PoolRegistry;
+  /** Made before, because that may take a while. */
+  readonly plugins: PluginSet;
 }
 
 /** The next version. `previous` goes on serving as it is; null starts from nothing, and then the change is the whole. */
@@ -70,6 +76,11 @@ export function nextGeneration(
       serviceRuntime(plan, context.pools, context),
     ),
     listeners,
+    plugins: context.plugins,
+    consumers: (previous?.consumers ?? ConsumerIndex.empty).with(
+      change.consumers,
+      change.credentials,
+    ),
     streamRoutes,
     passthroughPorts:
       previous?.streamRoutes === streamRoutes

@@ -4,10 +4,14 @@ import { errorResponse } from "./error-page.ts";
 import { failures, type ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { hangUp } from "./hang-up.ts";
-import { type Plan, ProxiedRequest } from "./proxied-request.ts";
+import { fail, own, type Scene } from "./own-answer.ts";
+import type { Chain } from "./plugin/chain.ts";
+import { throughPlugins } from "./plugin/through-plugins.ts";
+import type { Plan } from "./plan.ts";
+import { ProxiedRequest } from "./proxied-request.ts";
 import { defaultSiteAnswer, maintenanceAnswer, redirectToHttps } from "./local-answer.ts";
 import { readRequest, RequestContext, type RequestSource } from "./request-context.ts";
-import { upstreamTarget } from "./route-runtime.ts";
+import { chainOf, type RouteRuntime, upstreamTarget } from "./route-runtime.ts";
 import { forwardFields } from "./upstream/request-writer.ts";
 import type { WorkerScope } from "./worker-scope.ts";
 
@@ -34,17 +38,50 @@ export function handle(
   if (scope.aborted.refusesAny && scope.aborted.refuses(context.clientAddress()))
     return fail(context, failures.tooManyAborted, scene);
   const route = generation.router.match(context);
-  if (route === null) {
-    const site = defaultSiteAnswer(context, generation.settings.default_site);
-    return site === null ? fail(context, failures.noRoute, scene) : own(site, context, scene);
+  const { plugins } = generation;
+  if (!plugins.isEmpty) {
+    const chain = route === null ? plugins.elsewhere : chainOf(route, plugins);
+    if (chain !== null) return visitPlugins(context, { ...scene, route, chain });
   }
+  if (route === null) return answerNoRoute(context, scene);
+  return ownAnswerOf(context, route, scene) ?? proxy(context, route, scene);
+}
+
+/** The way of a request on which plugins run. */
+function visitPlugins(
+  context: RequestContext,
+  scene: Scene & { readonly route: RouteRuntime | null; readonly chain: Chain },
+): Answer {
+  const { route } = scene;
+  const goOn = () =>
+    route === null ? answerNoRoute(context, scene) : proxy(context, route, scene);
+  return throughPlugins(context, scene, {
+    // What the route answers itself does not depend on who asks.
+    before: () => (route === null ? null : ownAnswerOf(context, route, scene)),
+    goOn,
+  });
+}
+
+function answerNoRoute(context: RequestContext, scene: Scene): Answer {
+  const site = defaultSiteAnswer(context, scene.generation.settings.default_site);
+  return site === null ? fail(context, failures.noRoute, scene) : own(site, context, scene);
+}
+
+/** The answer that the route gives by itself: a redirect to HTTPS, or that it is under maintenance; null: none. */
+function ownAnswerOf(context: RequestContext, route: RouteRuntime, scene: Scene): Answer | null {
   if (route.redirectStatus > 0 && context.clientScheme() === "http")
-    return own(redirectToHttps(context, route, generation), context, scene);
-  if (route.route.maintenance !== null) {
-    const closed = maintenanceAnswer(context, route);
-    if (closed !== null) return own(closed, context, scene);
-  }
-  const service = generation.services.get(route.route.service_id ?? "");
+    return own(redirectToHttps(context, route, scene.generation), context, scene);
+  if (route.route.maintenance === null) return null;
+  const closed = maintenanceAnswer(context, route);
+  return closed === null ? null : own(closed, context, scene);
+}
+
+/** Sends the request on to a target. */
+function proxy(context: RequestContext, route: RouteRuntime, scene: Scene): Answer {
+  const { generation, scope } = scene;
+  const { edits } = context;
+  const serviceId = edits === null ? null : edits.serviceId;
+  const service = generation.services.get(serviceId ?? route.route.service_id ?? "");
   if (service === undefined || !service.isHttp) return fail(context, failures.noTarget, scene);
   const fields = forwardFields(context, generation.loopToken);
   if ("status" in fields) return fail(context, fields, scene);
@@ -54,8 +91,12 @@ export function handle(
   const target = upstreamTarget(route, service, context);
   if (target === null)
     return fail(context, failures.badRequest("the rewritten path is not valid"), scene);
-  const { maxBodyBytes } = listener;
-  if (maxBodyBytes > 0 && (fields.bodyLength ?? 0) > maxBodyBytes)
+  const { maxBodyBytes } = context.listener;
+  const bodyLength = fields.bodyLength ?? 0;
+  if (
+    (maxBodyBytes > 0 && bodyLength > maxBodyBytes) ||
+    (context.bodyLimit > 0 && bodyLength > context.bodyLimit)
+  )
     return fail(context, failures.bodyTooLarge, scene);
   const plan = {
     context,
@@ -101,21 +142,4 @@ function refuse(request: Request, error: ProxyError, scope: WorkerScope): Respon
   };
   scope.reportUnread(subject.id, error);
   return errorResponse(subject, error);
-}
-
-interface Scene {
-  readonly generation: Generation;
-  readonly scope: WorkerScope;
-}
-
-function fail(context: RequestContext, error: ProxyError, scene: Scene): Response {
-  scene.scope.report(context, error);
-  return own(errorResponse(context, error), context, scene);
-}
-
-/** An answer that no target gave. */
-function own(response: Response, context: RequestContext, { generation, scope }: Scene): Response {
-  for (const [name, value] of generation.debugFields ?? []) response.headers.set(name, value);
-  scope.ended(context);
-  return response;
 }

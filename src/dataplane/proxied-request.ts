@@ -1,40 +1,23 @@
 // One client request on its way through a target and back: attempts, collecting or streaming the answer, the end; knows no routing.
 import { Attempts } from "./attempts.ts";
 import type { Collecting } from "./collecting.ts";
-import { errorResponse } from "./error-page.ts";
+import { errorAnswer, toResponse } from "./error-page.ts";
 import { failures, type ProxyError } from "./error.ts";
 import { silentOpening, takesOpening } from "./event-stream.ts";
 import type { Watched } from "./in-flight.ts";
 import { ListNode } from "./linked-list.ts";
-import type { RequestContext } from "./request-context.ts";
-import { completeResponse, type Piece, StreamedBody } from "./response-builder.ts";
-import {
-  exchangeTimeouts,
-  type RouteRuntime,
-  totalTimeout,
-  upstreamHost,
-} from "./route-runtime.ts";
-import type { ServiceRuntime } from "./service-runtime.ts";
+import { hangUp } from "./hang-up.ts";
+import { seenByPlugins } from "./own-answer.ts";
+import type { PipedBody } from "./plugin/piped-body.ts";
+import { type Plan, requestBodyOf } from "./plan.ts";
+import type { Piece, StreamedBody } from "./response-builder.ts";
+import { TargetAnswer } from "./target-answer.ts";
+import { exchangeTimeouts, totalTimeout, upstreamHost } from "./route-runtime.ts";
 import { Exchange, type ExchangeOwner } from "./upstream/exchange.ts";
-import { RequestBody } from "./upstream/request-body.ts";
-import { type ForwardedFields, requestHead } from "./upstream/request-writer.ts";
+import type { RequestBody } from "./upstream/request-body.ts";
+import { requestHead } from "./upstream/request-writer.ts";
 import type { ResponseHead } from "./upstream/response-parser.ts";
-import { addStickyCookie } from "./sticky.ts";
 import type { WorkerScope } from "./worker-scope.ts";
-
-/** Everything that was decided before the first attempt. */
-export interface Plan {
-  readonly context: RequestContext;
-  readonly route: RouteRuntime;
-  readonly service: ServiceRuntime;
-  readonly fields: ForwardedFields;
-  /** Path and query upstream. */
-  readonly target: string;
-  readonly maxHeadBytes: number;
-  readonly bodyReadTimeout: number;
-  /** Fields for the response that say who answered; null unless asked for. */
-  readonly debugFields: readonly (readonly [string, string])[] | null;
-}
 
 /** What is done with the body of the answer. */
 type Mode = "waiting" | "collecting" | "streaming" | "done";
@@ -56,12 +39,13 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   /** Waits for the next attempt. */
   #pause: Timer | null = null;
   #mode: Mode = "waiting";
-  #head: ResponseHead | null = null;
+  /** Of the target that is not asked in vain. */
+  #answer: TargetAnswer | null = null;
   #parts: Piece[] = [];
   #reserved = 0;
   /** Place among the bodies that are waited for; null until this one is. */
   #waitingPlace: ListNode<Collecting> | null = null;
-  #stream: StreamedBody | null = null;
+  #stream: StreamedBody | PipedBody | null = null;
   #watchesClient = false;
   #outlivesIdle = false;
 
@@ -73,20 +57,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     const total = totalTimeout(plan.route, plan.service);
     this.#totalDeadline = total === 0 ? Number.POSITIVE_INFINITY : this.#startedAt + total;
     this.#attempts = new Attempts(plan);
-    this.#body = plan.fields.bodyLength === null ? null : this.#requestBody(plan.fields.bodyLength);
-  }
-
-  #requestBody(length: number): RequestBody | null {
-    const { context, bodyReadTimeout } = this.#plan;
-    const stream = context.request.body;
-    if (stream === null) return null;
-    return new RequestBody({
-      stream,
-      length,
-      maxBytes: context.listener.maxBodyBytes,
-      readTimeout: bodyReadTimeout,
-      now: this.#scope.inFlight.now,
-    });
+    this.#body = requestBodyOf(plan, scope.inFlight.now);
   }
 
   begin(): void {
@@ -110,7 +81,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     });
     const request = {
       head,
-      isHead: context.method === "HEAD",
+      isHead: context.upstreamMethod === "HEAD",
       body: this.#body,
       timeouts: exchangeTimeouts(route, service),
       maxHeadBytes,
@@ -126,7 +97,12 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     this.#attempts.answered(head.status);
     this.#tryDeadline = Number.POSITIVE_INFINITY;
     if (head.status >= 400 && this.#retryInstead(head.status)) return;
-    this.#head = head;
+    const answer = new TargetAnswer(head, this.#plan, this.#attempts);
+    this.#answer = answer;
+    if (answer.isReplaced) {
+      this.#answerInstead(answer);
+      return;
+    }
     // Events go on for ever: nobody would wait for their end to say that the target works.
     if (head.isEventStream) this.#attempts.completed();
     const { collect_bytes: limit } = this.#plan.service.service;
@@ -134,6 +110,15 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
       this.#startStreaming();
     else if (head.framing === "length" && !this.#reserve(head.length)) this.#startStreaming();
     else this.#mode = "collecting";
+  }
+
+  /** Plugins have put another body in the place of the one that is to come. */
+  #answerInstead(answer: TargetAnswer): void {
+    // What the target would still send is of no use to anybody.
+    this.#exchange?.abort();
+    this.#attempts.completed();
+    this.#answerWhole(answer, []);
+    this.#end(answer.status);
   }
 
   #reserve(bytes: number): boolean {
@@ -151,7 +136,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     if (this.#mode === "streaming") this.#openEventStream();
     if (this.#mode !== "collecting") return;
     // A body whose end is unknown and did not come with its beginning may take any time.
-    if (this.#head?.framing !== "length") {
+    if (this.#answer?.head.framing !== "length") {
       this.#startStreaming();
       return;
     }
@@ -173,49 +158,51 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
 
   /** Answers with the head and what is there of the body; the rest follows as it comes. */
   #startStreaming(): void {
-    const head = this.#head;
-    if (head === null || this.#mode === "streaming" || this.#mode === "done") return;
+    const answer = this.#answer;
+    if (answer === null || this.#mode === "streaming" || this.#mode === "done") return;
     this.#stopCollecting();
-    const stream = new StreamedBody({
+    const source = {
       wanted: () => this.#exchange?.resume(this.#scope.inFlight.now()),
       cancelled: () => this.#clientGone(),
-    });
-    const response = new Response(stream.stream, {
-      status: head.status,
-      headers: this.#fieldsOf(head),
-    });
+    };
+    const { response, body } = answer.streamed(source);
     this.#mode = "streaming";
-    this.#stream = stream;
-    for (const part of this.#parts) stream.push(part);
+    this.#stream = body;
+    for (const part of this.#parts) body.push(part);
     this.#parts = [];
     this.#resolve(response);
   }
 
   #openEventStream(): void {
     const stream = this.#stream;
-    if (stream?.isEmpty === true && this.#head !== null && takesOpening(this.#head))
+    if (stream?.isEmpty === true && this.#answer !== null && takesOpening(this.#answer.head))
       stream.push(silentOpening);
   }
 
   finished(): void {
     this.#attempts.completed();
-    if (this.#mode === "collecting" && this.#head !== null) {
-      const head = this.#head;
-      const response = completeResponse(
-        {
-          status: head.status,
-          fields: this.#fieldsOf(head),
-          hasContentType: head.hasContentType,
-          hasLength: head.hasLength,
-          isHead: this.#plan.context.method === "HEAD",
-        },
-        this.#parts,
-      );
-      this.#resolve(response);
-    } else {
-      this.#stream?.end();
+    const answer = this.#answer;
+    if (this.#mode === "collecting" && answer !== null) this.#answerWhole(answer, this.#parts);
+    else this.#stream?.end();
+    this.#end(answer?.status ?? 0);
+  }
+
+  /** Answers with a body that is there. */
+  #answerWhole(answer: TargetAnswer, pieces: readonly Piece[]): void {
+    try {
+      const response = answer.whole(pieces);
+      if (response instanceof Promise)
+        response.then(this.#resolve, (error: unknown) => this.#notAnswered(error));
+      else this.#resolve(response);
+    } catch (error) {
+      this.#notAnswered(error);
     }
-    this.#end();
+  }
+
+  /** A plugin could not do what it had begun: half an answer is none. */
+  #notAnswered(error: unknown): void {
+    this.#scope.report(this.#plan.context, failures.internal(error));
+    this.#resolve(hangUp());
   }
 
   failed(error: ProxyError): void {
@@ -226,7 +213,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     }
     this.#stopCollecting();
     this.#parts = [];
-    this.#head = null;
+    this.#answer = null;
     const pause = this.#attempts.pauseAfterFailure(error, this.#bodyState);
     if (pause === null) {
       this.#answerError(this.#withBodyNote(error));
@@ -241,7 +228,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     if (error.source === "client") this.#attempts.completed();
     this.#stream?.fail(new Error(error.detail));
     this.#scope.report(this.#plan.context, error);
-    this.#end();
+    this.#end(error.status);
   }
 
   /** Says why a failure that could have been retried was not. */
@@ -276,11 +263,17 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   }
 
   #answerError(error: ProxyError): void {
-    this.#scope.report(this.#plan.context, error);
-    const response = errorResponse(this.#plan.context, error);
-    for (const [name, value] of this.#plan.debugFields ?? []) response.headers.set(name, value);
-    this.#resolve(response);
-    this.#end();
+    const { context, debugFields } = this.#plan;
+    this.#scope.report(context, error);
+    const answer = errorAnswer(context, error);
+    for (const [name, value] of debugFields ?? []) answer.headers.set(name, value);
+    if (context.visit === null) this.#resolve(toResponse(answer));
+    else {
+      const seen = seenByPlugins(context, answer, { source: "gateway", error });
+      if (seen instanceof Promise) void seen.then(this.#resolve);
+      else this.#resolve(seen);
+    }
+    this.#end(error.status);
   }
 
   // What the clock and the client tell.
@@ -356,7 +349,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     this.#reserved = 0;
   }
 
-  #end(): void {
+  #end(status: number): void {
     if (this.#mode === "done") return;
     this.#mode = "done";
     if (this.#pause !== null) clearTimeout(this.#pause);
@@ -366,18 +359,6 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     this.#scope.inFlight.remove(this.#place);
     const { context } = this.#plan;
     if (this.#outlivesIdle) context.server.timeout(context.request, context.listener.idleTimeout);
-    this.#scope.ended(context);
-  }
-
-  /** The target's fields, and ours when somebody looks for what happened. */
-  #fieldsOf(head: ResponseHead): Headers {
-    const { debugFields, service } = this.#plan;
-    const cookie = service.sticky === null ? null : this.#attempts.stickyCookie();
-    if (debugFields === null && cookie === null) return head.fields;
-    const fields = new Headers(head.fields);
-    if (cookie !== null) addStickyCookie(fields, cookie);
-    for (const [name, value] of debugFields ?? []) fields.set(name, value);
-    if (debugFields !== null) fields.set("X-Sluice-Target", this.#attempts.target?.id ?? "");
-    return fields;
+    this.#scope.ended(context, status);
   }
 }

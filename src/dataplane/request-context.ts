@@ -7,6 +7,8 @@ import { clientAddress } from "../net/client-address.ts";
 import { normalizeAddress } from "../net/address.ts";
 import { failures, type ProxyError } from "./error.ts";
 import type { ConnectionFacts } from "./listener/connection-facts.ts";
+import type { UpstreamEdits } from "./plugin/upstream-edits.ts";
+import type { Visit } from "./plugin/visit.ts";
 import type { ListenerFacts } from "./listener/listener-facts.ts";
 
 /** Where a request comes from. */
@@ -34,6 +36,16 @@ export class RequestContext implements RouteSubject {
   readonly target: string;
   /** Lower-case names; repeated fields joined. */
   readonly headers: Record<string, string>;
+  /** Its way through plugins; null where none runs. */
+  visit: Visit | null = null;
+  /** What plugins have changed about what goes upstream. */
+  edits: UpstreamEdits | null = null;
+  /** The body, once somebody has read all of it. */
+  bodyBytes: Uint8Array | null = null;
+  /** What is left of the body and what was read of it before, once somebody has begun to read it. */
+  bodyStream: ReadableStream<Uint8Array> | null = null;
+  /** More bytes than this are refused, beside the listener's limit; 0: no limit. */
+  bodyLimit = 0;
   #peer: string | null = null;
   #client: string | null = null;
   #id: string | null = null;
@@ -73,6 +85,16 @@ export class RequestContext implements RouteSubject {
   get id(): string {
     this.#id ??= Bun.randomUUIDv7();
     return this.#id;
+  }
+
+  /** Somebody else has named the request before. */
+  setId(id: string): void {
+    this.#id = id;
+  }
+
+  /** Method of the request that goes upstream. */
+  get upstreamMethod(): string {
+    return this.edits === null ? this.method : this.edits.method;
   }
 
   header(name: string): string | null {

@@ -3,6 +3,8 @@ import type { Route } from "../model/route.ts";
 import { canonicalPath, stripPrefix } from "../http/request-target.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import type { RoutePlan } from "../snapshot/snapshot.ts";
+import type { Chain } from "./plugin/chain.ts";
+import { PluginSet } from "./plugin/plugin-set.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { ServiceRuntime, TargetRuntime } from "./service-runtime.ts";
 import type { ExchangeTimeouts } from "./upstream/exchange.ts";
@@ -19,6 +21,18 @@ export interface RouteRuntime {
   bypassesMaintenance(address: string): boolean;
   /** Status of the redirect to HTTPS, 0 for none. */
   readonly redirectStatus: number;
+  /** The plugins of the last set that was asked for; kept here because it is looked up for every request. */
+  readonly plugins: { set: PluginSet; chain: Chain | null };
+}
+
+/** The plugins that run for the route in this set; null: none. */
+export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
+  const { plugins } = runtime;
+  if (plugins.set !== set) {
+    plugins.set = set;
+    plugins.chain = set.chainAt({ routeId: runtime.id, serviceId: runtime.route.service_id });
+  }
+  return plugins.chain;
 }
 
 /** Prepares one version of a route; runs once when it is stored or changed. */
@@ -42,6 +56,7 @@ export function routeRuntime(plan: RoutePlan): RouteRuntime {
         : route.https_redirect === true
           ? 308
           : route.https_redirect,
+    plugins: { set: PluginSet.empty, chain: null },
   };
 }
 
@@ -52,9 +67,36 @@ export function upstreamTarget(
   context: RequestContext,
 ): string | null {
   const base = service.service.path;
+  const { edits } = context;
+  if (edits !== null && (edits.hasOwnPath || edits.hasOwnQuery))
+    return editedTarget(runtime, service, context);
   if (base === "" && runtime.prefixes.length === 0 && runtime.rewrite === null)
     return context.target;
-  let path = context.path;
+  const path = upstreamPath(runtime, context.path);
+  if (path === null) return null;
+  const query = context.target.slice(context.target.length - context.query.length - 1);
+  return query.startsWith("?") ? joinBase(base, path) + query : joinBase(base, path);
+}
+
+/** The target as plugins want it. */
+function editedTarget(
+  runtime: RouteRuntime,
+  service: ServiceRuntime,
+  { edits, path: own }: RequestContext,
+): string | null {
+  if (edits === null) return null;
+  const path = edits.hasOwnPath ? edits.path : upstreamPath(runtime, own);
+  if (path === null) return null;
+  const joined = joinBase(service.service.path, path);
+  return edits.query === "" ? joined : `${joined}?${edits.query}`;
+}
+
+const joinBase = (base: string, path: string) =>
+  base.endsWith("/") ? base + path.slice(1) : base + path;
+
+/** The path after the route has stripped and rewritten it; null when that is no path. */
+function upstreamPath(runtime: RouteRuntime, own: string): string | null {
+  let path = own;
   for (const prefix of runtime.prefixes) {
     const stripped = stripPrefix(path, prefix);
     if (stripped === null) continue;
@@ -68,9 +110,7 @@ export function upstreamTarget(
     if (rewritten === null) return null;
     path = rewritten;
   }
-  const joined = base.endsWith("/") ? base + path.slice(1) : base + path;
-  const query = context.target.slice(context.target.length - context.query.length - 1);
-  return query.startsWith("?") ? joined + query : joined;
+  return path;
 }
 
 /** A replacement may hold text that a path cannot; it is escaped, not sent as it is. */
@@ -85,6 +125,8 @@ export function upstreamHost(
   target: TargetRuntime,
   context: RequestContext,
 ): string {
+  const edited = context.edits?.host ?? null;
+  if (edited !== null) return edited;
   const own = path.route.route.preserve_host;
   const mode = own === null ? path.service.service.host_header : own ? "preserve" : "target";
   if (mode === "preserve") return context.rawHost;

@@ -16,6 +16,13 @@ import { ConnectionLimits } from "./listener/connection-limits.ts";
 import type { RequestHandler } from "./listener/http-listener.ts";
 import { closeListeners, Listeners, type OpenedListeners } from "./listener/listeners.ts";
 import { RefusalLog } from "./listener/refusal-log.ts";
+import { createCallout } from "./plugin/callout.ts";
+import { createGeo } from "./plugin/geo.ts";
+import { type LoadedPlugins, PluginLoader } from "./plugin/plugin-loader.ts";
+import { PluginSet } from "./plugin/plugin-set.ts";
+import { loopToken } from "./upstream/request-writer.ts";
+import type { RequestResult } from "../pdk/context.ts";
+import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { RequestContext } from "./request-context.ts";
 import { NameResolver } from "./names/name-resolver.ts";
 import { PoolRegistry } from "./service-runtime.ts";
@@ -26,6 +33,8 @@ import type { WorkerScope } from "./worker-scope.ts";
 
 interface Prepared {
   readonly generation: Generation;
+  /** Made for this version only. */
+  readonly plugins: LoadedPlugins;
   /** Bound for this version only. */
   readonly opened: OpenedListeners;
   readonly openedPorts: OpenedPorts;
@@ -47,6 +56,8 @@ class Runtime implements DataPlane {
   readonly #udp: UdpStreams;
   readonly #listeners: Listeners;
   readonly #sweeper: Timer;
+  readonly #plugins: PluginLoader;
+  readonly #used = new Set<string>();
   #live: Generation | null = null;
   #prepared: Prepared | null = null;
 
@@ -63,7 +74,7 @@ class Runtime implements DataPlane {
       inFlight,
       onCount: (open) => options.board.set(options.worker, "open_websockets", open),
       report: (context, error) => this.#report(context, error),
-      ended: (context) => this.#scope.ended(context),
+      ended: (context, status) => this.#scope.ended(context, status),
       times: options.webSocketTimes,
     });
     this.#scope = {
@@ -77,8 +88,18 @@ class Runtime implements DataPlane {
       proxyWebSocket: this.#webSockets.proxy,
       report: (context, error) => this.#report(context, error),
       reportUnread: (id, error) => this.#logFailure({ request_id: id }, error),
-      ended: () => options.board.add(options.worker, "requests_total", 1),
+      ended: (context, status) => this.#ended(context, status),
+      geo: createGeo(options.log),
+      pluginFailed: (context, plan, error) =>
+        options.log("warn", "a plugin failed", {
+          request_id: context.id,
+          plugin: plan.name,
+          instance: plan.label ?? plan.id,
+          error: error instanceof Error ? error.message : String(error),
+        }),
+      decided: () => {},
     };
+    this.#plugins = createPluginLoader(options, (id) => this.#used.add(id));
     const streamOptions = {
       worker: options.worker,
       board: options.targets,
@@ -101,12 +122,21 @@ class Runtime implements DataPlane {
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
     if (this.#prepared !== null) this.discard(this.#prepared.generation.revision);
     const { worker, instanceId, targets: board, stickyKey } = this.#options;
+    const plugins = await this.#plugins.load(
+      this.#live?.plugins ?? PluginSet.empty,
+      change.plugins,
+    );
+    if (plugins.issues.length > 0) {
+      this.#plugins.retire(plugins.made, PluginSet.empty);
+      return plugins.issues;
+    }
     const generation = nextGeneration(this.#live, change, {
       worker,
       instanceId,
       pools: this.#pools,
       board,
       stickyKey,
+      plugins: plugins.set,
     });
     const { opened, issues } = this.#listeners.prepare(generation);
     const streams = this.#streams.prepare(generation);
@@ -116,10 +146,11 @@ class Runtime implements DataPlane {
       discardPorts(streams.opened);
       discardUdpPorts(udp.opened);
       await closeListeners(opened.values());
+      this.#plugins.retire(plugins.made, PluginSet.empty);
     } else {
       const [openedPorts, openedUdp] = [streams.opened, udp.opened];
       const removedRoutes = change.routes.removals;
-      this.#prepared = { generation, opened, openedPorts, openedUdp, removedRoutes };
+      this.#prepared = { generation, plugins, opened, openedPorts, openedUdp, removedRoutes };
     }
     return issues;
   }
@@ -134,6 +165,9 @@ class Runtime implements DataPlane {
     this.#live = generation;
     this.#scope.collectBudget.setLimit(generation.settings.limits.collect_budget_bytes);
     this.#options.board.set(this.#options.worker, "revision", revision);
+    if (before !== null && before.plugins !== generation.plugins)
+      this.#plugins.retire(before.plugins.all.values(), generation.plugins);
+    this.#scope.geo.configure(generation.settings.geoip);
     this.#listeners.activate(generation, prepared.opened);
     this.#streams.activate(generation, prepared.openedPorts);
     this.#udp.activate(generation, prepared.openedUdp);
@@ -164,6 +198,7 @@ class Runtime implements DataPlane {
     const prepared = this.#prepared;
     if (prepared === null || prepared.generation.revision !== revision) return;
     this.#prepared = null;
+    this.#plugins.retire(prepared.plugins.made, this.#live?.plugins ?? PluginSet.empty);
     discardPorts(prepared.openedPorts);
     discardUdpPorts(prepared.openedUdp);
     void closeListeners(prepared.opened.values());
@@ -216,6 +251,12 @@ class Runtime implements DataPlane {
     };
   }
 
+  /** Every request ends here, once. */
+  #ended(context: RequestContext, status: number): void {
+    this.#options.board.add(this.#options.worker, "requests_total", 1);
+    context.visit?.log(resultOf(status));
+  }
+
   #report(context: RequestContext, error: ProxyError): void {
     this.#logFailure(
       {
@@ -230,14 +271,18 @@ class Runtime implements DataPlane {
   }
 
   #logFailure(fields: Record<string, unknown>, error: ProxyError): void {
-    // What clients do wrong is theirs; what targets and the gateway do wrong somebody should see.
-    const level = error.source === "client" || error.status === 404 ? "debug" : "warn";
+    // What clients do wrong is theirs, and what a plugin refuses is its work; what targets and the gateway do wrong somebody should see.
+    const level =
+      error.source === "client" || error.status === 404 || error.reason !== undefined
+        ? "debug"
+        : "warn";
     const cause = error.cause instanceof Error ? { cause: error.cause.message } : {};
     this.#options.log(level, "request failed", {
       ...fields,
       status: error.status,
       error: error.token,
       reason: error.detail,
+      ...(error.reason === undefined ? {} : { decision: error.reason }),
       ...cause,
     });
   }
@@ -245,8 +290,38 @@ class Runtime implements DataPlane {
   #sweep(): void {
     this.#pools.sweep(performance.now());
     this.#options.board.set(this.#options.worker, "active_requests", this.#scope.inFlight.size);
+    if (this.#used.size === 0) return;
+    this.#options.used?.([...this.#used]);
+    this.#used.clear();
   }
 }
+
+function createPluginLoader(
+  { worker, plugins, pluginKey, counters, log, instanceId }: DataPlaneOptions,
+  used: (credentialId: string) => void,
+): PluginLoader {
+  const table = counters ?? CounterTable.create({ keys: 1024, workers: worker + 1 });
+  return new PluginLoader({
+    worker,
+    catalogue: plugins,
+    pluginKey,
+    log,
+    used,
+    countersOf: (id) => table.forInstance(worker, id),
+    callout: createCallout({ loopToken: loopToken(instanceId) }),
+  });
+}
+
+const resultOf = (status: number): RequestResult => ({
+  status,
+  upstreamStatus: null,
+  bytesIn: 0,
+  bytesOut: 0,
+  durationMs: 0,
+  firstByteMs: null,
+  targetId: null,
+  attempts: 0,
+});
 
 function notServing(request: Request): Response {
   return errorResponse(subjectOf(request), failures.starting);

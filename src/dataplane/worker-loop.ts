@@ -2,8 +2,10 @@
 import { RequestRing } from "../shared-memory/request-ring.ts";
 import { TargetBoard } from "../shared-memory/target-board.ts";
 import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
+import { CounterTable } from "../shared-memory/counter-table.ts";
 import { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { StartCommand, WorkerCommand, WorkerEvent } from "../snapshot/message.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
 import { TrafficRecorder } from "./traffic-recorder.ts";
 
@@ -22,11 +24,13 @@ export interface WorkerScope {
 export function runWorkerLoop(
   scope: WorkerScope,
   createDataPlane: (options: DataPlaneOptions) => DataPlane,
+  plugins: PluginCatalogue,
 ): void {
   let started: Started | null = null;
   let last: Promise<void> = Promise.resolve();
   const serve = async (command: WorkerCommand): Promise<void> => {
-    if (command.kind === "start") started = await start(scope, createDataPlane, command);
+    if (command.kind === "start")
+      started = await start(scope, { createDataPlane, plugins }, command);
     else if (started === null) throw new Error(`command ${command.kind} before start`);
     else await obey(scope, started, command);
   };
@@ -45,10 +49,13 @@ interface Started {
 
 async function start(
   scope: WorkerScope,
-  createDataPlane: (options: DataPlaneOptions) => DataPlane,
+  parts: {
+    readonly createDataPlane: (options: DataPlaneOptions) => DataPlane;
+    readonly plugins: PluginCatalogue;
+  },
   command: StartCommand,
 ): Promise<Started> {
-  const { worker, instanceId, stickyKey, dnsServers, change } = command;
+  const { worker, instanceId, stickyKey, pluginKey, dnsServers, change } = command;
   const board = new WorkerBoard(command.shared.workers);
   const beat = () => board.set(worker, "heartbeat", Date.now());
   beat();
@@ -59,7 +66,11 @@ async function start(
     traffic: new TrafficMetrics(traffic),
     requests: requests === null ? null : new RequestRing(requests),
   });
-  const plane = createDataPlane({
+  const plane = parts.createDataPlane({
+    plugins: parts.plugins,
+    pluginKey,
+    counters: new CounterTable(command.shared.counters),
+    used: (credentialIds) => scope.postMessage({ kind: "used", credentialIds }),
     worker,
     instanceId,
     board,

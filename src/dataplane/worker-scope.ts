@@ -4,6 +4,9 @@ import type { CollectBudget } from "./collecting.ts";
 import type { ProxyError } from "./error.ts";
 import type { WebSocketProxy } from "./handler.ts";
 import type { InFlight } from "./in-flight.ts";
+import type { PluginPlan } from "../snapshot/snapshot.ts";
+import type { Geo } from "./plugin/geo.ts";
+import type { Decision } from "./plugin/visit.ts";
 import type { RequestContext } from "./request-context.ts";
 
 export interface WorkerScope {
@@ -15,6 +18,11 @@ export interface WorkerScope {
   /** The same for a request that could not be read. */
   reportUnread(id: string, error: ProxyError): void;
   readonly proxyWebSocket: WebSocketProxy;
-  /** A request has ended, for the counters. Called exactly once for each. */
-  ended(context: RequestContext): void;
+  /** A request has ended with this status, for the counters. Called exactly once for each. */
+  ended(context: RequestContext, status: number): void;
+  readonly geo: Geo;
+  /** A handler of a plugin failed. */
+  pluginFailed(context: RequestContext, plan: PluginPlan, error: unknown): void;
+  /** What a plugin has decided, for the counters. */
+  readonly decided: (plugin: string, decision: Decision) => void;
 }

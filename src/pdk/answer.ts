@@ -28,7 +28,7 @@ export interface Reply {
 export type Answer = Rejection | Reply;
 
 /** What a handler gives back: nothing to let the request go on. */
-export type Outcome = Answer | undefined | void;
+export type Outcome = Answer | undefined;
 
 /** Refuses with the gateway's error page. */
 export function reject(

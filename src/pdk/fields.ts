@@ -119,26 +119,38 @@ export function mapTexts(
   schema: TSchema,
   value: unknown,
   replace: (text: KindedText) => unknown,
-  path = "",
 ): unknown {
+  return walk({ schema, value, path: "" }, replace);
+}
+
+interface Spot {
+  readonly schema: TSchema;
+  readonly value: unknown;
+  readonly path: string;
+}
+
+function walk({ schema, value, path }: Spot, replace: (text: KindedText) => unknown): unknown {
   const kind = schema[KIND] as TextKind | undefined;
   if (kind !== undefined && value !== null && value !== undefined)
     return replace({ kind, path, value });
   if (Array.isArray(schema.anyOf)) {
     const alternative = (schema.anyOf as TSchema[]).find((each) => fits(each, value));
-    return alternative === undefined ? value : mapTexts(alternative, value, replace, path);
+    return alternative === undefined ? value : walk({ schema: alternative, value, path }, replace);
   }
   if (Array.isArray(value)) {
     const items = schema.items as TSchema | undefined;
     if (items === undefined) return value;
-    return value.map((item, at) => mapTexts(items, item, replace, `${path}[${at}]`));
+    return value.map((item, at) =>
+      walk({ schema: items, value: item, path: `${path}[${at}]` }, replace),
+    );
   }
   if (typeof value !== "object" || value === null) return value;
   const result: Record<string, unknown> = {};
   for (const [key, member] of Object.entries(value)) {
     const inner = memberSchema(schema, key);
     const at = path === "" ? key : `${path}.${key}`;
-    const next = inner === undefined ? member : mapTexts(inner, member, replace, at);
+    const next =
+      inner === undefined ? member : walk({ schema: inner, value: member, path: at }, replace);
     if (next !== undefined) result[key] = next;
   }
   return result;

@@ -12,12 +12,15 @@ export interface StartCommand {
   readonly instanceId: string;
   /** Signs the cookies that keep clients on a target. */
   readonly stickyKey: string;
+  /** Keys of plugin instances are derived from it. */
+  readonly pluginKey: string;
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   /** Memory shared by all threads; laid out by shared-memory/. */
   readonly shared: {
     readonly workers: SharedArrayBuffer;
     readonly targets: SharedArrayBuffer;
+    readonly counters: SharedArrayBuffer;
     readonly traffic: SharedArrayBuffer;
     /** Null: requests are not written down. */
     readonly requests: SharedArrayBuffer | null;
@@ -78,6 +81,8 @@ export type WorkerEvent =
   | { readonly kind: "answer"; readonly ticket: number; readonly value: WorkerAnswer }
   /** Answer to `drain`. `aborted`: requests that did not end in time. */
   | { readonly kind: "stopped"; readonly aborted: number }
+  /** Credentials were used since the last time. */
+  | { readonly kind: "used"; readonly credentialIds: readonly string[] }
   | {
       readonly kind: "log";
       readonly level: "debug" | "info" | "warn" | "error";

@@ -2,6 +2,7 @@
 import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
 import type { RequestRing } from "../shared-memory/request-ring.ts";
+import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
@@ -18,10 +19,16 @@ export interface WorkerPoolOptions {
   readonly instanceId: string;
   /** Signs the cookies that keep clients on a target. */
   readonly stickyKey: string;
+  /** Keys of plugin instances are derived from it; default: the empty text. */
+  readonly pluginKey?: string;
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
+  /** Numbers of plugins. Default: a small table. */
+  readonly counters?: CounterTable;
+  /** Credentials were used. Default: nobody wants to know. */
+  readonly used?: (credentialIds: readonly string[]) => void;
   /** What workers count of the traffic. Default: counts that nobody reads. */
   readonly traffic?: TrafficMetrics;
   /** Where workers write requests down at first. Default: nowhere. */
@@ -45,6 +52,8 @@ export class WorkerPool {
     this.#active = options.snapshot;
     this.#requests = options.requests ?? null;
     const traffic = options.traffic ?? TrafficMetrics.create(options.workers);
+    const counters =
+      options.counters ?? CounterTable.create({ keys: 1024, workers: options.workers });
     this.times = { ...defaultTimes, ...options.times };
     this.slots = Array.from(
       { length: options.workers },
@@ -53,6 +62,9 @@ export class WorkerPool {
           ...options,
           index,
           traffic,
+          counters,
+          pluginKey: options.pluginKey ?? "",
+          used: options.used ?? (() => {}),
           times: this.times,
           active: () => this.#active,
           requests: () => this.#requests,

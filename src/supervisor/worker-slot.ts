@@ -2,6 +2,7 @@
 import type { Log } from "../log.ts";
 import type { Issue } from "../model/error.ts";
 import type { RequestRing } from "../shared-memory/request-ring.ts";
+import type { CounterTable } from "../shared-memory/counter-table.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
@@ -18,10 +19,15 @@ export interface WorkerSlotOptions {
   readonly url: URL;
   readonly instanceId: string;
   readonly stickyKey: string;
+  readonly pluginKey: string;
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
+  /** Numbers of plugins. */
+  readonly counters: CounterTable;
+  /** Credentials were used in the worker. */
+  readonly used: (credentialIds: readonly string[]) => void;
   readonly traffic: TrafficMetrics;
   /** Where requests are written down at the moment. */
   readonly requests: () => RequestRing | null;
@@ -76,10 +82,12 @@ export class WorkerSlot {
 
   /** Starts a thread on the active version. The issues say why it cannot serve that; throws NoAnswer when it ended. */
   async start(): Promise<readonly Issue[]> {
-    const { index, workers, instanceId, stickyKey, board, targets, times, active } = this.#options;
+    const { index, workers, instanceId, stickyKey, pluginKey, board, targets, times, active } =
+      this.#options;
     const snapshot = active();
     board.reset(index);
     targets.forgetWorker(index);
+    this.#options.counters.forgetWorker(index);
     const requests = this.#options.requests();
     if (this.#restarts > 0) requests?.forgetWorker(index);
     const run = this.#open(snapshot.revision);
@@ -91,10 +99,12 @@ export class WorkerSlot {
           workers,
           instanceId,
           stickyKey,
+          pluginKey,
           dnsServers: this.#options.dnsServers,
           shared: {
             workers: board.buffer,
             targets: targets.buffer,
+            counters: this.#options.counters.buffer,
             traffic: this.#options.traffic.buffer,
             requests: requests?.buffer ?? null,
           },
@@ -244,6 +254,7 @@ export class WorkerSlot {
   }
 
   #onEvent(event: WorkerEvent): void {
+    if (event.kind === "used") this.#options.used(event.credentialIds);
     if (event.kind !== "log") return;
     this.#options.log.write(event.level, event.message, {
       worker: this.index + 1,

@@ -83,7 +83,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     reason: "traffic is served in workers only, never in the thread of a command",
   },
   "worker.ts": {
-    imports: ["dataplane", "plugins"],
+    imports: ["dataplane", "plugins", "pdk"],
     reason: "it is the one place that hands the plugins to the data plane",
   },
   "main.ts": {

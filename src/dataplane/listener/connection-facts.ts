@@ -17,6 +17,8 @@ export interface ConnectionFacts {
   readonly tlsVersion: string | null;
   /** The line `client-cert: ...` (RFC 9440) with its end; empty when the client showed no certificate. */
   readonly clientCertificateField: string;
+  /** The certificate itself, DER; null when the client showed none. */
+  readonly clientCertificate: Uint8Array | null;
   /** What client certificates were held against, see `clientAuthority`; null when none was asked for. */
   readonly clientAuthority: string | null;
 }
@@ -61,6 +63,7 @@ export function factsOf({ ends, hello }: Arrival): ConnectionFacts {
     protocols: hello?.protocols ?? [],
     tlsVersion: null,
     clientCertificateField: "",
+    clientCertificate: null,
     clientAuthority: null,
   };
 }

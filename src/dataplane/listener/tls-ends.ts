@@ -150,6 +150,7 @@ export class TlsEnds {
       ...facts,
       tlsVersion,
       clientAuthority: clientAuth.authority,
+      clientCertificate: raw,
       clientCertificateField: raw === null ? "" : `client-cert: :${raw.toString("base64")}:\r\n`,
     };
   }

@@ -6,7 +6,9 @@ import type { UpstreamConnection } from "./connection.ts";
 const JOIN_BYTES = 16_384;
 
 export interface RequestBodyOptions {
-  readonly stream: ReadableStream<Uint8Array>;
+  /** Null when all of it is there already, as `bytes`. */
+  readonly stream: ReadableStream<Uint8Array> | null;
+  readonly bytes?: Uint8Array | null;
   /** Declared length, -1 when unknown: then it goes out chunked. */
   readonly length: number;
   /** More bytes than this are refused with 413; 0 for no limit. */
@@ -36,6 +38,8 @@ export class RequestBody {
 
   constructor(options: RequestBodyOptions) {
     this.#options = options;
+    this.#kept = options.bytes ?? null;
+    this.bytes = this.#kept?.byteLength ?? 0;
   }
 
   /** Sends the head and then the body; `done` hears null when all was handed to the socket. */
@@ -54,8 +58,9 @@ export class RequestBody {
       await this.#write(connection, Buffer.concat([Buffer.from(head, "latin1"), this.#kept]));
       return null;
     }
-    const { length, maxBytes } = this.#options;
-    const reader = this.#options.stream.getReader();
+    const { length, maxBytes, stream } = this.#options;
+    if (stream === null) return failures.internal(new Error("a request has no body to send"));
+    const reader = stream.getReader();
     this.#reader = reader;
     this.#isBegun = true;
     const isShort = length >= 0 && length <= JOIN_BYTES;

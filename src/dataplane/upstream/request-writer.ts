@@ -37,6 +37,13 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "client-cert-chain",
   "via",
   "cdn-loop",
+  // Only the gateway says who the client is.
+  "x-consumer-id",
+  "x-consumer-username",
+  "x-consumer-custom-id",
+  "x-consumer-groups",
+  "x-credential-identifier",
+  "x-anonymous-consumer",
 ]);
 
 /** Fields that only a trusted proxy may send. */
@@ -63,6 +70,7 @@ export function forwardFields(
   let lines = "";
   let count = 0;
   // Request line and empty line.
+  const { edits } = context;
   let bytes = context.method.length + context.target.length + 14;
   for (const name in headers) {
     const value = headers[name] ?? "";
@@ -70,6 +78,7 @@ export function forwardFields(
     bytes += name.length + value.length + 4;
     if (NOT_FORWARDED.has(name)) continue;
     if (name.indexOf("_") >= 0 && ALIASES.test(name)) continue;
+    if (edits?.replaces(name) === true) continue;
     const isOfProxy = FROM_TRUSTED_PROXY.has(name);
     if (isOfProxy && !isTrusted) continue;
     if (named.length > 0 && !isOfProxy && named.includes(name)) continue;
@@ -79,6 +88,7 @@ export function forwardFields(
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
   const loop = headers["cdn-loop"];
   if (loop !== undefined && hasToken(loop, token)) return failures.loop;
+  if (edits !== null) lines += edits.lines();
   return withBody(context, lines + ownFields(context, token));
 }
 
@@ -100,6 +110,8 @@ function ownFields(context: RequestContext, token: string): string {
 }
 
 function withBody(context: RequestContext, lines: string): ForwardedFields | ProxyError {
+  const held = context.edits?.body ?? context.bodyBytes;
+  if (held !== null) return { lines, bodyLength: held.byteLength === 0 ? null : held.byteLength };
   const bodyLength = bodyLengthOf(context);
   if (bodyLength === null || context.request.body !== null) return { lines, bodyLength };
   // Bun hides the body of these. To drop it could change what is asked for (a search in a GET), so say no.
@@ -141,7 +153,8 @@ export function requestHead(
     readonly connection: "keep" | "close" | "upgrade";
   },
 ): string {
-  return `${context.method} ${upstream.target} HTTP/1.1\r\nhost: ${upstream.host}\r\n${fields.lines}${framing(context.method, fields.bodyLength)}${CONNECTION[upstream.connection]}\r\n`;
+  const method = context.upstreamMethod;
+  return `${method} ${upstream.target} HTTP/1.1\r\nhost: ${upstream.host}\r\n${fields.lines}${framing(method, fields.bodyLength)}${CONNECTION[upstream.connection]}\r\n`;
 }
 
 const CONNECTION = {

@@ -3,7 +3,7 @@ import type { WebSocketHandler } from "bun";
 import type { ProxyError } from "../error.ts";
 import type { WebSocketProxy } from "../handler.ts";
 import type { InFlight } from "../in-flight.ts";
-import type { Plan } from "../proxied-request.ts";
+import type { Plan } from "../plan.ts";
 import type { RequestContext } from "../request-context.ts";
 import { exchangeTimeouts } from "../route-runtime.ts";
 import { closeCodes, FrameEncoder, MAX_MESSAGE_BYTES } from "../websocket/frame.ts";
@@ -32,7 +32,7 @@ export interface WebSocketProxyOptions {
   /** A handshake failed. */
   report(context: RequestContext, error: ProxyError): void;
   /** A handshake was refused, or the WebSocket that it opened has ended; once for each. */
-  ended(context: RequestContext): void;
+  ended(context: RequestContext, status: number): void;
   readonly times?: WebSocketTimes | undefined;
 }
 
@@ -87,7 +87,7 @@ class SessionSet implements WebSockets {
     };
     return new Promise((resolve) => {
       const answer = (response: Response | undefined): void => {
-        if (response !== undefined) ended(plan.context);
+        if (response !== undefined) ended(plan.context, response.status);
         resolve(response);
       };
       new Opening(owner, plan, answer).begin();
@@ -106,7 +106,7 @@ class SessionSet implements WebSockets {
       onEnd: () => {
         leave();
         this.#remove(session);
-        this.#options.ended(context);
+        this.#options.ended(context, 101);
       },
     });
     // Bun opens the client's side before this returns.

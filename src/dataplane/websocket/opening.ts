@@ -1,9 +1,10 @@
 // One WebSocket handshake on its way through a target and back: attempts, the switch or the target's refusal; knows no frame.
-import { errorResponse } from "../error-page.ts";
+import { errorAnswer } from "../error-page.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { InFlight, Watched } from "../in-flight.ts";
 import { ListNode } from "../linked-list.ts";
-import type { Plan } from "../proxied-request.ts";
+import type { Plan } from "../plan.ts";
+import { seenByPlugins } from "../own-answer.ts";
 import { completeResponse } from "../response-builder.ts";
 import { exchangeTimeouts, totalTimeout, upstreamHost } from "../route-runtime.ts";
 import { Attempts } from "../attempts.ts";
@@ -181,9 +182,13 @@ export class Opening implements ExchangeOwner, Watched {
     if (cookie !== null) addStickyCookie(fields, cookie);
     for (const [name, value] of this.#debugFields()) fields.set(name, value);
     const { status, hasContentType, hasLength } = head;
-    const parts = { status, fields, hasContentType, hasLength };
-    const response = completeResponse(parts, this.#parts);
-    this.#answer(response);
+    const { context } = this.#plan;
+    if (context.visit === null)
+      this.#answer(completeResponse({ status, fields, hasContentType, hasLength }, this.#parts));
+    else {
+      const answer = { status, headers: fields, body: Buffer.concat(this.#parts) };
+      this.#answer(seenByPlugins(context, answer, { source: "upstream" }));
+    }
   }
 
   failed(error: ProxyError): void {
@@ -234,18 +239,20 @@ export class Opening implements ExchangeOwner, Watched {
   #answerError(error: ProxyError): void {
     if (this.#isDone) return;
     this.#owner.report(this.#plan, error);
-    const response = errorResponse(this.#plan.context, error);
-    for (const [name, value] of this.#debugFields()) response.headers.set(name, value);
+    const { context } = this.#plan;
+    const answer = errorAnswer(context, error);
+    for (const [name, value] of this.#debugFields()) answer.headers.set(name, value);
     // RFC 6455 section 4.4: says which versions would do.
-    if (error === failures.webSocketVersion) response.headers.set("Sec-WebSocket-Version", "13");
-    this.#answer(response);
+    if (error === failures.webSocketVersion) answer.headers.set("Sec-WebSocket-Version", "13");
+    this.#answer(seenByPlugins(context, answer, { source: "gateway", error }));
   }
 
-  #answer(response: Response): void {
+  #answer(response: Response | Promise<Response>): void {
     const { context } = this.#plan;
     this.#end();
     context.server.timeout(context.request, context.listener.idleTimeout);
-    this.#resolve(response);
+    if (response instanceof Promise) void response.then(this.#resolve);
+    else this.#resolve(response);
   }
 
   #end(): void {

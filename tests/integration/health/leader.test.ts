@@ -1,6 +1,7 @@
 // Of several real worker threads one makes the active checks, and another one takes over when that one ends or lets go.
 import { afterEach, expect, test } from "bun:test";
 import { checkingWorker } from "../../../src/shared-memory/check-lease.ts";
+import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
 import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
@@ -44,10 +45,12 @@ async function threads(port: number) {
           workers: WORKERS,
           instanceId: "test",
           stickyKey: "test",
+          pluginKey: "test",
           dnsServers: [],
           shared: {
             workers: workerBoard.buffer,
             targets: board.buffer,
+            counters: CounterTable.create({ keys: 1024, workers: WORKERS }).buffer,
             traffic: TrafficMetrics.create(WORKERS).buffer,
             requests: null,
           },

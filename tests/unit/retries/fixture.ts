@@ -3,7 +3,7 @@ import type { Server } from "bun";
 import { Attempts } from "../../../src/dataplane/attempts.ts";
 import type { ListenerFacts } from "../../../src/dataplane/listener/listener-facts.ts";
 import { NameResolver } from "../../../src/dataplane/names/name-resolver.ts";
-import type { Plan } from "../../../src/dataplane/proxied-request.ts";
+import type { Plan } from "../../../src/dataplane/plan.ts";
 import { RequestContext } from "../../../src/dataplane/request-context.ts";
 import {
   PoolRegistry,

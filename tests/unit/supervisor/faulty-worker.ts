@@ -91,4 +91,4 @@ class FaultyDataPlane implements DataPlane {
   }
 }
 
-runWorkerLoop(self, (options) => new FaultyDataPlane(options));
+runWorkerLoop(self, (options) => new FaultyDataPlane(options), new Map());

@@ -1,0 +1,100 @@
+// Answers that no target gave: what they have in common, and the plugins that still see them; knows no route matching.
+import { errorAnswer, type OwnAnswer, toResponse } from "./error-page.ts";
+import type { ProxyError } from "./error.ts";
+import type { Generation } from "./generation.ts";
+import { AnswerDraft, transformAll } from "./plugin/answer-draft.ts";
+import type { RequestContext } from "./request-context.ts";
+import type { WorkerScope } from "./worker-scope.ts";
+
+/** What a request is served with. */
+export interface Scene {
+  readonly generation: Generation;
+  readonly scope: WorkerScope;
+}
+
+type Answer = Response | Promise<Response>;
+
+/** Logs the failure and answers it. */
+export function fail(context: RequestContext, error: ProxyError, scene: Scene): Answer {
+  scene.scope.report(context, error);
+  if (context.visit === null) return close(toResponse(errorAnswer(context, error)), context, scene);
+  const answer = errorAnswer(context, error);
+  return ended(seenByPlugins(context, answer, { source: "gateway", error }), context, scene);
+}
+
+/** An answer of the route or of the default site: plugins see its head. */
+export function own(response: Response, context: RequestContext, scene: Scene): Answer {
+  const { visit } = context;
+  if (visit === null || !isOrdinary(response)) return ended(response, context, scene);
+  const { status, headers } = response;
+  const draft = new AnswerDraft({
+    source: "gateway",
+    status,
+    headers,
+    isHead: context.method === "HEAD",
+  });
+  visit.respond(draft);
+  const body = draft.replacement === null ? response.body : draft.replacement.body;
+  const isSame = draft.status === status && draft.replacement === null;
+  return ended(
+    isSame ? response : new Response(body as BodyInit | null, { status: draft.status, headers }),
+    context,
+    scene,
+  );
+}
+
+/** What ends a connection is no answer that anybody could add to. */
+const isOrdinary = (response: Response) => response.status !== 200 || response.body === null;
+
+/** Shows an answer that is there as a whole to the plugins outside of `order`; default: to all. */
+export function seenByPlugins(
+  context: RequestContext,
+  answer: OwnAnswer,
+  by: {
+    readonly source: "upstream" | "gateway" | "plugin";
+    readonly error?: ProxyError | null;
+    readonly order?: number;
+  },
+): Answer {
+  const isHead = context.method === "HEAD";
+  const draft = new AnswerDraft({
+    source: by.source,
+    error: by.error ?? null,
+    status: answer.status,
+    headers: answer.headers,
+    wholeBody: answer.body,
+    bodyLength: answer.body?.byteLength ?? 0,
+    isHead,
+  });
+  context.visit?.respond(draft, by.order);
+  const { pipe, replacement, headers } = draft;
+  const body = replacement === null ? answer.body : replacement.body;
+  if (replacement !== null && !isHead) headers.delete("content-length");
+  if (pipe === null || body === null || isHead) return finished(draft, body);
+  const pieces = transformAll(pipe, [body]);
+  const finish = (all: readonly Uint8Array[]) => {
+    headers.delete("content-length");
+    return finished(draft, Buffer.concat(all));
+  };
+  return pieces instanceof Promise ? pieces.then(finish) : finish(pieces);
+}
+
+function finished({ status, headers, hasBody }: AnswerDraft, body: Uint8Array | null): Response {
+  return new Response((hasBody ? body : null) as BodyInit | null, { status, headers });
+}
+
+/** An answer that no target gave is over as soon as it is given. */
+export function ended(response: Answer, context: RequestContext, scene: Scene): Answer {
+  if (response instanceof Promise) return response.then((done) => close(done, context, scene));
+  return close(response, context, scene);
+}
+
+function close(
+  response: Response,
+  context: RequestContext,
+  { generation, scope }: Scene,
+): Response {
+  for (const [name, value] of generation.debugFields ?? []) response.headers.set(name, value);
+  scope.ended(context, response.status);
+  return response;
+}

@@ -1,0 +1,147 @@
+// An answer on its way to the client while plugins look at it; knows no plugin and no connection.
+import type { BodyTransform, ResponseDraft } from "../../pdk/context.ts";
+import type { ProxyError } from "../error.ts";
+
+export interface DraftParts {
+  readonly source: ResponseDraft["source"];
+  readonly status: number;
+  /** May be changed. */
+  readonly headers: Headers;
+  readonly error?: ProxyError | null;
+  readonly bodyLength?: number | null;
+  readonly wholeBody?: Uint8Array | null;
+  readonly isHead: boolean;
+}
+
+export class AnswerDraft implements ResponseDraft {
+  readonly source: ResponseDraft["source"];
+  status: number;
+  readonly headers: Headers;
+  readonly error: ResponseDraft["error"];
+  readonly bodyLength: number | null;
+  readonly wholeBody: Uint8Array | null;
+  readonly #isHead: boolean;
+  #replacement: { readonly body: Uint8Array | null } | null = null;
+  #transforms: BodyTransform[] = [];
+
+  constructor(parts: DraftParts) {
+    this.source = parts.source;
+    this.status = parts.status;
+    this.headers = parts.headers;
+    const { error = null } = parts;
+    this.error =
+      error === null ? null : { status: error.status, token: error.token, detail: error.detail };
+    this.bodyLength = parts.bodyLength ?? null;
+    this.wholeBody = parts.wholeBody ?? null;
+    this.#isHead = parts.isHead;
+  }
+
+  get hasBody(): boolean {
+    return !this.#isHead && this.status !== 204 && this.status !== 304;
+  }
+
+  replaceBody(body: Uint8Array | null): void {
+    this.#replacement = { body };
+    // Those that were asked for before have seen to the body that is gone.
+    for (const transform of this.#transforms) transform.abort?.();
+    this.#transforms = [];
+  }
+
+  transformBody(transform: BodyTransform): void {
+    this.#transforms.push(transform);
+  }
+
+  /** Another body in the place of the one that there was; null: that one stays. */
+  get replacement(): { readonly body: Uint8Array | null } | null {
+    return this.#replacement;
+  }
+
+  /** What the body passes through; null: nothing. */
+  get pipe(): TransformPipe | null {
+    return this.#transforms.length === 0 ? null : new TransformPipe(this.#transforms);
+  }
+}
+
+type Bytes = Uint8Array | null;
+
+const EMPTY_AS_NULL = (bytes: Bytes): Bytes =>
+  bytes === null || bytes.byteLength === 0 ? null : bytes;
+
+/** Transforms one behind the other. Calls must not overlap: wait for a promise before the next one. */
+export class TransformPipe {
+  readonly #transforms: readonly BodyTransform[];
+  /** Whether every one of them leaves the bytes as they are. */
+  readonly isObserver: boolean;
+
+  constructor(transforms: readonly BodyTransform[]) {
+    this.#transforms = transforms;
+    this.isObserver = transforms.every((transform) => transform.isObserver === true);
+  }
+
+  push(chunk: Uint8Array): Bytes | Promise<Bytes> {
+    return this.#pass(chunk, 0);
+  }
+
+  /** What is left of all of them, in order. */
+  end(): Bytes | Promise<Bytes> {
+    return this.#endFrom(0, null);
+  }
+
+  abort(): void {
+    for (const transform of this.#transforms) transform.abort?.();
+  }
+
+  #pass(chunk: Bytes, from: number): Bytes | Promise<Bytes> {
+    let bytes = EMPTY_AS_NULL(chunk);
+    for (let at = from; at < this.#transforms.length; at++) {
+      if (bytes === null) return null;
+      const result = this.#transforms[at]?.push(bytes) ?? null;
+      if (result instanceof Promise) return result.then((next) => this.#pass(next, at + 1));
+      bytes = EMPTY_AS_NULL(result);
+    }
+    return bytes;
+  }
+
+  #endFrom(at: number, before: Bytes): Bytes | Promise<Bytes> {
+    const transform = this.#transforms[at];
+    if (transform === undefined) return before;
+    const rest = transform.end();
+    const goOn = (tail: Bytes): Bytes | Promise<Bytes> => {
+      const passed = this.#pass(tail, at + 1);
+      if (passed instanceof Promise)
+        return passed.then((out) => this.#endFrom(at + 1, joined(before, out)));
+      return this.#endFrom(at + 1, joined(before, passed));
+    };
+    return rest instanceof Promise ? rest.then(goOn) : goOn(rest);
+  }
+}
+
+function joined(one: Bytes, other: Bytes): Bytes {
+  if (one === null) return other;
+  return other === null ? one : Buffer.concat([one, other]);
+}
+
+/** Passes a body that is there in pieces through the pipe. */
+export function transformAll(
+  pipe: TransformPipe,
+  pieces: readonly Uint8Array[],
+): Uint8Array[] | Promise<Uint8Array[]> {
+  const out: Uint8Array[] = [];
+  const keep = (bytes: Bytes) => {
+    if (bytes !== null && bytes.byteLength > 0) out.push(bytes);
+  };
+  const step = (at: number): Uint8Array[] | Promise<Uint8Array[]> => {
+    for (let index = at; index <= pieces.length; index++) {
+      const piece = pieces[index];
+      const result = piece === undefined ? pipe.end() : pipe.push(piece);
+      if (result instanceof Promise)
+        return result.then((bytes) => {
+          keep(bytes);
+          return step(index + 1);
+        });
+      keep(result);
+    }
+    return out;
+  };
+  return step(0);
+}

@@ -1,0 +1,139 @@
+// Requests of plugins to somebody else: bounded in number, time and size; knows no plugin.
+import type { Callout, CalloutRequest, CalloutResponse } from "../../pdk/kit.ts";
+
+export interface CalloutOptions {
+  /** The gateway's name in CDN-Loop (RFC 8586): by it, its own listeners and management API know what comes from here. */
+  readonly loopToken: string;
+  /** Requests at once; another one fails. Default 256, which is as many as Bun makes at once in all threads together. */
+  readonly maxConcurrent?: number;
+}
+
+const MAX_CONCURRENT = 256;
+const MAX_BYTES = 1_048_576;
+/** Bun sends a GET in the place of a method that it does not know. */
+const METHODS: ReadonlySet<string> = new Set([
+  ...["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"],
+  ...["PURGE", "QUERY", "PROPFIND", "REPORT", "SEARCH"],
+]);
+/** Content codings (RFC 9110 section 8.4.1) that are taken off. */
+const codings: ReadonlyMap<string, Bun.CompressionFormat> = new Map([
+  ["gzip", "gzip"],
+  ["x-gzip", "gzip"],
+  ["deflate", "deflate"],
+  ["br", "brotli"],
+  ["zstd", "zstd"],
+]);
+
+/**
+ * An answer that came compressed is decoded, and its headers then say neither Content-Encoding nor Content-Length; one with a
+ * coding that is not known stays as it came. Nothing is offered unless the request has an Accept-Encoding. Errors hold neither
+ * the address nor anything sent or received.
+ */
+export function createCallout({
+  loopToken,
+  maxConcurrent = MAX_CONCURRENT,
+}: CalloutOptions): Callout {
+  // Whatever the environment says: a proxy, or a switch that believes every certificate, is for those who ask for it.
+  const session = new Bun.FetchSession({ proxy: false, tls: { rejectUnauthorized: true } });
+  let underWay = 0;
+  return async (request) => {
+    const url = toUrl(request.url);
+    const init = toInit(request, loopToken);
+    if (underWay >= maxConcurrent) throw new Error("too many requests of plugins are under way");
+    underWay++;
+    const abort = new AbortController();
+    const timer = setTimeout(() => abort.abort(), request.timeoutMs);
+    try {
+      const response = await session.fetch(url, { ...init, signal: abort.signal });
+      return await toAnswer(response, request.maxBytes ?? MAX_BYTES);
+    } catch (error) {
+      throw abort.signal.aborted ? new Error("no answer in time") : explained(error);
+    } finally {
+      clearTimeout(timer);
+      // Ends what is still being received; after an answer that was read to its end this does nothing.
+      abort.abort();
+      underWay--;
+    }
+  };
+}
+
+function toUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))
+    throw new Error("the address is neither http nor https");
+  return url.href;
+}
+
+function toInit(request: CalloutRequest, loopToken: string) {
+  const method = (request.method ?? "GET").toUpperCase();
+  if (!METHODS.has(method)) throw new Error("the method is not one that can be sent");
+  const body = request.body ?? null;
+  if (body !== null && (method === "GET" || method === "HEAD"))
+    throw new Error(`a ${method} request cannot have a body`);
+  const headers = toHeaders(request.headers ?? {});
+  const before = headers.get("cdn-loop");
+  headers.set("cdn-loop", before === null ? loopToken : `${before}, ${loopToken}`);
+  if (!headers.has("user-agent")) headers.set("user-agent", "sluice");
+  if (!headers.has("accept-encoding")) headers.set("accept-encoding", "identity");
+  // It decodes what it knows and leaves the headers as they were, which tell nobody whether it did.
+  const decompress = false;
+  return { method, headers, body, redirect: "manual", decompress } as const;
+}
+
+function toHeaders(given: Readonly<Record<string, string>>): Headers {
+  try {
+    return new Headers({ ...given });
+  } catch {
+    throw new Error("a header field cannot be sent");
+  }
+}
+
+async function toAnswer(response: Response, maxBytes: number): Promise<CalloutResponse> {
+  const headers = new Headers(response.headers);
+  const { status, body } = response;
+  if (body === null) return { status, headers, body: new Uint8Array() };
+  const coding = codings.get(headers.get("content-encoding")?.trim().toLowerCase() ?? "");
+  if (coding === undefined) return { status, headers, body: await readAll(body, maxBytes) };
+  headers.delete("content-encoding");
+  headers.delete("content-length");
+  const decoded = body.pipeThrough(new DecompressionStream(coding));
+  return { status, headers, body: await readAll(decoded, maxBytes) };
+}
+
+async function readAll(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    length += chunk.length;
+    if (length > maxBytes) throw new AnswerTooLong("the answer is too long");
+    chunks.push(chunk);
+  }
+  const [only] = chunks;
+  return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
+}
+
+class AnswerTooLong extends Error {}
+
+const reasons: ReadonlyMap<string, string> = new Map([
+  ["ENOTFOUND", "the host could not be resolved"],
+  ["EAI_AGAIN", "the host could not be resolved"],
+  ["ECONNREFUSED", "the connection was refused"],
+  ["ECONNRESET", "the connection was closed before the answer was complete"],
+  ["ETIMEDOUT", "no answer in time"],
+  ["EHOSTUNREACH", "the host cannot be reached"],
+  ["ENETUNREACH", "the host cannot be reached"],
+  ["EPROTO", "the TLS handshake failed"],
+]);
+
+/** Bun's own messages hold the whole address. */
+function explained(error: unknown): Error {
+  if (error instanceof AnswerTooLong) return error;
+  const { code } = error as { readonly code?: unknown };
+  if (typeof code !== "string") return new Error("the request failed");
+  const known = reasons.get(code);
+  if (known !== undefined) return new Error(known);
+  if (/CERT|SIGNATURE/.test(code)) return new Error("the certificate is not trusted");
+  if (/Z_|Zlib|ZSTD|BROTLI|ERR_TRAILING_JUNK/i.test(code))
+    return new Error("the answer cannot be decoded");
+  return new Error(`the request failed: ${code}`);
+}

@@ -1,0 +1,125 @@
+// A request body that a plugin may read before it goes upstream; knows no plugin and no target.
+import type { RequestContext } from "../request-context.ts";
+import { failures, type ProxyError } from "../error.ts";
+
+export interface HeldBodyOptions {
+  readonly context: RequestContext;
+  /** Milliseconds in which the client must send something; 0: no limit. */
+  readonly readTimeout: number;
+  /** The request has to be refused: it cannot be read any further. */
+  readonly refuse: (error: ProxyError) => void;
+}
+
+/** What a plugin may ask for at most, whatever it says. */
+const MAX_HELD_BYTES = 64 * 1_048_576;
+
+/** Made for every request that visits plugins; costs nothing until somebody asks. */
+export class HeldBody {
+  readonly #options: HeldBodyOptions;
+  #read: Promise<Uint8Array | null> | null = null;
+  #bytes: Uint8Array | null = null;
+
+  constructor(options: HeldBodyOptions) {
+    this.#options = options;
+  }
+
+  /** Declared length, -1 when unknown, 0: no body. */
+  get length(): number {
+    if (this.#bytes !== null) return this.#bytes.byteLength;
+    const { headers, request } = this.#options.context;
+    if (headers["transfer-encoding"] !== undefined) return -1;
+    const length = headers["content-length"];
+    if (length !== undefined) return Number(length);
+    return request.body === null ? 0 : -1;
+  }
+
+  limit(maxBytes: number): void {
+    const { context } = this.#options;
+    context.bodyLimit = context.bodyLimit === 0 ? maxBytes : Math.min(context.bodyLimit, maxBytes);
+  }
+
+  /** Null when it is longer. */
+  async read(maxBytes: number): Promise<Uint8Array | null> {
+    const most = Math.min(maxBytes, MAX_HELD_BYTES);
+    if (this.#bytes !== null) return this.#bytes.byteLength <= most ? this.#bytes : null;
+    if (this.length === 0) return new Uint8Array(0);
+    if (this.length > most) return null;
+    // Only one may read at a time, and a second one with a higher limit begins where the first one stopped.
+    while (this.#read !== null) await this.#read;
+    if (this.#bytes !== null) return this.read(maxBytes);
+    this.#read = this.#readUpTo(most);
+    const result = await this.#read;
+    this.#read = null;
+    return result;
+  }
+
+  async #readUpTo(most: number): Promise<Uint8Array | null> {
+    const { context } = this.#options;
+    const stream = context.bodyStream ?? context.request.body;
+    if (stream === null) return new Uint8Array(0);
+    // While a body arrives, our own time-outs rule.
+    context.server.timeout(context.request, 0);
+    const reader = stream.getReader();
+    const pieces: Uint8Array[] = [];
+    let size = 0;
+    for (;;) {
+      const { done, value } = await this.#next(reader);
+      if (done) break;
+      pieces.push(value);
+      size += value.byteLength;
+      const { maxBodyBytes } = context.listener;
+      const limit = Math.min(maxBodyBytes || Infinity, context.bodyLimit || Infinity);
+      if (size > limit) return await this.#giveUp(failures.bodyTooLarge);
+      if (size > most) {
+        context.bodyStream = continued(pieces, reader);
+        context.server.timeout(context.request, context.listener.idleTimeout);
+        return null;
+      }
+    }
+    context.server.timeout(context.request, context.listener.idleTimeout);
+    this.#bytes = pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
+    context.bodyBytes = this.#bytes;
+    return this.#bytes;
+  }
+
+  async #next(reader: ReadableStreamDefaultReader<Uint8Array>) {
+    const { readTimeout } = this.#options;
+    let timer: Timer | null = null;
+    if (readTimeout > 0)
+      timer = setTimeout(() => void this.#giveUp(failures.bodyTimeout), readTimeout);
+    try {
+      return await reader.read();
+    } catch {
+      return await this.#giveUp(failures.clientGone);
+    } finally {
+      if (timer !== null) clearTimeout(timer);
+    }
+  }
+
+  /** The request ends here: whoever waits for the body waits for ever, and is forgotten with it. */
+  #giveUp(error: ProxyError): Promise<never> {
+    this.#options.refuse(error);
+    return new Promise(() => {});
+  }
+}
+
+/** What was read already and then the rest. */
+function continued(
+  pieces: readonly Uint8Array[],
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): ReadableStream<Uint8Array> {
+  const first = [...pieces];
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const piece = first.shift();
+      if (piece !== undefined) {
+        controller.enqueue(piece);
+        return;
+      }
+      const { done, value } = await reader.read();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+}

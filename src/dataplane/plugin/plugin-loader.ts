@@ -1,0 +1,103 @@
+// Makes instances of plugins when the configuration changes and closes those that are gone; knows no request.
+import { hkdfSync } from "node:crypto";
+import type { Issue } from "../../model/error.ts";
+import type { InstanceView } from "../../pdk/context.ts";
+import type { PluginHandlers } from "../../pdk/definition.ts";
+import type { Callout, Counters, PluginKit } from "../../pdk/kit.ts";
+import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
+import type { CollectionChange, PluginPlan } from "../../snapshot/snapshot.ts";
+import type { LogLine } from "../data-plane.ts";
+import { pluginRuntime, type PluginRuntime, PluginSet } from "./plugin-set.ts";
+
+export interface PluginLoaderOptions {
+  readonly worker: number;
+  readonly catalogue: PluginCatalogue;
+  /** Keys of instances are derived from it. */
+  readonly pluginKey: string;
+  readonly countersOf: (instanceId: string) => Counters;
+  readonly callout: Callout;
+  readonly log: LogLine;
+  readonly used: (credentialId: string) => void;
+}
+
+/** A set that is not in service yet; `close` undoes what was made for it. */
+export interface LoadedPlugins {
+  readonly set: PluginSet;
+  readonly issues: readonly Issue[];
+  readonly made: readonly PluginRuntime[];
+}
+
+export class PluginLoader {
+  readonly #options: PluginLoaderOptions;
+
+  constructor(options: PluginLoaderOptions) {
+    this.#options = options;
+  }
+
+  /** The next set; instances that did not change go on with what they remember. */
+  async load(before: PluginSet, change: CollectionChange<PluginPlan>): Promise<LoadedPlugins> {
+    if (change.upserts.length + change.removals.length === 0)
+      return { set: before, issues: [], made: [] };
+    const all = new Map(before.all);
+    for (const id of change.removals) all.delete(id);
+    const made: PluginRuntime[] = [];
+    const issues: Issue[] = [];
+    for (const plan of change.upserts) {
+      try {
+        const runtime = await this.#make(plan);
+        made.push(runtime);
+        all.set(plan.id, runtime);
+      } catch (error) {
+        const { message } = error as Error;
+        issues.push({ path: "", message: `plugin ${nameOf(plan)}: ${message}`, status: 400 });
+      }
+    }
+    return { set: new PluginSet(all), issues, made };
+  }
+
+  async #make(plan: PluginPlan): Promise<PluginRuntime> {
+    const definition = this.#options.catalogue.get(plan.name);
+    if (definition === undefined) throw new Error("there is no such plugin");
+    const handlers = await definition.create(plan.config as never, this.#kitOf(plan));
+    return pluginRuntime(plan, definition, handlers);
+  }
+
+  #kitOf({ id, name: plugin, label, scope }: PluginPlan): PluginKit {
+    const { worker, pluginKey, countersOf, callout, log, used } = this.#options;
+    const instance: InstanceView = { id, plugin, label, scope };
+    let counters: Counters | null = null;
+    return {
+      instance,
+      worker,
+      get counters() {
+        counters ??= countersOf(id);
+        return counters;
+      },
+      callout,
+      used,
+      deriveKey: (purpose) =>
+        new Uint8Array(hkdfSync("sha256", pluginKey, id, `plugin ${plugin} ${purpose}`, 32)),
+      log: (level, message, fields = {}) =>
+        log(level, message, { plugin, instance: label ?? id, ...fields }),
+    };
+  }
+
+  /** Closes instances of one set that the other one does not have. */
+  retire(before: Iterable<PluginRuntime>, after: PluginSet): void {
+    for (const runtime of before)
+      if (after.all.get(runtime.plan.id) !== runtime) this.#close(runtime);
+  }
+
+  #close({ plan, handlers }: PluginRuntime): void {
+    try {
+      (handlers as PluginHandlers).close?.();
+    } catch (error) {
+      this.#options.log("warn", "a plugin could not be closed", {
+        plugin: plan.name,
+        error: (error as Error).message,
+      });
+    }
+  }
+}
+
+const nameOf = ({ name, label }: PluginPlan) => (label === null ? name : `${name} "${label}"`);

@@ -1,0 +1,167 @@
+// All plugin instances of one version and which of them apply where; knows no request.
+import type { Condition } from "../../model/condition.ts";
+import { compileCondition } from "../../pdk/condition.ts";
+import type { RequestContext } from "../../pdk/context.ts";
+import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
+import type { PluginPlan } from "../../snapshot/snapshot.ts";
+import { Chain } from "./chain.ts";
+
+/** An instance in this worker. It outlives versions of the configuration that do not change it. */
+export interface PluginRuntime {
+  readonly plan: PluginPlan;
+  readonly definition: AnyPlugin;
+  readonly handlers: PluginHandlers;
+  /** Higher first. */
+  readonly order: number;
+  /** Null: for every request. */
+  readonly when: ((context: RequestContext) => boolean) | null;
+  readonly onError: "open" | "closed";
+}
+
+/** Puts an instance together with what was made from it. */
+export const pluginRuntime = (
+  plan: PluginPlan,
+  definition: AnyPlugin,
+  handlers: PluginHandlers,
+): PluginRuntime => ({
+  plan,
+  definition,
+  handlers,
+  order: plan.priority ?? definition.order,
+  when: compiled(plan.when),
+  onError: plan.onError ?? definition.onError,
+});
+
+const compiled = (when: Condition | null) => (when === null ? null : compileCondition(when));
+
+/** Where a request is, as far as it decides which instances apply. */
+export interface Place {
+  readonly routeId: string | null;
+  readonly serviceId: string | null;
+}
+
+/** Of two instances of a plugin the one in the more special place runs. */
+const RANK = {
+  global: 1,
+  service: 2,
+  route: 3,
+  consumer: 4,
+  consumer_service: 5,
+  consumer_route: 6,
+  stream_route: 7,
+} as const satisfies Record<PluginPlan["scope"], number>;
+
+/** Immutable; chains are put together when they are first needed. */
+export class PluginSet {
+  readonly all: ReadonlyMap<string, PluginRuntime>;
+  readonly #global: PluginRuntime[] = [];
+  readonly #byService = new Map<string, PluginRuntime[]>();
+  readonly #byRoute = new Map<string, PluginRuntime[]>();
+  readonly #byStreamRoute = new Map<string, PluginRuntime[]>();
+  /** Those for a consumer, alone or with a route or service. */
+  readonly #byConsumer = new Map<string, PluginRuntime[]>();
+  readonly #elsewhere: Chain | null;
+
+  constructor(all: ReadonlyMap<string, PluginRuntime>) {
+    this.all = all;
+    for (const runtime of all.values()) {
+      const { serviceId, routeId, consumerId, streamRouteId } = runtime.plan;
+      if (streamRouteId !== null) append(this.#byStreamRoute, streamRouteId, runtime);
+      else if (consumerId !== null) append(this.#byConsumer, consumerId, runtime);
+      else if (routeId !== null) append(this.#byRoute, routeId, runtime);
+      else if (serviceId !== null) append(this.#byService, serviceId, runtime);
+      else this.#global.push(runtime);
+    }
+    this.#elsewhere = this.#compose({ routeId: null, serviceId: null });
+  }
+
+  static readonly empty = new PluginSet(new Map());
+
+  get isEmpty(): boolean {
+    return this.all.size === 0;
+  }
+
+  /** Of requests that no route takes; null: no plugin. */
+  get elsewhere(): Chain | null {
+    return this.#elsewhere;
+  }
+
+  /** Puts the chain of a place together; null: no plugin runs there. Keep it: this looks at all instances of the place. */
+  chainAt(place: Place): Chain | null {
+    return this.#compose(place);
+  }
+
+  /** Instances for connections of a stream route, in order; those for HTTP are left out. */
+  forStream(streamRouteId: string, serviceId: string | null): readonly PluginRuntime[] {
+    const candidates = [
+      ...this.#global,
+      ...(this.#byService.get(serviceId ?? "") ?? []),
+      ...(this.#byStreamRoute.get(streamRouteId) ?? []),
+    ];
+    return chosenOf(candidates).filter(({ handlers }) => handlers.connect !== undefined);
+  }
+
+  /** Whether some instance is for this consumer there. */
+  hasOwn(consumerId: string, place: Place): boolean {
+    return this.#ofConsumer(consumerId, place).length > 0;
+  }
+
+  /** With the instances for the consumer in their place. */
+  chosenAt(place: Place, consumerId: string | null): readonly PluginRuntime[] {
+    const candidates = [
+      ...this.#global,
+      ...(this.#byService.get(place.serviceId ?? "") ?? []),
+      ...(this.#byRoute.get(place.routeId ?? "") ?? []),
+      ...(consumerId === null ? [] : this.#ofConsumer(consumerId, place)),
+    ];
+    return chosenOf(candidates);
+  }
+
+  get hasConsumers(): boolean {
+    return this.#byConsumer.size > 0;
+  }
+
+  #ofConsumer(consumerId: string, { routeId, serviceId }: Place): PluginRuntime[] {
+    return (this.#byConsumer.get(consumerId) ?? []).filter(
+      ({ plan }) =>
+        (plan.routeId === null || plan.routeId === routeId) &&
+        (plan.serviceId === null || plan.serviceId === serviceId),
+    );
+  }
+
+  #compose(place: Place): Chain | null {
+    const chosen = this.chosenAt(place, null);
+    // A consumer of its own may have plugins where nobody else has any, but only authentication tells who it is.
+    return chosen.length === 0 ? null : new Chain(chosen, { set: this, place });
+  }
+}
+
+function append(map: Map<string, PluginRuntime[]>, key: string, runtime: PluginRuntime): void {
+  const list = map.get(key);
+  if (list === undefined) map.set(key, [runtime]);
+  else list.push(runtime);
+}
+
+/** Of each plugin the instance in the most special place, or all of them if it allows several; in order. */
+function chosenOf(candidates: readonly PluginRuntime[]): readonly PluginRuntime[] {
+  const best = new Map<string, PluginRuntime>();
+  const chosen: PluginRuntime[] = [];
+  for (const runtime of candidates) {
+    if (runtime.definition.allowsMultiple === true) {
+      chosen.push(runtime);
+      continue;
+    }
+    const other = best.get(runtime.plan.name);
+    if (other === undefined || RANK[other.plan.scope] < RANK[runtime.plan.scope])
+      best.set(runtime.plan.name, runtime);
+  }
+  return [...chosen, ...best.values()].sort(byOrder);
+}
+
+function byOrder(a: PluginRuntime, b: PluginRuntime): number {
+  if (a.order !== b.order) return b.order - a.order;
+  const [x, y] = [keyOf(a), keyOf(b)];
+  return x < y ? -1 : x > y ? 1 : 0;
+}
+
+const keyOf = ({ plan }: PluginRuntime) => `${plan.name} ${plan.createdAt} ${plan.id}`;

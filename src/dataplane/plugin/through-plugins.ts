@@ -1,0 +1,136 @@
+// Leads a request through the plugins of its route and answers for those that do not let it go on; knows no plugin.
+import type { Answer as PluginAnswerBody } from "../../pdk/answer.ts";
+import type { RetryDecision } from "../error.ts";
+import { errorAnswer } from "../error-page.ts";
+import { failures, type ProxyError } from "../error.ts";
+import { hangUp } from "../hang-up.ts";
+import type { Watched } from "../in-flight.ts";
+import { ListNode } from "../linked-list.ts";
+import { ended, fail, type Scene, seenByPlugins } from "../own-answer.ts";
+import type { RequestContext } from "../request-context.ts";
+import type { RouteRuntime } from "../route-runtime.ts";
+import type { Chain } from "./chain.ts";
+import { HeldBody } from "./held-body.ts";
+import { type PluginAnswer, Visit } from "./visit.ts";
+
+type Answer = Response | undefined | Promise<Response | undefined>;
+
+interface Steps {
+  /** The answer that the route gives whatever plugins say; null: none. */
+  readonly before: () => Answer | null;
+  /** What becomes of the request when no plugin has answered it. */
+  readonly goOn: () => Answer;
+}
+
+type PluginScene = Scene & { readonly route: RouteRuntime | null; readonly chain: Chain };
+
+/** Runs the plugins, and then either answers for one of them or lets the request go on. */
+export function throughPlugins(context: RequestContext, scene: PluginScene, steps: Steps): Answer {
+  let refuse: ((answer: Answer) => void) | null = null;
+  const body = new HeldBody({
+    context,
+    readTimeout: scene.generation.bodyReadTimeout,
+    refuse: (error) => refuse?.(fail(context, error, scene)),
+  });
+  const visit = visitOf(context, scene, body);
+  context.visit = visit;
+  const before = steps.before();
+  if (before !== null) return before;
+  const outcome = visit.run();
+  if (!(outcome instanceof Promise)) return afterwards(outcome, context, { scene, steps });
+  // Whoever cannot be read any further is answered while the plugin still waits.
+  const { promise, resolve, reject } = Promise.withResolvers<Response | undefined>();
+  refuse = (answer) => resolve(answer as Response);
+  const stay = new Stay(context, scene);
+  outcome
+    .then((answer) => {
+      stay.end();
+      if (context.request.signal.aborted) return goneClient(context, scene);
+      return afterwards(answer, context, { scene, steps });
+    })
+    .then(resolve, reject)
+    .catch(() => undefined);
+  void promise.finally(() => stay.end());
+  return promise;
+}
+
+function goneClient(context: RequestContext, scene: Scene): Answer {
+  return fail(context, failures.clientGone, scene);
+}
+
+function afterwards(
+  outcome: PluginAnswer | undefined,
+  context: RequestContext,
+  { scene, steps }: { readonly scene: PluginScene; readonly steps: Steps },
+): Answer {
+  if (outcome === undefined) return steps.goOn();
+  const { answer, order } = outcome;
+  if (answer.kind === "reply") {
+    if (answer.status === 0) return ended(hangUp(), context, scene);
+    const own = { status: answer.status, headers: answer.headers, body: answer.body };
+    return ended(seenByPlugins(context, own, { source: "plugin", order }), context, scene);
+  }
+  const error = errorOf(answer);
+  scene.scope.report(context, error);
+  const page = errorAnswer(context, error);
+  for (const [name, value] of Object.entries(answer.headers)) page.headers.set(name, value);
+  const seen = seenByPlugins(context, page, { source: "gateway", error, order });
+  return ended(seen, context, scene);
+}
+
+function errorOf(answer: Extract<PluginAnswerBody, { readonly kind: "rejection" }>): ProxyError {
+  const retry: RetryDecision = "never";
+  const { status, token, detail, reason } = answer;
+  // Not `client`: the connection may go on, what is left of a body is read by the server.
+  return { source: "gateway", status, token, detail, retry, reason };
+}
+
+function visitOf(
+  context: RequestContext,
+  { generation, scope, route, chain }: PluginScene,
+  body: HeldBody,
+): Visit {
+  const service = generation.services.get(route?.route.service_id ?? "");
+  return new Visit(context, {
+    chain,
+    route: route === null ? null : { id: route.id, name: route.route.name },
+    service: service === undefined ? null : { id: service.id, name: service.service.name },
+    consumers: generation.consumers,
+    hasService: (id) => generation.services.get(id)?.isHttp === true,
+    country: scope.geo.country,
+    asn: scope.geo.asn,
+    body,
+    failed: (runtime, error) => scope.pluginFailed(context, runtime.plan, error),
+    decided: scope.decided,
+  });
+}
+
+/** A request that waits for a plugin counts as in flight, and outlives the idle time-out of the server. */
+class Stay implements Watched {
+  readonly #place = new ListNode<Watched>(this);
+  readonly #context: RequestContext;
+  readonly #scene: Scene;
+  readonly #startedAt: number;
+  #outlivesIdle = false;
+
+  constructor(context: RequestContext, scene: Scene) {
+    this.#context = context;
+    this.#scene = scene;
+    scene.scope.inFlight.add(this.#place);
+    this.#startedAt = scene.scope.inFlight.now();
+  }
+
+  tick(now: number): void {
+    const { request, server, listener } = this.#context;
+    if (this.#outlivesIdle || now - this.#startedAt < listener.idleTimeout * 250) return;
+    this.#outlivesIdle = true;
+    server.timeout(request, 0);
+  }
+
+  end(): void {
+    const { request, server, listener } = this.#context;
+    this.#scene.scope.inFlight.remove(this.#place);
+    if (this.#outlivesIdle) server.timeout(request, listener.idleTimeout);
+    this.#outlivesIdle = false;
+  }
+}

@@ -1,0 +1,158 @@
+// What plugins change about a request before it goes upstream; knows no connection.
+import { isFieldValue, isToken } from "../../http/fields.ts";
+import { HOP_BY_HOP } from "../../http/hop-by-hop.ts";
+import { queryValue } from "../../http/query.ts";
+import { canonicalPath } from "../../http/request-target.ts";
+import { parseAuthority } from "../../http/authority.ts";
+import type { UpstreamRequest } from "../../pdk/context.ts";
+import type { RequestContext } from "../request-context.ts";
+
+/** What the gateway itself says about a request or its framing. */
+const OWN: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP,
+  "host",
+  "content-length",
+  "expect",
+  "via",
+  "cdn-loop",
+  "x-forwarded-for",
+  "x-forwarded-proto",
+  "x-forwarded-host",
+  "x-forwarded-port",
+  "x-real-ip",
+]);
+
+/** Lives as long as the request; made when the first plugin changes something. */
+export class UpstreamEdits implements UpstreamRequest {
+  readonly #context: RequestContext;
+  readonly #findService: (id: string) => boolean;
+  /** Values by lower-case name, in the place of the client's; empty: none. */
+  readonly #fields = new Map<string, string[]>();
+  #method: string | null = null;
+  #path: string | null = null;
+  #query: string | null = null;
+  host: string | null = null;
+  serviceId: string | null = null;
+  body: Uint8Array | null = null;
+
+  constructor(context: RequestContext, findService: (id: string) => boolean) {
+    this.#context = context;
+    this.#findService = findService;
+  }
+
+  get method(): string {
+    return this.#method ?? this.#context.method;
+  }
+
+  get path(): string {
+    return this.#path ?? this.#context.path;
+  }
+
+  get query(): string {
+    return this.#query ?? this.#context.query;
+  }
+
+  /** Whether the path is final: neither stripped nor rewritten by the route. */
+  get hasOwnPath(): boolean {
+    return this.#path !== null;
+  }
+
+  /** Whether the query differs from the client's. */
+  get hasOwnQuery(): boolean {
+    return this.#query !== null;
+  }
+
+  header(name: string): string | null {
+    const own = this.#fields.get(name.toLowerCase());
+    if (own === undefined) return this.#context.header(name.toLowerCase());
+    return own.length === 0 ? null : own.join(", ");
+  }
+
+  setHeader(name: string, value: string): void {
+    this.#fields.set(checkedName(name), [checkedValue(value)]);
+  }
+
+  addHeader(name: string, value: string): void {
+    const key = checkedName(name);
+    const present = this.#context.header(key);
+    const before = this.#fields.get(key) ?? (present === null ? [] : [present]);
+    this.#fields.set(key, [...before, checkedValue(value)]);
+  }
+
+  removeHeader(name: string): void {
+    this.#fields.set(checkedName(name), []);
+  }
+
+  removeCookie(name: string): void {
+    const cookies = this.header("cookie");
+    if (cookies === null) return;
+    const left = cookies
+      .split(";")
+      .map((pair) => pair.trim())
+      .filter((pair) => pair !== "" && (pair.split("=")[0] ?? "").trim() !== name);
+    this.#fields.set("cookie", left.length === 0 ? [] : [left.join("; ")]);
+  }
+
+  removeQuery(name: string): void {
+    this.setQuery(name, null);
+  }
+
+  setQuery(name: string, value: string | null): void {
+    const parts = this.query
+      .split("&")
+      .filter((part) => part !== "" && queryValue(part, name) === null);
+    if (value !== null) parts.push(`${encodeURIComponent(name)}=${encodeURIComponent(value)}`);
+    this.#query = parts.join("&");
+  }
+
+  setMethod(method: string): void {
+    if (!isToken(method) || method === "CONNECT") throw new TypeError("the method is not valid");
+    this.#method = method;
+  }
+
+  setPath(path: string): void {
+    const canonical = canonicalPath(path);
+    if (canonical === null || !path.startsWith("/")) throw new TypeError("the path is not valid");
+    this.#path = canonical;
+  }
+
+  setHost(host: string): void {
+    if (parseAuthority(host) === null) throw new TypeError("the host is not valid");
+    this.host = host;
+  }
+
+  setService(id: string): boolean {
+    if (!this.#findService(id)) return false;
+    this.serviceId = id;
+    return true;
+  }
+
+  setBody(body: Uint8Array): void {
+    this.body = body;
+  }
+
+  /** Whether the client's field of this lower-case name stays behind. */
+  replaces(name: string): boolean {
+    return this.#fields.has(name);
+  }
+
+  /** The lines of all fields that were set. */
+  lines(): string {
+    let lines = "";
+    for (const [name, values] of this.#fields)
+      for (const value of values) lines += `${name}: ${value}\r\n`;
+    return lines;
+  }
+}
+
+function checkedName(name: string): string {
+  const lower = name.toLowerCase();
+  if (!isToken(lower)) throw new TypeError("the name of the field is not valid");
+  if (OWN.has(lower)) throw new TypeError(`the field ${lower} belongs to the gateway`);
+  return lower;
+}
+
+function checkedValue(value: string): string {
+  if (!isFieldValue(value)) throw new TypeError("the value of the field is not valid");
+  return value;
+}

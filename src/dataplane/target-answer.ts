@@ -1,0 +1,105 @@
+// The answer of a target as the client gets it: its head after plugins have seen it, its body through what they ask for; knows no exchange.
+import type { Attempts } from "./attempts.ts";
+import { AnswerDraft, transformAll } from "./plugin/answer-draft.ts";
+import { PipedBody } from "./plugin/piped-body.ts";
+import type { Plan } from "./plan.ts";
+import {
+  completeResponse,
+  type Piece,
+  StreamedBody,
+  type StreamSource,
+} from "./response-builder.ts";
+import { addStickyCookie } from "./sticky.ts";
+import type { ResponseHead } from "./upstream/response-parser.ts";
+
+/** Made when the head has come and no other target is to be asked. */
+export class TargetAnswer {
+  readonly head: ResponseHead;
+  readonly #plan: Plan;
+  readonly #attempts: Attempts;
+  /** Null where no plugin runs. */
+  readonly #draft: AnswerDraft | null;
+
+  constructor(head: ResponseHead, plan: Plan, attempts: Attempts) {
+    this.head = head;
+    this.#plan = plan;
+    this.#attempts = attempts;
+    this.#draft = plan.context.visit === null ? null : shownToPlugins(head, plan);
+  }
+
+  get status(): number {
+    return this.#draft === null ? this.head.status : this.#draft.status;
+  }
+
+  /** Whether plugins have put another body in the place of the one that is to come. */
+  get isReplaced(): boolean {
+    return this.#draft !== null && this.#draft.replacement !== null;
+  }
+
+  /** With a body that is there, in pieces; those of the target are left out when they were replaced. */
+  whole(pieces: readonly Piece[]): Response | Promise<Response> {
+    const { head, status } = this;
+    const draft = this.#draft;
+    const fields = this.#fields();
+    const isHead = this.#plan.context.method === "HEAD";
+    if (draft === null)
+      return completeResponse(
+        { status, fields, hasContentType: head.hasContentType, hasLength: head.hasLength, isHead },
+        pieces,
+      );
+    const { replacement, pipe } = draft;
+    if (replacement !== null) fields.delete("content-length");
+    const own = replacement === null ? pieces : replacement.body === null ? [] : [replacement.body];
+    const answer = (all: readonly Piece[]) =>
+      completeResponse(
+        {
+          status,
+          fields,
+          hasContentType: fields.has("content-type"),
+          hasLength: fields.has("content-length"),
+          isHead,
+        },
+        draft.hasBody ? all : [],
+      );
+    if (pipe === null || !draft.hasBody) return answer(own);
+    if (!pipe.isObserver) fields.delete("content-length");
+    const changed = transformAll(pipe, own);
+    return changed instanceof Promise ? changed.then(answer) : answer(changed);
+  }
+
+  /** With a body that follows as it comes. */
+  streamed(source: StreamSource): { response: Response; body: StreamedBody | PipedBody } {
+    const pipe = this.#draft?.pipe ?? null;
+    const body = pipe === null ? new StreamedBody(source) : new PipedBody(source, pipe);
+    const fields = this.#fields();
+    if (pipe?.isObserver === false) fields.delete("content-length");
+    const response = new Response(body.stream, { status: this.status, headers: fields });
+    return { response, body };
+  }
+
+  /** The target's fields, and ours when somebody looks for what happened. */
+  #fields(): Headers {
+    const { debugFields, service } = this.#plan;
+    const draft = this.#draft;
+    const cookie = service.sticky === null ? null : this.#attempts.stickyCookie();
+    if (debugFields === null && cookie === null && draft === null) return this.head.fields;
+    const fields = draft === null ? new Headers(this.head.fields) : draft.headers;
+    if (cookie !== null) addStickyCookie(fields, cookie);
+    for (const [name, value] of debugFields ?? []) fields.set(name, value);
+    if (debugFields !== null) fields.set("X-Sluice-Target", this.#attempts.target?.id ?? "");
+    return fields;
+  }
+}
+
+function shownToPlugins(head: ResponseHead, { context }: Plan): AnswerDraft {
+  const draft = new AnswerDraft({
+    source: "upstream",
+    status: head.status,
+    // Those of the head may be kept for the next answer that looks the same.
+    headers: new Headers(head.fields),
+    bodyLength: head.framing === "length" ? head.length : head.framing === "none" ? 0 : null,
+    isHead: context.method === "HEAD",
+  });
+  context.visit?.respond(draft);
+  return draft;
+}
