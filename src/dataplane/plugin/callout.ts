@@ -43,11 +43,13 @@ export function createCallout({
     underWay++;
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), request.timeoutMs);
+    let isReading = false;
     try {
       const response = await session.fetch(url, { ...init, signal: abort.signal });
+      isReading = true;
       return await toAnswer(response, request.maxBytes ?? MAX_BYTES);
     } catch (error) {
-      throw abort.signal.aborted ? new Error("no answer in time") : explained(error);
+      throw abort.signal.aborted ? new Error("no answer in time") : explained(error, isReading);
     } finally {
       clearTimeout(timer);
       // Ends what is still being received; after an answer that was read to its end this does nothing.
@@ -67,7 +69,7 @@ function toUrl(text: string): string {
 function toInit(request: CalloutRequest, loopToken: string) {
   const method = (request.method ?? "GET").toUpperCase();
   if (!METHODS.has(method)) throw new Error("the method is not one that can be sent");
-  const body = request.body ?? null;
+  const body = (request.body ?? null) as string | Uint8Array<ArrayBuffer> | null;
   if (body !== null && (method === "GET" || method === "HEAD"))
     throw new Error(`a ${method} request cannot have a body`);
   const headers = toHeaders(request.headers ?? {});
@@ -96,25 +98,29 @@ async function toAnswer(response: Response, maxBytes: number): Promise<CalloutRe
   if (coding === undefined) return { status, headers, body: await readAll(body, maxBytes) };
   headers.delete("content-encoding");
   headers.delete("content-length");
-  const decoded = body.pipeThrough(new DecompressionStream(coding));
-  return { status, headers, body: await readAll(decoded, maxBytes) };
+  return { status, headers, body: await readAll(decoded(body, coding), maxBytes) };
 }
+
+/** Its types know only the formats that browsers have. */
+const decoded = (body: ReadableStream<Uint8Array<ArrayBuffer>>, coding: Bun.CompressionFormat) =>
+  body.pipeThrough(new DecompressionStream(coding as CompressionFormat));
 
 async function readAll(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of stream) {
     length += chunk.length;
-    if (length > maxBytes) throw new AnswerTooLong("the answer is too long");
+    if (length > maxBytes) throw new AnswerError("the answer is too long");
     chunks.push(chunk);
   }
   const [only] = chunks;
   return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
 }
 
-class AnswerTooLong extends Error {}
+/** Says in words of ours what is wrong. */
+class AnswerError extends Error {}
 
-const reasons: ReadonlyMap<string, string> = new Map([
+const reasons: ReadonlyMap<unknown, string> = new Map([
   ["ENOTFOUND", "the host could not be resolved"],
   ["EAI_AGAIN", "the host could not be resolved"],
   ["ECONNREFUSED", "the connection was refused"],
@@ -126,14 +132,13 @@ const reasons: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Bun's own messages hold the whole address. */
-function explained(error: unknown): Error {
-  if (error instanceof AnswerTooLong) return error;
+function explained(error: unknown, isReading: boolean): Error {
+  if (error instanceof AnswerError) return error;
   const { code } = error as { readonly code?: unknown };
-  if (typeof code !== "string") return new Error("the request failed");
   const known = reasons.get(code);
   if (known !== undefined) return new Error(known);
+  if (isReading) return new Error("the answer cannot be decoded");
+  if (typeof code !== "string") return new Error("the request failed");
   if (/CERT|SIGNATURE/.test(code)) return new Error("the certificate is not trusted");
-  if (/Z_|Zlib|ZSTD|BROTLI|ERR_TRAILING_JUNK/i.test(code))
-    return new Error("the answer cannot be decoded");
   return new Error(`the request failed: ${code}`);
 }
