@@ -13,7 +13,7 @@ import {
   type ImportMode,
   personalCollections,
 } from "../../model/export-document.ts";
-import { collectionNames, type GatewayConfig, singletonNames } from "../../model/gateway-config.ts";
+import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { isAdminPart, type Part } from "../admin-parts.ts";
 import type { AuditSink } from "../audit-entry.ts";
 import type { AdminToken, AdminTokenStore } from "../auth/admin-token.ts";
@@ -21,8 +21,8 @@ import type { TotpStore } from "../auth/totp.ts";
 import { type Document, isDocument } from "../body.ts";
 import type { Changes } from "../change.ts";
 import { type Actor, includesRole, type Principal } from "../principal.ts";
-import { canonical } from "./canonical.ts";
 import { type ObjectDifference, objectDifferences } from "./differences.ts";
+import { documentOf } from "./document.ts";
 import { applyDocument, type RecordFinishers } from "./plan.ts";
 import { maskSecrets, openSecrets } from "./secret-material.ts";
 import { type SourceDocument, withLine, withoutLines } from "./source.ts";
@@ -175,27 +175,6 @@ interface AccessImport {
   readonly access: AccessParts;
   readonly renamed: ReadonlyMap<string, string>;
   readonly mode: ImportMode;
-}
-
-interface Contents {
-  readonly program: string;
-  readonly isShown: (part: Part) => boolean;
-  readonly convert: (object: unknown) => unknown;
-}
-
-/** Collections in the order in which they refer to one another, objects oldest first: new ones are added at the end. */
-function documentOf(config: GatewayConfig, { program, isShown, convert }: Contents): Document {
-  const collections = collectionNames
-    .filter(isShown)
-    .map((name) => [name, [...config[name].values()].map((object) => canonical(convert(object)))]);
-  const singletons = singletonNames
-    .filter(isShown)
-    .map((name) => [name, canonical(convert(config[name]))]);
-  return {
-    format: DOCUMENT_FORMAT,
-    program,
-    ...Object.fromEntries([...singletons, ...collections]),
-  };
 }
 
 function checkPassphrase(passphrase: string | null): string {

@@ -1,0 +1,106 @@
+// The line of what is wrong, in JSON and in YAML as people and programs write them.
+import { describe, expect, test } from "bun:test";
+import { parseJson } from "../../../../src/api/json-body.ts";
+import { readSource } from "../../../../src/control/transfer/source.ts";
+
+const json = `{
+  "format": 1,
+  "routes": [
+    { "name": "a", "hosts": ["x, \\"y\\" {"] },
+    {
+      "name": "b",
+      "paths": [
+        { "type": "prefix",
+          "value": "/" }
+      ]
+    }
+  ],
+  "settings": {
+    "limits": { "shutdown_timeout": 5 }
+  }
+}`;
+
+const yaml = `# of the shop
+format: 1
+routes:
+  - name: a
+    description: |
+      hosts: not these
+        - nor this
+    hosts:
+    - x
+    - y
+  -
+    name: b   # the second
+
+    paths:
+      - type: prefix
+        value: /
+      - { type: exact, value: /x }
+"settings":
+  limits:
+    shutdown_timeout: 5
+`;
+
+describe("the line of a member", () => {
+  test.each([
+    { path: "format", inJson: 2, inYaml: 2 },
+    { path: "routes", inJson: 3, inYaml: 3 },
+    { path: "routes[0]", inJson: 4, inYaml: 4 },
+    { path: "routes[0].hosts", inJson: 4, inYaml: 8 },
+    { path: "routes[0].hosts[0]", inJson: 4, inYaml: 9 },
+    { path: "routes[1]", inJson: 5, inYaml: 11 },
+    { path: "routes[1].name", inJson: 6, inYaml: 12 },
+    { path: "routes[1].paths[0].value", inJson: 9, inYaml: 16 },
+    { path: "settings.limits.shutdown_timeout", inJson: 14, inYaml: 20 },
+    // What is missing is missing in what should hold it.
+    { path: "routes[1].service_id", inJson: 5, inYaml: 11 },
+  ])("$path", ({ path, inJson, inYaml }) => {
+    expect(readSource(json, "json", parseJson).lineOf(path)).toBe(inJson);
+    expect(readSource(yaml, "yaml", parseJson).lineOf(path)).toBe(inYaml);
+  });
+
+  test("inside braces in YAML is the line of the braces", () => {
+    expect(readSource(yaml, "yaml", parseJson).lineOf("routes[1].paths[1].value")).toBe(17);
+  });
+});
+
+test.each([
+  { why: "a bracket that stays open", text: "format: 1\nroutes: [\nservices: []\n", line: 2 },
+  { why: "a tab", text: "format: 1\nroutes:\n\t- name: a\n", line: 3 },
+  { why: "an alias of nothing", text: "format: 1\nroutes: *all\n", line: 2 },
+])("YAML with $why is refused with the line", ({ text, line }) => {
+  expect(() => readSource(text, "yaml", parseJson)).toThrow(
+    new RegExp(`the document is not valid YAML at line ${line}: `),
+  );
+});
+
+test.each([
+  {
+    why: "a list that is given twice",
+    text: "routes: []\nroutes: []\n",
+    says: /^routes: is given twice \(line 2\)/,
+  },
+  { why: "infinity", text: "settings:\n  x: .inf\n", says: /^settings.x: is a number beyond/ },
+  {
+    why: "a member that objects inherit from",
+    text: "settings:\n  __proto__: {}\n",
+    says: /__proto__: is not a known field/,
+  },
+  {
+    why: "deep nesting",
+    text: `a: ${"[".repeat(100)}${"]".repeat(100)}`,
+    says: /nested deeper than 64/,
+  },
+])("YAML with $why is refused", ({ text, says }) => {
+  expect(() => readSource(text, "yaml", parseJson)).toThrow(says);
+});
+
+test("YAML that grows when it is read is refused", () => {
+  const rows = [..."bcdefghi"].map((name, index) => {
+    const before = "abcdefgh"[index];
+    return `${name}: &${name} [${Array(9).fill(`*${before}`).join(",")}]`;
+  });
+  const text = `a: &a [x,x,x,x,x,x,x,x,x]\n${rows.join("\n")}\n`;
+  expect(() => readSource(text, "yaml", parseJson)).toThrow(/excessive aliasing/);
+});
