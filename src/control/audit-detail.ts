@@ -74,6 +74,7 @@ export function masked(value: unknown): unknown {
 function maskedAgainst(old: unknown, value: unknown): unknown {
   if (typeof value === "string") return SEALED.test(value) ? maskOf(old, value) : value;
   if (typeof value !== "object" || value === null) return value;
+  if (isSealed(value)) return maskOf(old, value);
   if (Array.isArray(value))
     return value.map((item, index) =>
       maskedAgainst(Array.isArray(old) ? old[index] : undefined, item),
@@ -82,7 +83,7 @@ function maskedAgainst(old: unknown, value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      (isSecretName(key) && isSecret(inner)) || isSealed(inner)
+      isSecretName(key) && isSecret(inner)
         ? maskOf(previous[key], inner)
         : maskedAgainst(previous[key], inner),
     ]),

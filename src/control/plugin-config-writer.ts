@@ -38,8 +38,8 @@ class Kept {
 export function writeConfig(sent: Document, context: ConfigContext): Record<string, unknown> {
   refuseSealed(sent, "config");
   const { definition } = context;
-  const filled = Value.Default(definition.config, Value.Clone(sent));
-  const whole = carry(filled, markSecrets(context), context);
+  const defaults = Value.Default(definition.config, Value.Clone(sent));
+  const whole = carry(sent, { old: markSecrets(context), defaults }, context);
   const { texts, stored } = withTexts(whole, context);
   const decoded = decodeConfig(definition, texts);
   return mapConfig(definition, decoded, ({ kind, path, value }) => {
@@ -110,8 +110,15 @@ function markSecrets({ definition, old }: ConfigContext): unknown {
   );
 }
 
+interface Sources {
+  /** What there is, secrets marked. */
+  readonly old: unknown;
+  /** What is sent, with all defaults. */
+  readonly defaults: unknown;
+}
+
 /** A copy of `next` with the secrets of `old` where `next` says nothing, and without what is to be removed. */
-function carry(next: unknown, old: unknown, context: ConfigContext): unknown {
+function carry(next: unknown, { old, defaults }: Sources, context: ConfigContext): unknown {
   if (next === REMOVED) return undefined;
   if (old instanceof Kept) return carrySecret(next, old, context);
   if (Array.isArray(next)) {
@@ -119,15 +126,32 @@ function carry(next: unknown, old: unknown, context: ConfigContext): unknown {
     return next.map((item, index) => {
       const before = counterpart(item, index, olds);
       // What was read holds null in the place of a secret.
-      return item === null && before instanceof Kept ? before : carry(item, before, context);
+      if (item === null && before instanceof Kept) return before;
+      const inner = Array.isArray(defaults) ? defaults[index] : undefined;
+      return carry(item, { old: before, defaults: inner }, context);
     });
   }
   if (!isDocument(next)) return next;
-  const before = isDocument(old) ? old : {};
-  const kept = Object.entries(before).filter(([, inner]) => inner instanceof Kept);
-  const names = new Set([...Object.keys(next), ...kept.map(([name]) => name)]);
-  const members = [...names].map((name) => [name, carry(next[name], before[name], context)]);
-  return Object.fromEntries(members.filter(([, inner]) => inner !== undefined));
+  return carryMembers(next, { old, defaults }, context);
+}
+
+function carryMembers(next: Document, sources: Sources, context: ConfigContext): Document {
+  const old = isDocument(sources.old) ? sources.old : {};
+  const defaults = isDocument(sources.defaults) ? sources.defaults : {};
+  const members: [string, unknown][] = [];
+  for (const name of new Set([...Object.keys(next), ...Object.keys(old)])) {
+    const inner = { old: old[name], defaults: defaults[name] };
+    const isLeftOut = next[name] === undefined;
+    if (isLeftOut && !(inner.old instanceof Kept) && !isDocument(inner.defaults)) continue;
+    // A group that is left out is there nevertheless, and so are its secrets.
+    const isGroup = isLeftOut && isDocument(inner.defaults);
+    const carried = carry(isGroup ? {} : next[name], inner, context);
+    if (carried === undefined) continue;
+    if (!isGroup) members.push([name, carried]);
+    else if (isDocument(carried) && Object.keys(carried).length > 0)
+      members.push([name, { ...Object(inner.defaults), ...carried }]);
+  }
+  return Object.fromEntries(members);
 }
 
 function carrySecret(next: unknown, old: Kept, { box }: ConfigContext): unknown {

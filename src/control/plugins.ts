@@ -81,6 +81,9 @@ interface Scene extends PluginsOptions {
 }
 
 function fieldsOf(document: unknown, { draft, old, plugins, box }: Scene): FieldsOf<"plugins"> {
+  // Filling in defaults would make an object of it, with numbers for names.
+  if (isDocument(document) && Array.isArray(document["config"]))
+    throw invalid("config", "must be an object");
   const { config: sent, ...input } = decode(pluginInput, document);
   refuseSealed(input, "");
   const definition = plugins.get(input.name);
