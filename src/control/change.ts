@@ -179,9 +179,7 @@ export class Changes {
     requireAdminForPlugins(draft, request.by, this.#options.context().plugins);
     if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };
     const next = this.#compile(draft);
-    const warnings = [...warningsOf(next)]
-      .filter(([id]) => draft.placeOf(id) !== null)
-      .map(([, warning]) => warning);
+    const warnings = [...warningsOf(next, (id) => draft.placeOf(id) !== null).values()];
     if (request.dryRun) return { value, revision: this.revision, warnings };
     await this.#prepare(next.snapshot, draft);
     const event = await this.#commit(next.snapshot.revision, draft, request);
