@@ -1,0 +1,139 @@
+// key-auth: clients show an API key of a consumer.
+import { Type as t } from "@sinclair/typebox";
+import { type Outcome, reject } from "../pdk/answer.ts";
+import { authenticationFields, isExempt, refuse, validMaterial } from "../pdk/authentication.ts";
+import type { RequestContext } from "../pdk/context.ts";
+import { hashToken } from "../pdk/crypto.ts";
+import { authScopes, definePlugin } from "../pdk/definition.ts";
+import { config, flag, headerName, listOf } from "../pdk/fields.ts";
+import { cookieValues } from "../pdk/http.ts";
+import type { PluginKit } from "../pdk/kit.ts";
+
+const name = (description: string) => t.String({ minLength: 1, maxLength: 256, description });
+
+const schema = config({
+  header_names: listOf(headerName({ description: "Name of a header field" }), {
+    default: ["X-API-Key", "apikey"],
+    maxItems: 10,
+    description: "Header fields that may hold the key",
+  }),
+  query_names: listOf(name("Name of a query parameter"), {
+    maxItems: 10,
+    description:
+      "Query parameters that may hold the key; addresses end up in logs, so none by default",
+  }),
+  cookie_names: listOf(name("Name of a cookie"), {
+    maxItems: 10,
+    description: "Cookies that may hold the key",
+  }),
+  key_in_body: flag(
+    false,
+    "Also look for the key in the body: a member of a JSON object or a form field with one of the header names",
+  ),
+  ...authenticationFields,
+});
+
+/** Longer bodies are not looked into. */
+const MAX_BODY_BYTES = 1_048_576;
+
+const CHALLENGE = "ApiKey";
+
+type Config = (typeof schema)["static"];
+
+/** Every key that the request holds, wherever. */
+function keysOf(context: RequestContext, { header_names, query_names, cookie_names }: Config) {
+  const keys: string[] = [];
+  for (const header of header_names) {
+    const value = context.header(header.toLowerCase());
+    if (value !== null) keys.push(value);
+  }
+  for (const parameter of query_names)
+    for (const [key, value] of new URLSearchParams(context.query))
+      if (key === parameter) keys.push(value);
+  for (const cookie of cookie_names) keys.push(...cookieValues(context.header("cookie"), cookie));
+  return keys;
+}
+
+async function keyInBody(context: RequestContext, names: readonly string[]): Promise<string[]> {
+  const type = context.header("content-type") ?? "";
+  const isJson = /^application\/(?:[^;]+\+)?json\b/i.test(type);
+  if (!isJson && !/^application\/x-www-form-urlencoded\b/i.test(type)) return [];
+  const bytes = await context.readBody(MAX_BODY_BYTES);
+  if (bytes === null) return [];
+  const text = new TextDecoder().decode(bytes);
+  if (!isJson) {
+    const form = new URLSearchParams(text);
+    return names.flatMap((each) => form.getAll(each));
+  }
+  try {
+    const document: unknown = JSON.parse(text);
+    if (typeof document !== "object" || document === null) return [];
+    const members = document as Readonly<Record<string, unknown>>;
+    return names.flatMap((each) => {
+      const value = Object.hasOwn(members, each) ? members[each] : undefined;
+      return typeof value === "string" ? [value] : [];
+    });
+  } catch {
+    return [];
+  }
+}
+
+export default definePlugin({
+  name: "key-auth",
+  summary: "Lets in clients that show an API key of a consumer",
+  description: `The key is looked for in header fields, and where you say so in query parameters, cookies and the body. Keys belong to
+consumers (\`POST /api/v1/consumers/:id/credentials\` with \`{"type": "key"}\`); only their SHA-256 is stored, and the
+lookup takes as long with a million keys as with one. A request with several keys is refused, whatever they are.`,
+  group: "authentication",
+  order: 8300,
+  phases: ["auth"],
+  scopes: authScopes,
+  config: schema,
+  example: { header_names: ["X-API-Key"] },
+  onError: "closed",
+  create(own, kit) {
+    return {
+      auth(context) {
+        if (isExempt(context, own)) return undefined;
+        const keys = keysOf(context, own);
+        if (keys.length === 0 && own.key_in_body && context.hasBody)
+          return keyInBody(context, own.header_names).then((found) =>
+            judge(found, context, { own, kit }),
+          );
+        return judge(keys, context, { own, kit });
+      },
+    };
+  },
+});
+
+function judge(
+  keys: readonly string[],
+  context: RequestContext,
+  { own, kit }: { readonly own: Config; readonly kit: PluginKit },
+): Outcome {
+  const [key] = keys;
+  const no = (reason: string, detail: string) =>
+    refuse(context, own, { reason, detail, challenge: CHALLENGE });
+  if (key === undefined || key === "") return no("auth.key.missing", "an API key is needed");
+  // Which one counts would be a matter of luck. The server joins repeated fields with a comma.
+  if (keys.length > 1 || key.includes(", "))
+    return reject(401, "auth.key.duplicate", {
+      detail: "the request holds several API keys",
+      headers: { "WWW-Authenticate": `${CHALLENGE} realm="${own.realm}"` },
+    });
+  const hash = hashToken(key);
+  const credential = context.consumers.credential("key", hash);
+  if (credential === null) return no("auth.key.unknown", "the API key is not valid");
+  if (!validMaterial(credential, Date.now()).some((material) => material.hash === hash))
+    return no("auth.key.expired", "the API key is not valid");
+  context.authenticate(credential.consumer, { credential });
+  kit.used(credential.id);
+  if (own.hide_credentials) hide(context, own);
+  return undefined;
+}
+
+function hide({ upstream }: RequestContext, own: Config): void {
+  for (const header of own.header_names) upstream.removeHeader(header);
+  for (const parameter of own.query_names) upstream.removeQuery(parameter);
+  for (const cookie of own.cookie_names) upstream.removeCookie(cookie);
+}
