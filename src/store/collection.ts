@@ -72,24 +72,26 @@ export function createCollection<T extends Identity>(
     ...options.columnNames,
   ])
     values[column] = sql.placeholder(column);
-  const insert = db
-    .insert(table)
-    .values(values as typeof services.$inferInsert)
-    .prepare();
-  const remove = db
-    .delete(table)
-    .where(eq(table.id, sql.placeholder("id")))
-    .returning({ position: table.position })
-    .prepare();
+  const insert = lazily(() =>
+    db
+      .insert(table)
+      .values(values as typeof services.$inferInsert)
+      .prepare(),
+  );
+  const remove = lazily(() =>
+    db
+      .delete(table)
+      .where(eq(table.id, sql.placeholder("id")))
+      .returning({ position: table.position })
+      .prepare(),
+  );
   // By age and not by position: an object that was deleted and came back is as old as it was.
-  const all = db
-    .select()
-    .from(table)
-    .orderBy(asc(table.created_at), asc(table.id))
-    .prepare();
+  const all = lazily(() =>
+    db.select().from(table).orderBy(asc(table.created_at), asc(table.id)).prepare(),
+  );
   return {
     read: (trusted) => {
-      const rows = all.all();
+      const rows = all().all();
       const { decode } = options;
       const toFields = trusted
         ? (document: unknown) => document as ReturnType<typeof decode>
@@ -97,8 +99,8 @@ export function createCollection<T extends Identity>(
       return new Map(rows.map((row) => [row.id, toObject({ ...options, decode: toFields }, row)]));
     },
     clear(change) {
-      for (const id of change.removals) remove.run({ id });
-      const positions = change.upserts.map(({ id }) => remove.get({ id })?.position ?? null);
+      for (const id of change.removals) remove().run({ id });
+      const positions = change.upserts.map(({ id }) => remove().get({ id })?.position ?? null);
       return () => {
         const rows = change.upserts.map((object, index) => ({
           object,
@@ -109,11 +111,17 @@ export function createCollection<T extends Identity>(
         for (const { object, position } of rows) {
           const { id, created_at, updated_at, ...document } = object;
           const columns = options.columns(object);
-          insert.run({ position, id, created_at, updated_at, document, ...columns });
+          insert().run({ position, id, created_at, updated_at, document, ...columns });
         }
       };
     },
   };
+}
+
+/** A statement that is prepared when it is first run: a start runs few of those that there are for all collections. */
+function lazily<T>(prepare: () => T): () => T {
+  let prepared: T | null = null;
+  return () => (prepared ??= prepare());
 }
 
 interface Row extends Identity {
