@@ -133,8 +133,8 @@ function holdersOf(config: GatewayConfig, name: string | undefined): Referrer[] 
 export function describeProblem(problem: Problem | Issue, draft: Draft): string {
   const tail = problem.path === "" ? problem.message : `${problem.path}: ${problem.message}`;
   if (!("collection" in problem)) return tail;
-  if (isSingleton(problem.collection)) return tail;
-  const place = draft.placeOf(problem.id);
+  const isOnly = isSingleton(problem.collection);
+  const place = draft.placeOf(isOnly ? problem.collection : problem.id) ?? (isOnly ? "" : null);
   if (place === null) {
     const { collection, id } = problem as Reference;
     // What the change deletes has its name only in what it started from.

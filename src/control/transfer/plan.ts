@@ -127,6 +127,7 @@ function writeSingleton<K extends SingletonName>(
   if (!isDocument(value)) throw invalid(name, "must be an object");
   const { updated_at: updatedAt, ...given } = value;
   const old = draft.base[name];
+  draft.place(name, name);
   try {
     const sealed = sealSecrets(given, { ...options, old });
     const fields = decodeRecord[name](sealed);
