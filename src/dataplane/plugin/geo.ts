@@ -1,15 +1,137 @@
-// Where addresses are, by MaxMind databases; knows no request.
+// Where addresses are, by the MaxMind databases that the settings name, opened anew when they change; knows no request.
 import type { Settings } from "../../model/settings.ts";
+import {
+  type GeoDatabase,
+  geoFileStamp,
+  type GeoKind,
+  openGeoDatabase,
+} from "../../net/geo-database.ts";
 import type { LogLine } from "../data-plane.ts";
+
+type GeoSettings = Settings["geoip"];
 
 export interface Geo {
   /** ISO 3166-1 alpha-2; null: unknown. */
   readonly country: (address: string) => string | null;
   readonly asn: (address: string) => number | null;
-  /** Opens the databases that the settings name. */
-  configure(settings: Settings["geoip"]): void;
+  /** Opens the databases that the settings name, so that they are there when `configure` comes. */
+  prepare(settings: GeoSettings): Promise<void>;
+  /** Looks into these databases from now on; what is not open yet is opened, and says `null` until then. */
+  configure(settings: GeoSettings): void;
 }
 
-export function createGeo(_log: LogLine): Geo {
-  return { country: () => null, asn: () => null, configure() {} };
+/** How often a file is looked at. */
+const POLL_MS = 60_000;
+
+export function createGeo(log: LogLine, { pollMs = POLL_MS } = {}): Geo {
+  const countries = new NamedDatabase("country", log);
+  const networks = new NamedDatabase("asn", log);
+  const poll = () => {
+    void countries.refresh();
+    void networks.refresh();
+  };
+  let timer: Timer | null = null;
+  return {
+    country: (address) => countries.database?.country(address) ?? null,
+    asn: (address) => networks.database?.asn(address) ?? null,
+    prepare: async ({ country_db, asn_db }) => {
+      await Promise.all([countries.prepare(country_db), networks.prepare(asn_db)]);
+    },
+    configure({ country_db, asn_db }) {
+      countries.use(country_db);
+      networks.use(asn_db);
+      if (timer !== null) clearInterval(timer);
+      timer = country_db === null && asn_db === null ? null : setInterval(poll, pollMs);
+      // It must not keep a thread alive that has nothing else to do.
+      timer?.unref();
+    },
+  };
+}
+
+/** The database of one setting. */
+class NamedDatabase {
+  readonly #kind: GeoKind;
+  readonly #log: LogLine;
+  #live: WatchedFile | null = null;
+  /** Opened for a version of the configuration that is not served yet, and perhaps never will be. */
+  #next: WatchedFile | null = null;
+
+  constructor(kind: GeoKind, log: LogLine) {
+    this.#kind = kind;
+    this.#log = log;
+  }
+
+  get database(): GeoDatabase | null {
+    return this.#live?.database ?? null;
+  }
+
+  async prepare(path: string | null): Promise<void> {
+    if (path === null || path === this.#live?.path) return;
+    this.#next = new WatchedFile(path, this.#kind, this.#log);
+    await this.#next.refresh();
+  }
+
+  use(path: string | null): void {
+    const next = this.#next;
+    this.#next = null;
+    if (path === null) this.#live = null;
+    else if (next?.path === path) this.#live = next;
+    else {
+      if (path !== this.#live?.path) this.#live = new WatchedFile(path, this.#kind, this.#log);
+      // Settings are written to have a new file looked at, too.
+      void this.refresh();
+    }
+  }
+
+  async refresh(): Promise<void> {
+    await this.#live?.refresh();
+  }
+}
+
+class WatchedFile {
+  readonly path: string;
+  readonly #kind: GeoKind;
+  readonly #log: LogLine;
+  /** What was opened last: also when the file is gone or broken by now, because it may be being written. */
+  database: GeoDatabase | null = null;
+  #stamp: string | null = null;
+  #complaint: string | null = null;
+  #isBusy = false;
+
+  constructor(path: string, kind: GeoKind, log: LogLine) {
+    this.path = path;
+    this.#kind = kind;
+    this.#log = log;
+  }
+
+  /** Opens the file if it is another than last time. */
+  async refresh(): Promise<void> {
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    const stamp = await geoFileStamp(this.path);
+    if (stamp === null || stamp !== this.#stamp) await this.#open(stamp);
+    this.#isBusy = false;
+  }
+
+  async #open(stamp: string | null): Promise<void> {
+    try {
+      this.database = await openGeoDatabase(this.path, this.#kind);
+      this.#complaint = null;
+    } catch (error) {
+      this.#complain((error as Error).message);
+    }
+    this.#stamp = stamp;
+  }
+
+  /** Once, not every minute. */
+  #complain(message: string): void {
+    if (message === this.#complaint) return;
+    this.#complaint = message;
+    const consequence =
+      this.database === null ? "nothing is known of any address" : "the one opened before is used";
+    this.#log("warn", "a GeoIP database cannot be used", {
+      ...{ setting: `geoip.${this.#kind}_db`, path: this.path },
+      ...{ error: message, consequence },
+    });
+  }
 }

@@ -1,0 +1,113 @@
+// A MaxMind database in memory: which country or network an address belongs to; knows neither settings nor requests.
+import { readFile, stat } from "node:fs/promises";
+import type { Reader } from "maxmind";
+
+/** What databases are asked for. */
+export type GeoKind = "country" | "asn";
+
+/** A reason why a file cannot be used, in words for people. */
+export class GeoDatabaseError extends Error {}
+
+/** Far above all that there are: a file is read as a whole. */
+const MAX_BYTES = 2 ** 31;
+/** Addresses whose answer is remembered. */
+const MAX_REMEMBERED = 4096;
+
+/** Changes when the file does; null when there is none. */
+export async function geoFileStamp(path: string): Promise<string | null> {
+  const found = await stat(path).catch(() => null);
+  return found === null ? null : `${found.ino} ${found.size} ${found.mtimeMs}`;
+}
+
+/** Throws a GeoDatabaseError when the file cannot be read, is no MaxMind database or one of another kind. */
+export async function openGeoDatabase(path: string, kind: GeoKind): Promise<GeoDatabase> {
+  const bytes = await read(path);
+  // Not needed by anybody who has no such database.
+  const { Reader } = await import("maxmind");
+  const reader = toReader(() => new Reader(bytes));
+  const { databaseType } = reader.metadata;
+  const isOfNetworks = /asn|isp/i.test(databaseType) && !/country|city/i.test(databaseType);
+  if (kind === "country" && isOfNetworks)
+    throw new GeoDatabaseError(`is a database of networks (${databaseType}), not of countries`);
+  if (kind === "asn" && /country|city/i.test(databaseType) && !/asn|isp/i.test(databaseType))
+    throw new GeoDatabaseError(`is a database of countries (${databaseType}), not of networks`);
+  return new GeoDatabase(reader);
+}
+
+async function read(path: string): Promise<Buffer> {
+  try {
+    const found = await stat(path);
+    // A pipe or a device would never end.
+    if (!found.isFile()) throw new GeoDatabaseError("is not a file");
+    if (found.size > MAX_BYTES) throw new GeoDatabaseError("is too large to be a MaxMind database");
+    return await readFile(path);
+  } catch (error) {
+    if (error instanceof GeoDatabaseError) throw error;
+    const { code } = error as { readonly code?: string };
+    if (code === "ENOENT" || code === "ENOTDIR")
+      throw new GeoDatabaseError("there is no such file");
+    if (code === "EACCES" || code === "EPERM")
+      throw new GeoDatabaseError("the gateway may not read this file");
+    throw new GeoDatabaseError(`cannot be read: ${code ?? "unknown error"}`, { cause: error });
+  }
+}
+
+function toReader(make: () => Reader<never>): Reader<never> {
+  try {
+    const reader = make();
+    const { nodeCount, recordSize, searchTreeSize, ipVersion } = reader.metadata;
+    const isSound =
+      nodeCount > 0 &&
+      [24, 28, 32].includes(recordSize) &&
+      (ipVersion === 4 || ipVersion === 6) &&
+      searchTreeSize > 0;
+    if (isSound) return reader;
+  } catch {
+    // The reader looks for a mark in the last part of the file and fails in many ways without it.
+  }
+  throw new GeoDatabaseError("is not a MaxMind database");
+}
+
+export class GeoDatabase {
+  readonly #reader: Reader<never>;
+  /** Few clients make most requests, and a record is decoded in microseconds. */
+  readonly #remembered = new Map<string, unknown>();
+
+  constructor(reader: Reader<never>) {
+    this.#reader = reader;
+  }
+
+  /** ISO 3166-1 alpha-2 of the country that the address is in; null when it is not known. */
+  country(address: string): string | null {
+    const code = this.#field(address, ["country", "iso_code"]);
+    return typeof code === "string" ? code : null;
+  }
+
+  /** Number of the network that announces the address; null when it is not known. */
+  asn(address: string): number | null {
+    const number = this.#field(address, ["autonomous_system_number"]);
+    return typeof number === "number" ? number : null;
+  }
+
+  #field(address: string, path: readonly string[]): unknown {
+    const known = this.#remembered.get(address);
+    if (known !== undefined) return known;
+    const value = this.#read(address, path) ?? null;
+    if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.clear();
+    this.#remembered.set(address, value);
+    return value;
+  }
+
+  #read(address: string, path: readonly string[]): unknown {
+    // The reader would take the first half of a longer address for one of these.
+    if (this.#reader.metadata.ipVersion === 4 && address.includes(":")) return null;
+    try {
+      let value: unknown = this.#reader.get(address);
+      for (const name of path) value = (value as Record<string, unknown> | null)?.[name];
+      return value;
+    } catch {
+      // No address, or a place in the file that is damaged.
+      return null;
+    }
+  }
+}
