@@ -3,6 +3,7 @@ import { decode } from "../model/decode.ts";
 import { invalid } from "../model/error.ts";
 import { mergePatch } from "../model/merge-patch.ts";
 import { type Settings, settingsInput } from "../model/settings.ts";
+import { GeoDatabaseError, type GeoKind, openGeoDatabase } from "../net/geo-database.ts";
 import { isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import { requireConditions, tagOf } from "./representation.ts";
@@ -33,6 +34,8 @@ export class SettingsUseCases {
     options: WriteOptions,
     documentOf: (old: Settings) => unknown,
   ): Promise<Written<Settings>> {
+    const { settings: present } = this.#changes.config;
+    await requireGeoDatabases(documentOf(present), present);
     const { value, revision, warnings } = await this.#changes.run({
       ...options,
       mutate: (draft) => {
@@ -47,6 +50,27 @@ export class SettingsUseCases {
       },
     });
     return { view: value, tag: tagOf(value), revision, warnings };
+  }
+}
+
+const geoFields = { country_db: "country", asn_db: "asn" } as const satisfies Record<
+  string,
+  GeoKind
+>;
+
+/**
+ * Files that are named anew can be used. Looked at once, when they are named: what happens to them later must keep nobody from
+ * changing something else.
+ */
+async function requireGeoDatabases(document: unknown, { geoip }: Settings): Promise<void> {
+  const { geoip: named } = document as { readonly geoip?: Readonly<Record<string, unknown>> };
+  for (const [field, kind] of Object.entries(geoFields)) {
+    const path = named?.[field];
+    if (typeof path !== "string" || path === geoip[field as keyof typeof geoFields]) continue;
+    await openGeoDatabase(path, kind).catch((error: unknown) => {
+      if (error instanceof GeoDatabaseError) throw invalid(`geoip.${field}`, error.message);
+      throw error;
+    });
   }
 }
 

@@ -144,6 +144,12 @@ export const settingsInput = t.Object(
           maximum: 10_000_000,
           description: "Requests in flight in one worker; more are answered with 503; 0: no limit",
         }),
+        counter_keys: integer(131_072, {
+          minimum: 1024,
+          maximum: 4_194_304,
+          description:
+            "Keys that plugins count by, such as client addresses, that are remembered at the same time; takes effect at the next start",
+        }),
         shutdown_timeout: milliseconds(
           30_000,
           "Milliseconds that requests in flight get to end when the gateway stops",
