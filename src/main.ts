@@ -137,7 +137,10 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     instanceId: stored.instanceId,
     stickyKey: box.derive("sticky cookies"),
     pluginKey: box.derive("plugins"),
-    counters: CounterTable.create({ keys: 131_072, workers }),
+    counters: CounterTable.create({
+      keys: stored.config.settings.limits.counter_keys,
+      workers,
+    }),
     dnsServers: options.dnsServers,
     board,
     targets: targetBoard,
@@ -182,7 +185,10 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const file = await followFile(options, control, log);
   const upkeep = setInterval(() => control.keepUp(), UPKEEP_MS);
   const socket = serveControlSocket({ dataDir, operations: new Recovery(control), log });
-  announce({ version, dataDir, management: server.url, config: control.changes.config, workers }, log);
+  announce(
+    { version, dataDir, management: server.url, config: control.changes.config, workers },
+    log,
+  );
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
   const stop = () => {
     file?.stop();
