@@ -14,6 +14,7 @@ import type { Identity } from "../../model/fields.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { type Document, isDocument } from "../body.ts";
 import type { Draft } from "../draft.ts";
+import { ownedBy } from "../reference.ts";
 import { identify, type Item } from "./identities.ts";
 import { sealSecrets } from "./secret-material.ts";
 import { splitMessage } from "./source.ts";
@@ -115,7 +116,13 @@ function removeOthers(document: Document, items: readonly Item[], draft: Draft):
   const kept = new Set(items.map(({ id }) => id));
   for (const name of collectionNames) {
     if (document[name] === undefined) continue;
-    for (const id of draft.base[name].keys()) if (!kept.has(id)) draft.remove(name, id);
+    for (const id of draft.base[name].keys()) {
+      if (kept.has(id)) continue;
+      // Targets of a service make no sense without it, and a document that names no targets cannot mean to keep them.
+      for (const owned of ownedBy(draft.base, { collection: name, id }))
+        if (document[owned.collection] === undefined) draft.remove(owned.collection, owned.id);
+      draft.remove(name, id);
+    }
   }
 }
 

@@ -62,7 +62,10 @@ beforeAll(async () => {
   };
   await call(gateway, "POST /stream-routes", stream);
   await call(gateway, "POST /secrets", { name: "kept", value: `${CANARY} value` });
-  await call(gateway, "PATCH /sso", { client_secret: `${CANARY} client`, issuer: "https://x.test" });
+  await call(gateway, "PATCH /sso", {
+    client_secret: `${CANARY} client`,
+    issuer: "https://x.test",
+  });
   await call(gateway, "POST /users", ADMIN);
   const session = await signIn(gateway);
   await call(gateway, "POST /tokens", { name: "deploy", role: "viewer" }, session);

@@ -1,0 +1,211 @@
+// A gateway that is kept in a file: what the commands print, what they change, and a gateway that follows its file.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
+import { eventually } from "../../support/poll.ts";
+import { quietPort } from "../../support/quiet-port.ts";
+
+const PASSPHRASE = "staple of the whole gateway";
+const directory = mkdtempSync(join(tmpdir(), "sluice-files-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+function file(name: string, text: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const site = `format: 1
+services:
+  - name: web
+targets:
+  - { service_id: web, host: 127.0.0.1, port: 9 }
+routes:
+  - name: shop
+    service_id: web
+    hosts: [shop.test]
+`;
+
+describe("the commands", () => {
+  let gateway: Gateway | null = null;
+  beforeAll(async () => {
+    gateway = await startGateway({ workers: 1 });
+  });
+  afterAll(() => gateway?.stop());
+  const run = (args: string[], options: Parameters<typeof runCommand>[1] = {}) =>
+    runCommand(args, { ...options, env: { SLUICE_URL: gateway?.admin ?? "", ...options.env } });
+
+  test("diff shows, apply does, and doing it again changes nothing", async () => {
+    const path = file("site.yaml", site);
+    const diff = await run(["diff", path]);
+    expect([diff.code, diff.stdout, diff.stderr]).toEqual([
+      0,
+      '+ service "web"\n+ target "127.0.0.1:9"\n+ route "shop"\n3 created, 0 updated, 0 deleted\n',
+      "",
+    ]);
+    expect((await run(["diff", path, "--exit-code"])).code).toBe(1);
+    expect((await run(["apply", path])).stdout).toBe(diff.stdout);
+    for (const command of ["diff", "apply"])
+      expect((await run([command, path])).stdout).toBe("no changes\n");
+    expect((await run(["diff", path, "--exit-code"])).code).toBe(0);
+  });
+
+  test("apply updates field by field, and deletes only with --prune", async () => {
+    const path = file(
+      "blog.yaml",
+      "format: 1\nservices:\n  - name: web\n    path: /x\nroutes: []\n",
+    );
+    const merged = await run(["apply", path]);
+    expect(merged.stdout).toBe(
+      '~ service "web"\n    path: "" -> "/x"\n0 created, 1 updated, 0 deleted\n',
+    );
+    expect((await run(["diff", path, "--prune"])).stdout).toBe(
+      '- route "shop"\n0 created, 0 updated, 1 deleted\n',
+    );
+    expect((await run(["apply", "-", "--prune"], { input: readFileSync(path, "utf8") })).code).toBe(
+      0,
+    );
+    expect(await gateway?.ok("GET", "/api/v1/routes")).toEqual([]);
+  });
+
+  test("export writes what import reads, plain and encrypted", async () => {
+    const plain = await run(["export"]);
+    const again = await run(["import", file("plain.yaml", plain.stdout), "--mode", "replace"]);
+    expect([again.code, again.stdout]).toEqual([0, "no changes\n"]);
+    const output = join(directory, "whole.json");
+    const env = { SLUICE_PASSPHRASE: PASSPHRASE };
+    const whole = await run(["export", "--secrets", "--format", "json", "--output", output], {
+      env,
+    });
+    expect([whole.code, whole.stdout, whole.stderr]).toEqual([0, "", ""]);
+    expect(JSON.parse(readFileSync(output, "utf8"))).toHaveProperty("encrypted");
+    const secret = file("passphrase", `${PASSPHRASE}\n`);
+    const back = await run(["import", output, "--dry-run", "--passphrase-file", secret]);
+    expect([back.code, back.stdout]).toEqual([0, "no changes\n"]);
+  });
+
+  test.each([
+    { args: ["apply", "/nowhere.yaml"], code: 1, says: "/nowhere.yaml: ENOENT" },
+    { args: ["apply", "BROKEN"], code: 1, says: "routes[0].hosts: must be a list (line 4)" },
+    { args: ["import", "BROKEN", "--from", "nginx"], code: 2, says: "--from: must be one of kong" },
+    {
+      args: ["import", "BROKEN", "--mode", "all"],
+      code: 2,
+      says: "--mode: must be merge or replace",
+    },
+    { args: ["import"], code: 2, says: "FILE is missing" },
+    { args: ["export", "--format", "xml"], code: 2, says: "--format: must be yaml or json" },
+    { args: ["export", "--secrets"], code: 1, says: "X-Passphrase: must hold a passphrase" },
+    {
+      args: ["export", "--url", "http://127.0.0.1:1"],
+      code: 1,
+      says: "http://127.0.0.1:1 does not answer",
+    },
+    { args: ["export", "--url", "ftp://x"], code: 2, says: "--url: must be an http" },
+  ])("$args ends with code $code", async ({ args, code, says }) => {
+    const path = file("broken.yaml", "format: 1\nroutes:\n  - name: a\n    hosts: 5\n");
+    const result = await run(args.map((word) => (word === "BROKEN" ? path : word)));
+    expect([result.code, result.stdout]).toEqual([code, ""]);
+    expect(result.stderr).toStartWith("sluice: ");
+    expect(result.stderr).toContain(says);
+  });
+
+  test("check needs no gateway, and tells all that is wrong", async () => {
+    const right = await runCommand(["check", file("right.yaml", site)]);
+    expect([right.code, right.stdout]).toEqual([
+      0,
+      `${join(directory, "right.yaml")} can be served: services 1, targets 1, routes 1\n`,
+    ]);
+    const masked = await runCommand(["check", file("masked.yaml", (await run(["export"])).stdout)]);
+    expect(masked.code).toBe(0);
+    const text = `${site}  - name: shop\n    service_id: nowhere\n`;
+    const wrong = await runCommand(["check", file("wrong.yaml", text)]);
+    expect([wrong.code, wrong.stdout]).toEqual([
+      1,
+      'routes[1].service_id: service does not exist (line 11)\nroutes[1].name: route "shop" exists already (line 10)\n',
+    ]);
+  });
+
+  test("a token comes from the environment", async () => {
+    const user = {
+      email: "a@a.example",
+      name: "A",
+      role: "admin",
+      password: "correct horse battery",
+    };
+    await gateway?.ok("POST", "/api/v1/users", user);
+    const refused = await run(["export"]);
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      "sluice: authentication is required; SLUICE_TOKEN must hold a token\n",
+    ]);
+    const made = await runCommand(["token", "--data-dir", gateway?.dataDir ?? ""]);
+    expect((await run(["export"], { env: { SLUICE_TOKEN: made.stdout.trim() } })).code).toBe(0);
+  });
+});
+
+describe("serve --config", () => {
+  const port = quietPort();
+  const withListener = (hosts: string) =>
+    `${site.replace("shop.test", hosts)}listeners:\n  - name: main\n    address: 127.0.0.1\n    port: ${port}\n    protocol: http\n`;
+  const path = join(directory, "followed.yaml");
+  /** Replaced as a whole, as editors and Kubernetes do. */
+  const replace = (text: string) => renameSync(file("next.yaml", text), path);
+  let gateway: Gateway | null = null;
+  const statusOf = async (host: string) =>
+    (await fetch(`http://127.0.0.1:${port}/`, { headers: { host } })).status;
+
+  beforeAll(async () => {
+    replace(withListener("one.test"));
+    gateway = await startGateway({ workers: 1, args: ["--config", path] });
+  });
+  afterAll(() => gateway?.stop());
+
+  test("serves what is in the file, on the listeners that it names", async () => {
+    expect(await statusOf("one.test")).toBe(502);
+    expect(await statusOf("two.test")).toBe(404);
+    expect(
+      (await gateway?.ok("GET", "/api/v1/listeners")).map((l: { name: string }) => l.name),
+    ).toEqual(["main"]);
+  });
+
+  test.each([
+    ["POST", "/services", { name: "x" }],
+    ["PATCH", "/services/web", { path: "/x" }],
+    ["DELETE", "/routes/shop", undefined],
+    ["PUT", "/settings", {}],
+    ["POST", "/import", { format: 1 }],
+    ["POST", "/revisions/1/restore", undefined],
+  ])("refuses %s %s to everybody else", async (method, target, body) => {
+    const answer = await gateway?.api(method, `/api/v1${target}`, body);
+    expect([answer?.status, await answer?.json()]).toEqual([
+      409,
+      { error: "configuration is read-only" },
+    ]);
+  });
+
+  test("follows the file, ignores what is invalid, and goes on with the next valid one", async () => {
+    replace(withListener("two.test"));
+    await eventually(async () => (await statusOf("two.test")) === 502);
+    expect(await statusOf("one.test")).toBe(404);
+    replace(`${withListener("three.test")}nonsense: 1\n`);
+    const refusal = () =>
+      gateway?.log.find(({ message }) => message === "the configuration file was not applied");
+    await eventually(() => refusal() !== undefined);
+    expect(refusal()).toMatchObject({
+      level: "error",
+      error: expect.stringContaining("nonsense: is not a known field (line"),
+    });
+    expect(await statusOf("two.test")).toBe(502);
+    replace(withListener("four.test"));
+    await eventually(async () => (await statusOf("four.test")) === 502);
+  });
+
+  test("does not start with a file that is invalid", async () => {
+    const wrong = file("invalid.yaml", "format: 1\nroutes: 5\n");
+    const start = startGateway({ workers: 1, args: ["--config", wrong] });
+    expect(await start.then(() => "", String)).toContain("routes: must be a list (line 2)");
+  });
+});
