@@ -70,6 +70,7 @@ export class Attempts {
     this.#target = target;
     this.#count++;
     this.#isBegun = true;
+    this.#plan.context.record.began(target.id);
     if (this.#plan.service.group.needsLatency) this.#startedAt = performance.now();
     return target;
   }
@@ -128,6 +129,7 @@ export class Attempts {
 
   /** The head of an answer has arrived. Only a refusal is judged by it: what promises more may still break off. */
   answered(status: number): void {
+    this.#plan.context.record.answered(status);
     const target = this.#target;
     if (target === null) return;
     const { group } = this.#plan.service;
@@ -146,6 +148,7 @@ export class Attempts {
 
   /** The present attempt failed; the target is told when the failure is its own. */
   failed(error: ProxyError): void {
+    this.#plan.context.record.failed(error.token);
     const target = this.#target;
     if (target === null || error.source !== "upstream" || error.retry === "fresh-connection")
       return;

@@ -21,6 +21,7 @@ import {
   serviceRuntime,
 } from "./service-runtime.ts";
 import { type StreamRouteRuntime, streamRouteRuntime } from "./stream/stream-runtime.ts";
+import type { TrafficRecorder } from "./traffic-recorder.ts";
 import { loopToken } from "./upstream/request-writer.ts";
 
 export interface Generation {
@@ -50,6 +51,7 @@ export interface Generation {
 export interface GenerationContext extends ServiceContext {
   readonly instanceId: string;
   readonly pools: PoolRegistry;
+  readonly recorder: TrafficRecorder;
   /** Made before, because that may take a while. */
   readonly plugins: PluginSet;
 }
@@ -71,7 +73,7 @@ export function nextGeneration(
   return {
     revision: change.revision,
     settings,
-    router: nextRouter(previous?.router ?? Router.empty(), change.routes),
+    router: nextRouter(previous?.router ?? Router.empty(), change.routes, context.recorder),
     services: apply(previous?.services, change.services, (plan: ServicePlan) =>
       serviceRuntime(plan, context.pools, context),
     ),
@@ -109,9 +111,15 @@ export function nextGeneration(
 function nextRouter(
   router: Router<RouteRuntime>,
   change: CollectionChange<RoutePlan>,
+  recorder: TrafficRecorder,
 ): Router<RouteRuntime> {
   if (change.upserts.length === 0 && change.removals.length === 0) return router;
-  return router.with({ upserts: change.upserts.map(routeRuntime), removals: change.removals });
+  return router.with({
+    upserts: change.upserts.map((plan) =>
+      routeRuntime(plan, recorder.routeSeries(plan.id, plan.route.service_id)),
+    ),
+    removals: change.removals,
+  });
 }
 
 /** Facts hang on the listener and the settings; those of an unchanged pair stay the same object. */

@@ -38,6 +38,7 @@ export function handle(
   if (scope.aborted.refusesAny && scope.aborted.refuses(context.clientAddress()))
     return fail(context, failures.tooManyAborted, scene);
   const route = generation.router.match(context);
+  context.record.route = route;
   const { plugins } = generation;
   if (!plugins.isEmpty) {
     const chain = route === null ? plugins.elsewhere : chainOf(route, plugins);
@@ -79,9 +80,11 @@ function ownAnswerOf(context: RequestContext, route: RouteRuntime, scene: Scene)
 /** Sends the request on to a target. */
 function proxy(context: RequestContext, route: RouteRuntime, scene: Scene): Answer {
   const { generation, scope } = scene;
-  const { edits } = context;
+  const { edits, record } = context;
+  if (context.visit !== null) record.pluginsMs = performance.now() - record.startedAt;
   const serviceId = edits === null ? null : edits.serviceId;
   const service = generation.services.get(serviceId ?? route.route.service_id ?? "");
+  record.otherServiceId = serviceId;
   if (service === undefined || !service.isHttp) return fail(context, failures.noTarget, scene);
   const fields = forwardFields(context, generation.loopToken);
   if ("status" in fields) return fail(context, fields, scene);

@@ -17,6 +17,7 @@ type Answer = Response | Promise<Response>;
 /** Logs the failure and answers it. */
 export function fail(context: RequestContext, error: ProxyError, scene: Scene): Answer {
   scene.scope.report(context, error);
+  context.record.because(error.token);
   if (context.visit === null) return close(toResponse(errorAnswer(context, error)), context, scene);
   const answer = errorAnswer(context, error);
   return ended(seenByPlugins(context, answer, { source: "gateway", error }), context, scene);

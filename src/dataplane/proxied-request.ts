@@ -86,6 +86,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
       timeouts: exchangeTimeouts(route, service),
       maxHeadBytes,
       heads: target.heads,
+      times: context.record,
     };
     this.#exchange = new Exchange(target.pool.lease(this.#attempts.needsFresh), request, this);
     this.#exchange.start(this.#scope.inFlight.now());
@@ -128,6 +129,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   }
 
   content(chunk: Buffer): void {
+    this.#plan.context.record.bytesOut += chunk.length;
     if (this.#mode === "collecting") this.#parts.push(chunk);
     else if (this.#stream !== null && !this.#stream.push(chunk)) this.#exchange?.pause();
   }
@@ -181,6 +183,8 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
 
   finished(): void {
     this.#attempts.completed();
+    const { record } = this.#plan.context;
+    record.upstreamEndAt = record.arrivedAt;
     const answer = this.#answer;
     if (this.#mode === "collecting" && answer !== null) this.#answerWhole(answer, this.#parts);
     else this.#stream?.end();
@@ -227,6 +231,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     // The target did its part until the client had enough.
     if (error.source === "client") this.#attempts.completed();
     this.#stream?.fail(new Error(error.detail));
+    this.#plan.context.record.isBrokenOff = true;
     this.#scope.report(this.#plan.context, error);
     this.#end(error.status);
   }
@@ -265,6 +270,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   #answerError(error: ProxyError): void {
     const { context, debugFields } = this.#plan;
     this.#scope.report(context, error);
+    context.record.refused(error.token);
     const answer = errorAnswer(context, error);
     for (const [name, value] of debugFields ?? []) answer.headers.set(name, value);
     if (context.visit === null) this.#resolve(toResponse(answer));
@@ -359,6 +365,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     this.#scope.inFlight.remove(this.#place);
     const { context } = this.#plan;
     if (this.#outlivesIdle) context.server.timeout(context.request, context.listener.idleTimeout);
+    if (this.#body !== null) context.record.bytesIn = this.#body.bytes;
     this.#scope.ended(context, status);
   }
 }

@@ -10,6 +10,7 @@ import type { ConnectionFacts } from "./listener/connection-facts.ts";
 import type { UpstreamEdits } from "./plugin/upstream-edits.ts";
 import type { Visit } from "./plugin/visit.ts";
 import type { ListenerFacts } from "./listener/listener-facts.ts";
+import { RequestRecord } from "./request-record.ts";
 
 /** Where a request comes from. */
 export interface RequestSource {
@@ -46,6 +47,8 @@ export class RequestContext implements RouteSubject {
   bodyStream: ReadableStream<Uint8Array> | null = null;
   /** More bytes than this are refused, beside the listener's limit; 0: no limit. */
   bodyLimit = 0;
+  /** What becomes known of it on its way. */
+  readonly record = new RequestRecord();
   #peer: string | null = null;
   #client: string | null = null;
   #id: string | null = null;
@@ -95,6 +98,11 @@ export class RequestContext implements RouteSubject {
   /** Method of the request that goes upstream. */
   get upstreamMethod(): string {
     return this.edits === null ? this.method : this.edits.method;
+  }
+
+  /** The id if anybody has asked for it; else empty. */
+  get knownId(): string {
+    return this.#id ?? "";
   }
 
   header(name: string): string | null {

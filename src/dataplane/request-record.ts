@@ -1,35 +1,77 @@
 // What becomes known of one request on its way, for counting and for the list of recent requests; knows no memory and no socket.
+import type { Series } from "../shared-memory/traffic-metrics.ts";
 
-/** Times are milliseconds of `performance.now()`; 0: it did not happen. Whoever knows a fact sets it. */
+/** What is noted of a route: where its requests are counted, and what it is. */
+export interface NotedRoute {
+  readonly id: string;
+  readonly series: Series;
+  readonly route: { readonly service_id: string | null };
+}
+
+/** Times are milliseconds of `performance.now()`; 0: it did not happen. Looking at the clock is what costs most here. */
 export class RequestRecord {
   /** When the head of the request was there. */
   readonly startedAt: number = performance.now();
-  /** Status that the client is sent; 0: it was sent none. */
-  status = 0;
+  /** Null: no route took it. */
+  route: NotedRoute | null = null;
+  /** Of the service that it went to, where that is not the route's. */
+  otherServiceId: string | null = null;
+  /** Of the last attempt. */
+  targetId = "";
   attempts = 0;
-  /** When the first attempt began, and when the answer of the last one had arrived whole or broke off. */
+  /** Of the answer that began; 0: none has. */
+  status = 0;
+  /** When the first attempt began, and when the last answer had arrived whole or the last attempt had failed. */
   upstreamAt = 0;
   upstreamEndAt = 0;
-  /** Of the last attempt: when it began, when it had its connection, when the head of its answer was there. */
+  /** Of the last attempt: when it began, had its connection, heard from the target last, and had the head of its answer. */
   attemptAt = 0;
   connectedAt = 0;
+  arrivedAt = 0;
   headAt = 0;
-  /** Milliseconds in plugins, and waiting for room on a target. */
+  /** Milliseconds until plugins let it go on; negative: none ran. */
   pluginsMs = -1;
-  queueMs = -1;
   /** Bytes of the bodies. */
   bytesIn = 0;
   bytesOut = 0;
-  routeId = "";
-  serviceId = "";
-  targetId = "";
-  consumer = "";
-  /** Why it ended as it did: words of RFC 9209 and of plugins, separated by spaces. */
+  /** Why it ended as it did: words of RFC 9209, separated by spaces. */
   reasons = "";
+  /** The answer had begun and did not come to its end. */
   isBrokenOff = false;
 
-  /** Adds a word to the reasons. */
+  /** An attempt begins on a target. */
+  began(targetId: string): void {
+    const now = performance.now();
+    if (this.attempts === 0) this.upstreamAt = now;
+    this.attempts++;
+    this.targetId = targetId;
+    this.attemptAt = now;
+    // True of a kept connection; one that has to be made tells when it is there.
+    this.connectedAt = now;
+    this.headAt = 0;
+  }
+
+  /** The head of an answer is there. */
+  answered(status: number): void {
+    this.headAt = this.arrivedAt;
+    this.status = status;
+  }
+
+  /** The present attempt has failed. */
+  failed(word: string): void {
+    this.upstreamEndAt = performance.now();
+    this.because(word);
+  }
+
+  /** The client is told that there is no answer of a target. */
+  refused(word: string): void {
+    this.bytesOut = 0;
+    this.because(word);
+  }
+
+  /** Adds a word to the reasons, unless it is the last one. */
   because(word: string): void {
+    if (this.reasons.endsWith(word)) return;
     this.reasons = this.reasons === "" ? word : `${this.reasons} ${word}`;
   }
 }

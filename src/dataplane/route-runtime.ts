@@ -2,6 +2,7 @@
 import type { Route } from "../model/route.ts";
 import { canonicalPath, stripPrefix } from "../http/request-target.ts";
 import { compileCidrs } from "../net/cidr.ts";
+import type { Series } from "../shared-memory/traffic-metrics.ts";
 import type { RoutePlan } from "../snapshot/snapshot.ts";
 import type { Chain } from "./plugin/chain.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
@@ -12,6 +13,8 @@ import type { ExchangeTimeouts } from "./upstream/exchange.ts";
 export interface RouteRuntime {
   readonly id: string;
   readonly route: Route;
+  /** Where its requests are counted. */
+  readonly series: Series;
   /** Prefixes that may be stripped, longest first; empty when nothing is. */
   readonly prefixes: readonly string[];
   readonly rewrite: { readonly regex: RegExp; readonly to: string } | null;
@@ -36,13 +39,14 @@ export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
 }
 
 /** Prepares one version of a route; runs once when it is stored or changed. */
-export function routeRuntime(plan: RoutePlan): RouteRuntime {
+export function routeRuntime(plan: RoutePlan, series: Series): RouteRuntime {
   const { route } = plan;
   const prefixes = route.paths.filter((path) => path.type === "prefix").map((path) => path.value);
   const overrides = Object.values(route.timeouts).some((value) => value !== null);
   return {
     id: plan.id,
     route,
+    series,
     prefixes: route.strip_path ? prefixes.sort((a, b) => b.length - a.length) : [],
     rewrite:
       route.path_rewrite === null

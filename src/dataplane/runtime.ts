@@ -29,6 +29,7 @@ import { PoolRegistry } from "./service-runtime.ts";
 import { discardPorts, type OpenedPorts, Streams } from "./stream/streams.ts";
 import { discardUdpPorts, type OpenedUdpPorts, UdpStreams } from "./stream/udp-streams.ts";
 import { createWebSocketProxy } from "./upstream/websocket.ts";
+import { TrafficRecorder } from "./traffic-recorder.ts";
 import type { WorkerScope } from "./worker-scope.ts";
 
 interface Prepared {
@@ -49,6 +50,7 @@ export function createDataPlane(options: DataPlaneOptions): DataPlane {
 class Runtime implements DataPlane {
   readonly #options: DataPlaneOptions;
   readonly #scope: WorkerScope;
+  readonly #recorder: TrafficRecorder;
   readonly #pools: PoolRegistry;
   readonly #checks: ActiveChecks;
   readonly #webSockets: ReturnType<typeof createWebSocketProxy>;
@@ -64,6 +66,7 @@ class Runtime implements DataPlane {
   constructor(options: DataPlaneOptions) {
     this.#options = options;
     const inFlight = new InFlight();
+    this.#recorder = options.recorder ?? TrafficRecorder.unread();
     this.#pools = new PoolRegistry(inFlight.now, {
       resolver: new NameResolver({ servers: options.dnsServers }),
       now: () => performance.now(),
@@ -87,9 +90,13 @@ class Runtime implements DataPlane {
       ),
       proxyWebSocket: this.#webSockets.proxy,
       report: (context, error) => this.#report(context, error),
-      reportUnread: (id, error) => this.#logFailure({ request_id: id }, error),
+      reportUnread: (id, error) => {
+        this.#recorder.unread(error.status);
+        this.#logFailure({ request_id: id }, error);
+      },
       ended: (context, status) => this.#ended(context, status),
-      geo: createGeo(options.log),
+      // All workers read the same files: one says what is wrong with them.
+      geo: createGeo(options.worker === 0 ? options.log : () => {}),
       pluginFailed: (context, plan, error) =>
         options.log("warn", "a plugin failed", {
           request_id: context.id,
@@ -97,7 +104,7 @@ class Runtime implements DataPlane {
           instance: plan.label ?? plan.id,
           error: error instanceof Error ? error.message : String(error),
         }),
-      decided: () => {},
+      decided: (plugin, decision) => this.#recorder.decided(plugin, decision),
     };
     this.#plugins = createPluginLoader(options, (id) => this.#used.add(id));
     const streamOptions = {
@@ -134,6 +141,7 @@ class Runtime implements DataPlane {
       worker,
       instanceId,
       pools: this.#pools,
+      recorder: this.#recorder,
       board,
       stickyKey,
       plugins: plugins.set,
@@ -141,6 +149,7 @@ class Runtime implements DataPlane {
     const { opened, issues } = this.#listeners.prepare(generation);
     const streams = this.#streams.prepare(generation);
     const udp = await this.#udp.prepare(generation);
+    await this.#scope.geo.prepare(generation.settings.geoip);
     issues.push(...streams.issues, ...udp.issues);
     if (issues.length > 0) {
       discardPorts(streams.opened);
@@ -254,6 +263,7 @@ class Runtime implements DataPlane {
   /** Every request ends here, once. */
   #ended(context: RequestContext, status: number): void {
     this.#options.board.add(this.#options.worker, "requests_total", 1);
+    this.#recorder.ended(context, status);
     context.visit?.log(resultOf(status));
   }
 

@@ -1,6 +1,7 @@
 // Counts what one worker has served and writes it down where the main thread reads; knows no listener and no configuration.
-import { RequestRing } from "../shared-memory/request-ring.ts";
+import { RequestRing, type RingFacts } from "../shared-memory/request-ring.ts";
 import {
+  type EndedRequest,
   type Series,
   TrafficMetrics,
   type TrafficWriter,
@@ -13,7 +14,6 @@ import {
   streamSeriesKey,
 } from "../shared-memory/series-key.ts";
 import type { RequestContext } from "./request-context.ts";
-import type { RequestRecord } from "./request-record.ts";
 
 export interface TrafficRecorderOptions {
   /** Index of this worker, from 0. */
@@ -49,7 +49,12 @@ export class TrafficRecorder {
   readonly #traffic: TrafficMetrics;
   readonly #writer: TrafficWriter;
   readonly #noRoute: Series;
+  /** By type. */
+  readonly #plugins = new Map<string, Series>();
   #ring: RequestRing | null;
+  // One of each for all requests: making them anew would cost as much as counting.
+  readonly #counted = nothingCounted();
+  readonly #facts = noFacts();
   /** What `performance.now()` lacks to the time of day. */
   #clockOffset = performance.timeOrigin;
   #clockCheckedAt = Number.NEGATIVE_INFINITY;
@@ -84,87 +89,57 @@ export class TrafficRecorder {
     return this.#traffic.seriesOf(listenerSeriesKey(listenerId));
   }
 
-  pluginSeries(name: string): Series {
-    return this.#traffic.seriesOf(pluginSeriesKey(name));
-  }
-
-  /** Counts a request that has ended and writes it down. `series` null: no route took it. */
-  ended(context: RequestContext, record: RequestRecord, series: Series | null): void {
+  /** Counts a request that has ended with this status, and writes it down. */
+  ended(context: RequestContext, status: number): void {
+    const { record } = context;
     const now = performance.now();
     const end = record.upstreamEndAt === 0 ? now : record.upstreamEndAt;
-    const totalMs = now - record.startedAt;
-    this.#writer.ended(series ?? this.#noRoute, {
-      status: record.status,
-      totalUs: totalMs * 1000,
-      upstreamUs: record.upstreamAt === 0 ? 0 : (end - record.upstreamAt) * 1000,
-      bytesIn: record.bytesIn,
-      bytesOut: record.bytesOut,
-      retries: Math.max(0, record.attempts - 1),
-      isBrokenOff: record.isBrokenOff,
-    });
-    const ring = this.#ring;
-    if (ring !== null) this.#writeDown(ring, { context, record, totalMs, now });
+    const counted = this.#counted;
+    // The client has seen the head of an answer that broke off, not the error after it.
+    counted.status = record.isBrokenOff ? record.status : status;
+    counted.totalUs = (now - record.startedAt) * 1000;
+    counted.upstreamUs = record.upstreamAt === 0 ? 0 : (end - record.upstreamAt) * 1000;
+    counted.bytesIn = record.bytesIn;
+    counted.bytesOut = record.bytesOut;
+    counted.retries = record.attempts > 1 ? record.attempts - 1 : 0;
+    counted.isBrokenOff = record.isBrokenOff;
+    this.#writer.ended(record.route?.series ?? this.#noRoute, counted);
+    if (this.#ring !== null) this.#writeDown(this.#ring, context, now);
   }
 
-  #writeDown(
-    ring: RequestRing,
-    {
-      context,
-      record,
-      totalMs,
-      now,
-    }: {
-      readonly context: RequestContext;
-      readonly record: RequestRecord;
-      readonly totalMs: number;
-      readonly now: number;
-    },
-  ): void {
+  #writeDown(ring: RequestRing, context: RequestContext, now: number): void {
     if (now - this.#clockCheckedAt > CLOCK_MS) this.#compareClocks(now);
-    const { attemptAt, connectedAt, headAt, startedAt } = record;
-    ring.write(
-      {
-        kind: "http",
-        status: record.status,
-        attempts: record.attempts,
-        started_at: startedAt + this.#clockOffset,
-        queue: record.queueMs,
-        plugins: record.pluginsMs,
-        connect: connectedAt === 0 ? -1 : connectedAt - attemptAt,
-        first_byte: headAt === 0 ? -1 : headAt - startedAt,
-        total: totalMs,
-        bytes_in: record.bytesIn,
-        bytes_out: record.bytesOut,
-        id: "",
-        method: context.method,
-        scheme: context.listener.protocol,
-        host: context.host,
-        target: context.target,
-        user_agent: context.headers["user-agent"] ?? "",
-        client: context.clientAddress(),
-        consumer: record.consumer,
-        reasons: record.reasons,
-        route: record.routeId,
-        service: record.serviceId,
-        target_id: record.targetId,
-        tls_version: context.connection?.tlsVersion ?? "",
-        http_version: "",
-      },
-      this.#worker,
-    );
+    const { record, visit } = context;
+    const { connectedAt, headAt, startedAt, route } = record;
+    const facts = this.#facts;
+    facts.status = this.#counted.status;
+    facts.attempts = record.attempts;
+    facts.started_at = startedAt + this.#clockOffset;
+    facts.plugins = record.pluginsMs;
+    facts.connect = connectedAt === 0 ? -1 : connectedAt - record.attemptAt;
+    facts.first_byte = headAt === 0 ? -1 : headAt - startedAt;
+    facts.total = now - startedAt;
+    facts.bytes_in = record.bytesIn;
+    facts.bytes_out = record.bytesOut;
+    facts.id = context.knownId;
+    facts.method = context.method;
+    facts.scheme = context.listener.protocol;
+    facts.host = context.host;
+    facts.target = context.target;
+    facts.user_agent = context.headers["user-agent"] ?? "";
+    facts.client = context.clientAddress();
+    facts.consumer = visit?.consumer?.username ?? "";
+    facts.reasons = visit === null ? record.reasons : reasonsOf(record.reasons, visit.reasons);
+    facts.route = route === null ? "" : route.id;
+    facts.service = record.otherServiceId ?? route?.route.service_id ?? "";
+    facts.target_id = record.targetId;
+    facts.tls_version = context.connection?.tlsVersion ?? "";
+    ring.write(facts, this.#worker);
   }
 
   /** A request that could not even be read: nothing of it is to be trusted, so it is only counted. */
   unread(status: number): void {
-    this.#writer.ended(this.#noRoute, {
-      status,
-      totalUs: 0,
-      upstreamUs: 0,
-      bytesIn: 0,
-      bytesOut: 0,
-      retries: 0,
-      isBrokenOff: false,
-    });
+    this.#writer.ended(this.#noRoute, { ...nothingCounted(), status });
   }
 
   /** A connection of a stream route got as far as the choice of a target. */
@@ -184,12 +159,9 @@ export class TrafficRecorder {
     this.#writer.record(stream.series, "total", totalMs * 1000);
     this.#ring?.write(
       {
-        ...NO_TEXTS,
+        ...noFacts(),
         kind: "stream",
-        status: 0,
-        attempts: 0,
         started_at: stream.startedAt,
-        ...{ queue: -1, plugins: -1, connect: -1, first_byte: -1 },
         total: totalMs,
         bytes_in: stream.bytesIn,
         bytes_out: stream.bytesOut,
@@ -210,7 +182,13 @@ export class TrafficRecorder {
     this.#writer.add(series, isDone ? "handshakes" : "handshakes_failed", 1);
   }
 
-  decided(series: Series, decision: PluginDecision): void {
+  /** What a plugin of this type has decided. */
+  decided(plugin: string, decision: PluginDecision): void {
+    let series = this.#plugins.get(plugin);
+    if (series === undefined) {
+      series = this.#traffic.seriesOf(pluginSeriesKey(plugin));
+      this.#plugins.set(plugin, series);
+    }
     this.#writer.add(series, decision, 1);
   }
 
@@ -236,3 +214,38 @@ const NO_TEXTS = {
   tls_version: "",
   http_version: "",
 } as const;
+
+/** As they are filled in anew for each request. */
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+const noFacts = (): Mutable<RingFacts> => ({
+  ...NO_TEXTS,
+  kind: "http",
+  status: 0,
+  attempts: 0,
+  started_at: 0,
+  queue: -1,
+  plugins: -1,
+  connect: -1,
+  first_byte: -1,
+  total: 0,
+  bytes_in: 0,
+  bytes_out: 0,
+});
+
+const nothingCounted = (): Mutable<EndedRequest> => ({
+  status: 0,
+  totalUs: 0,
+  upstreamUs: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+  retries: 0,
+  isBrokenOff: false,
+});
+
+/** Of plugins only words: texts with spaces in them would fall apart in the list. */
+function reasonsOf(own: string, ofPlugins: readonly string[]): string {
+  if (ofPlugins.length === 0) return own;
+  const words = ofPlugins.map((reason) => reason.replace(/\s+/g, "-"));
+  return [own, ...words].filter((word) => word !== "").join(" ");
+}

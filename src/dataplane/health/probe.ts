@@ -74,6 +74,7 @@ export class Probe implements ExchangeOwner {
       timeouts: NO_TIMEOUTS,
       maxHeadBytes: MAX_HEAD_BYTES,
       heads: new HeadCache(),
+      times: { connectedAt: 0, arrivedAt: 0 },
     };
     this.#exchange = new Exchange(connection, exchange, this);
     this.#exchange.start(0);

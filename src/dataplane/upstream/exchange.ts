@@ -39,6 +39,8 @@ export interface ExchangeRequest {
   readonly maxHeadBytes: number;
   /** Of the target that the request goes to. */
   readonly heads: HeadCache;
+  /** Written to: when the connection was there, and when something last arrived. */
+  readonly times: { connectedAt: number; arrivedAt: number };
 }
 
 type Phase = "connecting" | "sending" | "awaiting" | "reading" | "done";
@@ -89,6 +91,8 @@ export class Exchange implements ConnectionUser {
     if (this.#phase !== "connecting") return;
     this.#phase = "sending";
     this.isSent = true;
+    // A connection that was kept is there at once: no need to look at the clock.
+    if (!this.#isReused) this.#request.times.connectedAt = performance.now();
     const { head, body } = this.#request;
     if (body === null) {
       this.#connection.writeText(head);
@@ -150,6 +154,7 @@ export class Exchange implements ConnectionUser {
   }
 
   received(chunk: Buffer): void {
+    this.#request.times.arrivedAt = performance.now();
     try {
       if (this.#phase === "reading") {
         this.#deadline = after(this.#now, this.#request.timeouts.read);

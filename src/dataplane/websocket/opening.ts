@@ -103,6 +103,7 @@ export class Opening implements ExchangeOwner, Watched {
       timeouts: exchangeTimeouts(route, service),
       maxHeadBytes,
       heads: target.heads,
+      times: context.record,
     };
     // Neither one that was used before nor one that is kept: what the two sides take a refused upgrade for may differ.
     const connection = new UpstreamConnection(target.endpoint, NO_HOME);
