@@ -147,7 +147,20 @@ const explanation = t.Object(
       }),
       { description: "Routes that came closest, in the order in which they are tried" },
     ),
-    plugins: t.Array(t.Unknown(), { description: "Plugins that would run, in order" }),
+    plugins: t.Array(
+      t.Object({
+        id: t.String(),
+        name: t.String({ description: "Which plugin" }),
+        label: orNull(t.String(), "Name of the instance, if it has one"),
+        scope: orNull(t.String(), "Where it was put"),
+        phases: t.Array(t.String(), { description: "When it runs" }),
+        applies: orNull(
+          t.Boolean(),
+          "Whether its condition holds; null: that depends on who the client is",
+        ),
+      }),
+      { description: "Plugins that are there for it, in the order in which they run" },
+    ),
     default_site: orNull(
       t.Unknown(),
       "The setting default_site, for a request that no route takes",

@@ -3,9 +3,11 @@ import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import { type ExplainInput, explainInput } from "../model/explain.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import { scopeOf } from "../model/plugin.ts";
 import type {
   ExplainedCandidate,
   ExplainedOutcome,
+  ExplainedPlugin,
   ExplainedRequest,
   Explanation,
 } from "../snapshot/explanation.ts";
@@ -32,6 +34,18 @@ export interface CandidateView {
   readonly reason: string | null;
 }
 
+export interface PluginView {
+  readonly id: string;
+  /** Which plugin. */
+  readonly name: string;
+  readonly label: string | null;
+  /** Where it was put: `global`, `route` and so on. */
+  readonly scope: string | null;
+  readonly phases: readonly string[];
+  /** Whether its condition holds; null: that depends on who the client is. */
+  readonly applies: boolean | null;
+}
+
 export interface ExplanationView {
   readonly listener: Named | null;
   readonly route: Named | null;
@@ -45,7 +59,7 @@ export interface ExplanationView {
     readonly targets: readonly (TargetView & { readonly url: string })[];
   } | null;
   readonly candidates: readonly CandidateView[];
-  readonly plugins: readonly [];
+  readonly plugins: readonly PluginView[];
   readonly default_site: GatewayConfig["settings"]["default_site"] | null;
 }
 
@@ -84,7 +98,7 @@ export class RouteExplainer {
       detail: answer.detail,
       upstream: this.#upstream(answer),
       candidates: candidatesOf(answer, config),
-      plugins: [],
+      plugins: answer.plugins.flatMap((explained) => pluginOf(explained, config)),
       default_site: answer.outcome === "default_site" ? settings.default_site : null,
     };
   }
@@ -135,6 +149,12 @@ function candidateOf(
   return [
     { route, position, matched, reason: comesLater ? "another route is tried first" : reason },
   ];
+}
+
+function pluginOf({ id, phases, applies }: ExplainedPlugin, config: GatewayConfig): PluginView[] {
+  const plugin = config.plugins.get(id);
+  if (plugin === undefined) return [];
+  return [{ id, name: plugin.name, label: plugin.label, scope: scopeOf(plugin), phases, applies }];
 }
 
 function named(objects: ReadonlyMap<string, Named>, id: string | null): Named | null {

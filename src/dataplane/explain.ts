@@ -1,5 +1,7 @@
 // Says what would become of a request that nobody has sent, by the very steps that serve one; sends nothing and counts nothing.
 import type { Server } from "bun";
+import type { Geo } from "./plugin/geo.ts";
+import { explainPlugins } from "./plugin/explain-plugins.ts";
 import type { ExplainedRequest, ExplainedTarget, Explanation } from "../snapshot/explanation.ts";
 import { failures } from "./error.ts";
 import type { Generation } from "./generation.ts";
@@ -25,9 +27,9 @@ const answered = (outcome: Verdict["outcome"], status: number, detail: string | 
 });
 
 /** As `handle` would serve it. A worker that is asked answers for all: they serve the same version. */
-export function explain(generation: Generation, request: ExplainedRequest): Explanation {
+export function explain(generation: Generation, request: ExplainedRequest, geo: Geo): Explanation {
   const listenerId = listenerFor(generation, new URL(request.url));
-  const nothing = { listenerId, routeId: null, serviceId: null, candidates: [] };
+  const nothing = { listenerId, routeId: null, serviceId: null, candidates: [], plugins: [] };
   const rest = { ...nothing, routes: generation.router.size };
   const context = contextOf(generation, listenerId, request);
   if (context === null)
@@ -51,6 +53,7 @@ export function explain(generation: Generation, request: ExplainedRequest): Expl
     ...verdict,
     routeId: route?.id ?? null,
     candidates,
+    plugins: explainPlugins(context, { generation, route, geo }),
     serviceId: verdict.serviceId ?? null,
   };
 }

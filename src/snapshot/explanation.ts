@@ -30,6 +30,15 @@ export interface ExplainedCandidate {
   readonly reason: string | null;
 }
 
+/** An instance of a plugin that is there for the request. */
+export interface ExplainedPlugin {
+  readonly id: string;
+  /** In the order in which it runs. */
+  readonly phases: readonly string[];
+  /** Whether its condition holds; null: that depends on who the client is. */
+  readonly applies: boolean | null;
+}
+
 export interface Explanation {
   /** Through which the request would come; null: none speaks its scheme. */
   readonly listenerId: string | null;
@@ -44,6 +53,8 @@ export interface Explanation {
   readonly targets: readonly ExplainedTarget[];
   /** Those that came closest, in the order in which they are tried. */
   readonly candidates: readonly ExplainedCandidate[];
+  /** In the order in which they run. */
+  readonly plugins: readonly ExplainedPlugin[];
   /** How many routes there are. */
   readonly routes: number;
 }

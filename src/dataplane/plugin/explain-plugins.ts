@@ -1,0 +1,47 @@
+// Which plugins are there for a request that nobody has sent; runs none of them.
+import type { ExplainedPlugin } from "../../snapshot/explanation.ts";
+import { asksForConsumer } from "../../pdk/condition.ts";
+import type { Generation } from "../generation.ts";
+import type { RequestContext } from "../request-context.ts";
+import { chainOf, type RouteRuntime } from "../route-runtime.ts";
+import type { Geo } from "./geo.ts";
+import { HeldBody } from "./held-body.ts";
+import type { PluginRuntime } from "./plugin-set.ts";
+import { Visit } from "./visit.ts";
+
+/** In the order in which they run. */
+export function explainPlugins(
+  context: RequestContext,
+  scene: {
+    readonly generation: Generation;
+    readonly route: RouteRuntime | null;
+    readonly geo: Geo;
+  },
+): ExplainedPlugin[] {
+  const { generation, route, geo } = scene;
+  const { plugins, consumers } = generation;
+  const chain = route === null ? plugins.elsewhere : chainOf(route, plugins);
+  if (chain === null) return [];
+  const visit = new Visit(context, {
+    chain,
+    route: route === null ? null : { id: route.id, name: route.route.name },
+    service: null,
+    consumers,
+    hasService: () => false,
+    ...{ country: geo.country, asn: geo.asn },
+    body: new HeldBody({ context, readTimeout: 0, refuse() {} }),
+    failed() {},
+    decided() {},
+  });
+  return chain.all.map((runtime) => ({
+    id: runtime.plan.id,
+    phases: runtime.definition.phases.filter((phase) => phase !== "connect"),
+    applies: appliesTo(runtime, visit),
+  }));
+}
+
+function appliesTo(runtime: PluginRuntime, visit: Visit): boolean | null {
+  const { when } = runtime.plan;
+  if (when === null) return true;
+  return asksForConsumer(when) ? null : visit.applies(runtime);
+}
