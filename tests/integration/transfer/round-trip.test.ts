@@ -15,7 +15,8 @@ const CANARY = "Canary-of-the-round-trip";
 const ADMIN = { email: "a@a.example", name: "A", role: "admin", password: PASSWORD };
 
 let [first, second]: [Gateway | null, Gateway | null] = [null, null];
-let [plain, whole, viewed, totpKey, adminToken] = ["", "", "", new Uint8Array(), ""];
+let [plain, whole, viewed, adminToken] = ["", "", "", ""];
+let totpKey: Uint8Array = new Uint8Array();
 
 const running = (gateway: Gateway | null) =>
   gateway ??

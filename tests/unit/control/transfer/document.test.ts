@@ -59,7 +59,10 @@ function imported(
   mode: "merge" | "replace" = "replace",
 ): Draft {
   let now = Date.parse(at);
-  const draft = new Draft(base, () => new Date((now += 1000)).toISOString());
+  const draft = new Draft(base, () => {
+    now += 1000;
+    return new Date(now).toISOString();
+  });
   applyDocument(document, draft, { mode, box });
   return draft;
 }
@@ -161,7 +164,7 @@ describe("the secret of an item of a list", () => {
     { box: here },
   ).config;
   const usersOf = (of: GatewayConfig) =>
-    ([...of.plugins.values()][0]?.config as { users: object[] }).users;
+    [...of.plugins.values()].flatMap(({ config: { users } }) => users as object[]);
 
   test("goes with the item, wherever it stands", () => {
     const masked = [
