@@ -92,11 +92,12 @@ bench-scale: build
 	@scripts/debian-packages.sh wrk nginx
 	$(BUN) tests/bench/scale.ts $(ARGS)
 
-#? docs: Write docs/configuration.md anew from the schemas
+#? docs: Write docs/configuration.md and docs/plugins/ anew from the schemas
 .PHONY: docs
 docs: setup
 	$(BUN) scripts/configuration-reference.ts >docs/configuration.md
-	$(BUN) fmt docs/configuration.md
+	$(BUN) scripts/plugin-reference.ts
+	$(BUN) fmt docs/configuration.md docs/plugins
 
 #? clean: Remove what was built; packages, Bun and ./data stay
 .PHONY: clean

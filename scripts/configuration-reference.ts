@@ -1,6 +1,6 @@
 // Writes docs/configuration.md to standard output, from the schemas and the help of the commands; run it with `make docs`.
 import type { TSchema } from "@sinclair/typebox";
-import { checkCommand } from "../src/cli/check.ts";
+import { createCheck } from "../src/cli/check.ts";
 import type { Command } from "../src/cli/command.ts";
 import { helpOf } from "../src/cli/help.ts";
 import { createResetPassword } from "../src/cli/reset-password.ts";
@@ -8,7 +8,10 @@ import { rotateKeyCommand } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
 import { createTokenCommand } from "../src/cli/token.ts";
 import { versionCommand } from "../src/cli/version.ts";
+import { consumerInput } from "../src/model/consumer.ts";
+import { credentialInput } from "../src/model/credential.ts";
 import { listenerInput } from "../src/model/listener.ts";
+import { pluginInput } from "../src/model/plugin.ts";
 import { routeInput } from "../src/model/route.ts";
 import { secretInput } from "../src/model/secret.ts";
 import { serviceInput } from "../src/model/service.ts";
@@ -16,85 +19,20 @@ import { settingsInput } from "../src/model/settings.ts";
 import { streamRouteInput } from "../src/model/stream-route.ts";
 import { targetInput } from "../src/model/target.ts";
 import { tokenInput } from "../src/model/token.ts";
+import { consumerInput } from "../src/model/consumer.ts";
+import { credentialInput } from "../src/model/credential.ts";
+import { pluginInput } from "../src/model/plugin.ts";
+import { fieldTable, type Schema } from "./field-table.ts";
 
 /** Stored, checked and given back, but nothing reads them yet. A name stands for everything below it. */
 const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
   settings: ["geoip", "retention.requests"],
 };
 
-interface Row {
-  readonly path: string;
-  readonly type: string;
-  readonly fallback: string;
-  readonly description: string;
-}
-
-type Schema = TSchema & {
-  readonly type?: string;
-  readonly enum?: readonly unknown[];
-  readonly anyOf?: readonly Schema[];
-  readonly const?: unknown;
-  readonly items?: Schema;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly description?: string;
-};
-
-const code = (value: unknown) => `\`${typeof value === "string" ? value : JSON.stringify(value)}\``;
-
-function typeOf(schema: Schema): string {
-  if (schema.enum !== undefined) return schema.enum.map(code).join(", ");
-  if (schema.const !== undefined) return code(schema.const);
-  if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map(typeOf))].join(" or ");
-  if (schema.type === "array") return `list of ${typeOf(schema.items as Schema)}`;
-  if (schema.type === "integer" && schema.maximum !== undefined)
-    return schema.maximum >= Number.MAX_SAFE_INTEGER
-      ? `integer from ${schema.minimum}`
-      : `integer ${schema.minimum} to ${schema.maximum}`;
-  return schema.type ?? "any";
-}
-
-function rowsOf(schema: Schema, prefix: string): Row[] {
-  const required = schema.required ?? [];
-  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
-    const path = prefix + name;
-    const row = {
-      path,
-      type: typeOf(field),
-      fallback:
-        field.default === undefined ? (required.includes(name) ? "required" : "") : shown(field),
-      description: field.description ?? "",
-    };
-    const parts = partsOf(field);
-    if (parts.length === 0) return [row];
-    const isPlainGroup = field.type === "object";
-    return [
-      ...(isPlainGroup ? [] : [row]),
-      ...parts.flatMap((part) => rowsOf(part, `${path}${field.type === "array" ? "[]" : ""}.`)),
-    ];
-  });
-}
-
-const shown = (field: Schema) => (field.default === "" ? "empty" : code(field.default));
-
-/** Objects inside a field: a group, the items of a list, the value beside null. */
-function partsOf(field: Schema): Schema[] {
-  const inner = field.type === "array" ? (field.items as Schema) : field;
-  return [inner, ...(inner.anyOf ?? [])].filter((part) => part.properties !== undefined);
-}
-
-const cell = (text: string) => text.replaceAll("|", "\\|");
-
 function tableOf(kind: string, schema: Schema): string {
   const dead = WITHOUT_EFFECT[kind] ?? [];
-  const lines = rowsOf(schema, "").map(({ path, type, fallback, description }) => {
-    const mark = dead.some((name) => path === name || path.startsWith(`${name}.`)) ? " †" : "";
-    return `| \`${path}\`${mark} | ${cell(type)} | ${cell(fallback)} | ${cell(description)} |`;
-  });
-  return ["| field | value | default | meaning |", "| --- | --- | --- | --- |", ...lines].join(
-    "\n",
+  return fieldTable(schema, (path) =>
+    dead.some((name) => path === name || path.startsWith(`${name}.`)) ? " †" : "",
   );
 }
 
@@ -124,6 +62,42 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "`/api/v1/stream-routes`. TCP and UDP ports whose traffic goes to a service byte for byte: [streams.md](streams.md).",
   ],
   [
+    "Plugins",
+    "plugin",
+    pluginInput,
+    "`/api/v1/plugins`. What happens to requests on their way: [plugins](plugins/README.md). The settings of each one are on its own page.",
+  ],
+  [
+    "Consumers",
+    "consumer",
+    consumerInput,
+    "`/api/v1/consumers`. Who uses the proxied APIs: [consumers.md](consumers.md).",
+  ],
+  [
+    "Credentials",
+    "credential",
+    credentialInput,
+    "`/api/v1/consumers/:id/credentials`, `/api/v1/credentials`. What a consumer is recognised by: [consumers.md](consumers.md).",
+  ],
+  [
+    "Plugins",
+    "plugin",
+    pluginInput,
+    "`/api/v1/plugins`, and `/api/v1/plugins/schemas` for what there is and how it is configured. What runs for requests, and where: [consumers.md](consumers.md#plugins).",
+  ],
+  [
+    "Consumers",
+    "consumer",
+    consumerInput,
+    "`/api/v1/consumers`. Somebody or something that uses the proxied APIs: [consumers.md](consumers.md).",
+  ],
+  [
+    "Credentials",
+    "credential",
+    credentialInput,
+    "`/api/v1/credentials`, `/api/v1/consumers/:id/credentials`. What a consumer shows to be recognised: [consumers.md](consumers.md#credentials).",
+  ],
+  [
     "Secrets",
     "secret",
     secretInput,
@@ -151,7 +125,7 @@ const never = (): never => {
 
 const commands: readonly Command[] = [
   createServe(() => Promise.resolve(0)),
-  checkCommand,
+  createCheck(new Map()),
   createResetPassword(never),
   createTokenCommand(never),
   rotateKeyCommand,

@@ -1,0 +1,111 @@
+// Every plugin with its example on a real data plane: it runs in the phases that it names, and nothing that clients send makes it fail.
+import { describe, expect, test } from "bun:test";
+import type { TSchema } from "@sinclair/typebox";
+import { decode } from "../../../src/model/decode.ts";
+import { plugins } from "../../../src/plugins/index.ts";
+import type { PluginHandlers } from "../../../src/pdk/definition.ts";
+import { pluginScene } from "../../support/plugin-scene.ts";
+
+/** Heads that no application would send; every one is valid HTTP. */
+const ODD_HEADERS: readonly Readonly<Record<string, string>>[] = [
+  {},
+  { Authorization: "" },
+  { Authorization: "Bearer" },
+  { Authorization: "Bearer a.b.c" },
+  { Authorization: "Bearer eyJhbGciOiJub25lIn0.e30." },
+  { Authorization: `Bearer ${"A".repeat(8000)}` },
+  { Authorization: "Basic" },
+  { Authorization: "Basic !!!!" },
+  { Authorization: `Basic ${Buffer.from("no colon").toString("base64")}` },
+  { Authorization: `Basic ${Buffer.from(":\u0000").toString("base64")}` },
+  { Authorization: "Signature x" },
+  { Cookie: "=; ;;; a=%zz; b" },
+  { Cookie: `${"x=".repeat(3000)}` },
+  { "X-API-Key": "ÿþ" },
+  { Origin: "null" },
+  { Origin: "not an origin", "Access-Control-Request-Method": "\t" },
+  { "Accept-Encoding": "gzip;q=x, *;q=2, br;;" },
+  { Accept: ";;;,,,/" },
+  { "Content-Type": 'application/json; charset="' },
+  { "If-None-Match": '"""' },
+  { Range: "bytes=9-1,-,x" },
+  { "Cache-Control": 'max-age=x, =, ,no-cache="' },
+  { "Signature-Input": "sig1=(", Signature: "sig1=:!:" },
+  { "Content-Digest": "sha-256=:x:" },
+  { traceparent: "00-zz-zz-zz" },
+  { "X-Forwarded-For": "999.1.1.1, ::::, unknown" },
+  { "User-Agent": "%s%n(((((((((((" },
+  { "X-Request-Id": "é".repeat(100) },
+];
+
+const ODD_PATHS = [
+  "/",
+  "//",
+  "/%2F%2e%2e/%00x".replace("%00", "%01"),
+  "/a;b=c/../d",
+  "/?=&&&a=%zz&a&=b",
+  `/${"a".repeat(3000)}`,
+  "/x?q=${jndi}'%20OR%201=1--<script>",
+];
+
+const ODD_BODIES = ["", "{", '{"a":', "null", "[]", "a=1&a=%zz", "\u0000\u0001", '{"apikey":{}}'];
+
+describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (name, plugin) => {
+  test("is harmless with its example, whatever comes", async () => {
+    const scene = await pluginScene({
+      services: [
+        { name: "web", targets: [] },
+        { name: "canary", targets: [] },
+      ],
+      consumers: [{ username: "alice" }, { username: "guest" }],
+    });
+    try {
+      await scene.apply({
+        services: [{ name: "web", targets: [{ port: scene.originPort }] }],
+        plugins: [{ name, config: plugin.example }],
+      });
+      const statuses = new Set<number>();
+      for (const path of ODD_PATHS)
+        for (const headers of ODD_HEADERS) {
+          const { status } = await scene.send("GET", path, { headers });
+          statuses.add(status);
+        }
+      for (const method of ["POST", "PUT", "DELETE", "OPTIONS", "HEAD"])
+        for (const body of method === "HEAD" ? [null] : ODD_BODIES)
+          for (const type of ["application/json", "application/x-www-form-urlencoded", ""])
+            statuses.add(
+              (await scene.send(method, "/", { headers: { "Content-Type": type }, body })).status,
+            );
+      const failed = scene.plane.log.filter(({ message }) => message === "a plugin failed");
+      expect(failed).toEqual([]);
+      expect([...statuses].filter((status) => status === 500)).toEqual([]);
+    } finally {
+      await scene.stop();
+    }
+  });
+
+  test("has handlers for the phases that it names, and no others", async () => {
+    const unused = (): never => {
+      throw new Error("not in create");
+    };
+    const handlers = await plugin.create(decoded(plugin.config, plugin.example), {
+      instance: { id: "i", plugin: name, label: null, scope: "global" },
+      worker: 0,
+      counters: { add: unused, take: unused, enter: unused, leave: unused, inside: unused },
+      callout: () => Promise.reject(new Error("nobody is there")),
+      deriveKey: () => new Uint8Array(32),
+      log() {},
+      used() {},
+    });
+    const known = ["early", "auth", "access", "request", "response", "log", "connect"] as const;
+    const found = known.filter((phase) => (handlers as PluginHandlers)[phase] !== undefined);
+    // Bodies are changed from within the response phase, and not every instance does everything.
+    const named = plugin.phases.filter((phase) => phase !== "body");
+    for (const phase of found) expect(named).toContain(phase);
+    (handlers as PluginHandlers).close?.();
+  });
+});
+
+function decoded(schema: TSchema, config: unknown): never {
+  return decode(schema, config) as never;
+}
