@@ -120,7 +120,7 @@ function render(
   if (wanted === HTML)
     return { type: "text/html; charset=utf-8", body: htmlPage(subject.id, problem, refresh) };
   if (wanted !== null && JSON_TYPES.includes(wanted)) {
-    const body = { type: "about:blank", ...problem, instance: `urn:uuid:${subject.id}` };
+    const body = { type: "about:blank", ...problem, instance: instanceOf(subject.id) };
     return { type: "application/problem+json", body: JSON.stringify(body) };
   }
   const { status, title, detail } = problem;
@@ -130,14 +130,21 @@ function render(
   };
 }
 
-/** Every text in it is the gateway's own, so nothing needs escaping. */
-function htmlPage(id: string, { status, title, detail }: Problem, refresh: number): string {
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+/** A URI of the request: a proxy in front of this one may have named it in its own way. */
+const instanceOf = (id: string) => (UUID.test(id) ? `urn:uuid:${id}` : encodeURIComponent(id));
+
+/** The sentence may come from the configuration of a plugin, the id from a proxy before this one. */
+function htmlPage(id: string, problem: Problem, refresh: number): string {
+  const { status, title } = problem;
+  const detail = Bun.escapeHTML(problem.detail);
   const again = refresh === 0 ? "" : `<meta http-equiv="refresh" content="${refresh}">\n`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 ${again}<title>${status} ${title}</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:32rem;padding:0 1rem;color:#222;background:#fff}
 h1{font-size:1.5rem}small{color:#666}@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}small{color:#999}}</style></head>
-<body><h1>${status} ${title}</h1><p>${detail.charAt(0).toUpperCase()}${detail.slice(1)}.</p><p><small>Request id ${id}</small></p></body></html>
+<body><h1>${status} ${title}</h1><p>${detail.charAt(0).toUpperCase()}${detail.slice(1)}.</p><p><small>Request id ${Bun.escapeHTML(id)}</small></p></body></html>
 `;
 }

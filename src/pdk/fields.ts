@@ -1,5 +1,6 @@
 // Pieces of configuration schemas that plugins share, and what else holds of their texts; knows no plugin.
 import { type TSchema, Type as t } from "@sinclair/typebox";
+import { type Condition, condition as conditionSchema } from "../model/condition.ts";
 
 /** What a text in a configuration is, beyond its schema; the gateway checks it when the instance is written. */
 export type TextKind =
@@ -11,7 +12,9 @@ export type TextKind =
   | "header_name"
   | "header_value"
   | "service"
-  | "consumer";
+  | "consumer"
+  | "text_or_regex"
+  | "condition";
 
 const KIND = "x-kind";
 
@@ -33,6 +36,30 @@ export const secret = (options: Omit<TextOptions, "default">) =>
 
 /** A regular expression that cannot take long. */
 export const regex = (options: TextOptions) => text("regex", { ...options, maxLength: 1024 });
+
+/** A text that must be equal, or `~` and a regular expression that must fit the whole; see `compileTexts`. */
+export const textOrRegex = (options: TextOptions) =>
+  t.String({ minLength: 1, maxLength: 1024, ...options, [KIND]: "text_or_regex" });
+
+/** The expression of such a text: one that fits only a part would let `https://a.example.evil.com` pass for `a.example`. */
+export const wholeRegex = (text: string): string => `^(?:${text.slice(1)})$`;
+
+/** Whether a text is one of these. Longer ones than an expression should be asked about are none. */
+export function compileTexts(
+  texts: readonly string[],
+  maxLength = 1024,
+): (text: string) => boolean {
+  const exact = new Set(texts.filter((each) => !each.startsWith("~")));
+  const regexes = texts
+    .filter((each) => each.startsWith("~"))
+    .map((each) => new RegExp(wholeRegex(each)));
+  return (text) =>
+    exact.has(text) || (text.length <= maxLength && regexes.some((each) => each.test(text)));
+}
+
+/** A condition on requests; prepare it with `compileCondition`. */
+export const condition = (description: string) =>
+  t.Unsafe<Condition>({ ...conditionSchema, default: {}, description, [KIND]: "condition" });
 
 /** An address or a network. */
 export const cidr = (options: TextOptions) =>

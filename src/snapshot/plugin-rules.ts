@@ -1,5 +1,6 @@
 // Rules about plugins, consumers and credentials: they exist, apply somewhere, are configured soundly and do not clash.
 import { isSymmetric, lookupOf, type Credential } from "../model/credential.ts";
+import type { Condition } from "../model/condition.ts";
 import { ApiError } from "../model/error.ts";
 import { UUID_PATTERN } from "../model/fields.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
@@ -7,7 +8,7 @@ import { type Plugin, type ScopeName, scopeOf } from "../model/plugin.ts";
 import { isFieldValue, isToken } from "../pdk/http.ts";
 import { conditionProblems } from "../pdk/condition.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
-import { type KindedText, textsOf } from "../pdk/fields.ts";
+import { type KindedText, textsOf, wholeRegex } from "../pdk/fields.ts";
 import { templateProblem } from "../pdk/template.ts";
 import type { Candidate, RuleContext } from "./cross-rules.ts";
 import { openConfig } from "./plugin-config.ts";
@@ -80,6 +81,11 @@ function checkOwnConfig(
   try {
     const opened = openConfig(plugin, definition, { secrets, openSealed: context.openSealed });
     for (const text of textsOf(definition.config, opened)) {
+      if (text.kind === "condition") {
+        for (const { path, message } of conditionProblems(text.value as Condition, regexProblem))
+          report(`config.${text.path}.${path}`, message);
+        continue;
+      }
       const problem = textProblem(text, { config, context });
       if (problem !== null) report(`config.${text.path}`, problem);
     }
@@ -96,6 +102,8 @@ function textProblem({ kind, value }: KindedText, { config, context }: Scene): s
   switch (kind) {
     case "regex":
       return regexProblem(value);
+    case "text_or_regex":
+      return value.startsWith("~") ? regexProblem(wholeRegex(value)) : null;
     case "cidr":
       return context.checks.cidr(value);
     case "url":
@@ -111,6 +119,7 @@ function textProblem({ kind, value }: KindedText, { config, context }: Scene): s
     case "consumer":
       return config.consumers.has(value) ? null : `consumer "${value}" does not exist`;
     case "secret":
+    case "condition":
       return null;
     default:
       return kind satisfies never;
