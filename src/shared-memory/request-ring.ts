@@ -171,7 +171,7 @@ export class RequestRing {
 
   /** The request with this sequence; null when it was overwritten, is being written, or was not written yet. */
   read(sequence: number): RingEntry | null {
-    if (this.capacity === 0) return null;
+    if (this.capacity === 0 || sequence < 0) return null;
     const at = HEADER_BYTES + (sequence % this.capacity) * SLOT_BYTES;
     if (!this.#holds(at, sequence)) return null;
     const ints = this.#ints;

@@ -203,6 +203,8 @@ export class TrafficWriter {
     if (bytesOut > 0) add(cells, at + counterAt.bytes_out, bytesOut);
     if (retries > 0) add(cells, at + counterAt.retries, retries);
     if (request.isBrokenOff) add(cells, at + counterAt.broken_off, 1);
+    // A WebSocket lasts for as long as people like: that says nothing about speed.
+    if (request.status === 101) return;
     record(cells, at + histogramAt.total, totalUs);
     if (upstreamUs > 0) {
       record(cells, at + histogramAt.upstream, upstreamUs);

@@ -1,0 +1,34 @@
+// Requests as workers write them down; knows no test.
+import type { RingFacts } from "../../../src/shared-memory/request-ring.ts";
+
+/** Every text and number of it tells which thread and which request it is, so that a mixture of two is noticed. */
+export function factsOf(worker: number, request: number): RingFacts {
+  const tag = `${worker}-${request}`;
+  return {
+    kind: "http",
+    status: 200 + worker,
+    attempts: request,
+    started_at: request,
+    queue: -1,
+    plugins: -1,
+    connect: worker,
+    first_byte: -1,
+    total: request,
+    bytes_in: request,
+    bytes_out: worker,
+    id: tag,
+    method: "GET",
+    scheme: "http",
+    host: `host-${tag}`,
+    target: `/${tag}${"x".repeat(request % 200)}`,
+    user_agent: `agent ${tag}`,
+    client: tag,
+    consumer: tag,
+    reasons: tag,
+    route: tag,
+    service: tag,
+    target_id: tag,
+    tls_version: "",
+    http_version: "",
+  };
+}
