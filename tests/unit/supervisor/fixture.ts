@@ -4,6 +4,7 @@ import { decode } from "../../../src/model/decode.ts";
 import { listenerInput } from "../../../src/model/listener.ts";
 import { serviceInput } from "../../../src/model/service.ts";
 import { settingsInput } from "../../../src/model/settings.ts";
+import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../../src/shared-memory/worker-board.ts";
 import type { Snapshot } from "../../../src/snapshot/snapshot.ts";
@@ -65,19 +66,24 @@ export interface LogLine {
 /** Two workers on revision 1, not started yet. */
 export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
   const log: LogLine[] = [];
+  const counters = CounterTable.create({ keys: 100, workers: 2 });
   const pool = new WorkerPool({
     url: new URL("./faulty-worker.ts", import.meta.url),
     workers: 2,
     instanceId: "test",
     board: WorkerBoard.create(2),
     targets: TargetBoard.create(2),
+    counters,
     stickyKey: "key",
     dnsServers: [],
     log: createLog({ level: "debug", format: "json", sink: (line) => log.push(JSON.parse(line)) }),
     snapshot: first,
     times: { prepareMs: 2000, activateMs: 500, firstPauseMs: 5, ...times },
   });
-  return { pool, rollout: createRollout(pool), log, [Symbol.asyncDispose]: () => stop(pool) };
+  return {
+    ...{ pool, rollout: createRollout(pool), counters, log },
+    [Symbol.asyncDispose]: () => stop(pool),
+  };
 }
 
 async function stop(pool: WorkerPool): Promise<void> {

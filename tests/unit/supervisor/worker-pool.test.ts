@@ -19,6 +19,20 @@ test.each([
   expect(ended).toMatchObject({ level: "error", worker: 1 });
 });
 
+test("what a worker that ended has entered is free again, and nothing of the others", async () => {
+  await using fixture = poolOf(snapshotOf(1));
+  await fixture.pool.start();
+  const [ending, staying] = [0, 1].map((worker) => fixture.counters.forInstance(worker, "a"));
+  expect([ending?.enter("k", 2), staying?.enter("k", 2), staying?.enter("k", 2)]).toEqual([
+    ...[true, true, false],
+  ]);
+  const faults: Fault[] = [{ worker: 0, kind: "exit", place: "serve" }];
+  await fixture.rollout.prepare(snapshotOf(2, { faults }));
+  await fixture.rollout.activate(2);
+  await eventually(() => staying?.inside("k") === 1);
+  expect([staying?.enter("k", 2), staying?.enter("k", 2)]).toEqual([true, false]);
+});
+
 test("a worker that hangs is ended and replaced", async () => {
   await using fixture = poolOf(snapshotOf(1), { silentMs: 600 });
   await fixture.pool.start();
