@@ -1,26 +1,11 @@
 // What plugins change about a request before it goes upstream; knows no connection.
 import { isFieldValue, isToken } from "../../http/fields.ts";
-import { HOP_BY_HOP } from "../../http/hop-by-hop.ts";
+import { GATEWAY_FIELDS } from "../../http/gateway-fields.ts";
 import { queryValue } from "../../http/query.ts";
 import { canonicalPath } from "../../http/request-target.ts";
 import { parseAuthority } from "../../http/authority.ts";
 import type { UpstreamRequest } from "../../pdk/context.ts";
 import type { RequestContext } from "../request-context.ts";
-
-/** What the gateway itself says about a request or its framing. */
-const OWN: ReadonlySet<string> = new Set([
-  ...HOP_BY_HOP,
-  "host",
-  "content-length",
-  "expect",
-  "via",
-  "cdn-loop",
-  "x-forwarded-for",
-  "x-forwarded-proto",
-  "x-forwarded-host",
-  "x-forwarded-port",
-  "x-real-ip",
-]);
 
 /** Lives as long as the request; made when the first plugin changes something. */
 export class UpstreamEdits implements UpstreamRequest {
@@ -131,9 +116,13 @@ export class UpstreamEdits implements UpstreamRequest {
     this.body = body;
   }
 
-  /** Whether the client's field of this lower-case name stays behind. */
+  /**
+   * Whether the client's field of this lower-case name stays behind. An application that reads `_` as `-` must not take
+   * `remote_user` for the field that a plugin has set or taken away.
+   */
   replaces(name: string): boolean {
-    return this.#fields.has(name);
+    const fields = this.#fields;
+    return fields.has(name) || (name.includes("_") && fields.has(name.replaceAll("_", "-")));
   }
 
   /** The lines of all fields that were set. */
@@ -148,7 +137,7 @@ export class UpstreamEdits implements UpstreamRequest {
 function checkedName(name: string): string {
   const lower = name.toLowerCase();
   if (!isToken(lower)) throw new TypeError("the name of the field is not valid");
-  if (OWN.has(lower)) throw new TypeError(`the field ${lower} belongs to the gateway`);
+  if (GATEWAY_FIELDS.has(lower)) throw new TypeError(`the field ${lower} belongs to the gateway`);
   return lower;
 }
 
