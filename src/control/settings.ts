@@ -1,4 +1,5 @@
 // Settings: the one object that always exists; no HTTP words.
+import * as files from "node:fs/promises";
 import { decode } from "../model/decode.ts";
 import { invalid } from "../model/error.ts";
 import { mergePatch } from "../model/merge-patch.ts";
@@ -67,7 +68,7 @@ async function requireGeoDatabases(document: unknown, { geoip }: Settings): Prom
   for (const [field, kind] of Object.entries(geoFields)) {
     const path = named?.[field];
     if (typeof path !== "string" || path === geoip[field as keyof typeof geoFields]) continue;
-    await openGeoDatabase(path, kind).catch((error: unknown) => {
+    await openGeoDatabase(path, kind, files).catch((error: unknown) => {
       if (error instanceof GeoDatabaseError) throw invalid(`geoip.${field}`, error.message);
       throw error;
     });

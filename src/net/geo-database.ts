@@ -1,9 +1,14 @@
 // A MaxMind database in memory: which country or network an address belongs to; knows neither settings nor requests.
-import { readFile, stat } from "node:fs/promises";
 import type { Reader } from "maxmind";
 
 /** What databases are asked for. */
 export type GeoKind = "country" | "asn";
+
+/** How files are read: `node:fs/promises`. */
+export interface GeoFiles {
+  stat(path: string): Promise<{ readonly size: number; isFile(): boolean }>;
+  readFile(path: string): Promise<Buffer>;
+}
 
 /** A reason why a file cannot be used, in words for people. */
 export class GeoDatabaseError extends Error {}
@@ -13,15 +18,13 @@ const MAX_BYTES = 2 ** 31;
 /** Addresses whose answer is remembered. */
 const MAX_REMEMBERED = 4096;
 
-/** Changes when the file does; null when there is none. */
-export async function geoFileStamp(path: string): Promise<string | null> {
-  const found = await stat(path).catch(() => null);
-  return found === null ? null : `${found.ino} ${found.size} ${found.mtimeMs}`;
-}
-
 /** Throws a GeoDatabaseError when the file cannot be read, is no MaxMind database or one of another kind. */
-export async function openGeoDatabase(path: string, kind: GeoKind): Promise<GeoDatabase> {
-  const bytes = await read(path);
+export async function openGeoDatabase(
+  path: string,
+  kind: GeoKind,
+  files: GeoFiles,
+): Promise<GeoDatabase> {
+  const bytes = await read(path, files);
   // Not needed by anybody who has no such database.
   const { Reader } = await import("maxmind");
   const reader = toReader(() => new Reader(bytes));
@@ -34,7 +37,7 @@ export async function openGeoDatabase(path: string, kind: GeoKind): Promise<GeoD
   return new GeoDatabase(reader);
 }
 
-async function read(path: string): Promise<Buffer> {
+async function read(path: string, { stat, readFile }: GeoFiles): Promise<Buffer> {
   try {
     const found = await stat(path);
     // A pipe or a device would never end.

@@ -1,11 +1,7 @@
 // Where addresses are, by the MaxMind databases that the settings name, opened anew when they change; knows no request.
+import * as files from "node:fs/promises";
 import type { Settings } from "../../model/settings.ts";
-import {
-  type GeoDatabase,
-  geoFileStamp,
-  type GeoKind,
-  openGeoDatabase,
-} from "../../net/geo-database.ts";
+import { type GeoDatabase, type GeoKind, openGeoDatabase } from "../../net/geo-database.ts";
 import type { LogLine } from "../data-plane.ts";
 
 type GeoSettings = Settings["geoip"];
@@ -108,14 +104,14 @@ class WatchedFile {
   async refresh(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
-    const stamp = await geoFileStamp(this.path);
+    const stamp = await stampOf(this.path);
     if (stamp === null || stamp !== this.#stamp) await this.#open(stamp);
     this.#isBusy = false;
   }
 
   async #open(stamp: string | null): Promise<void> {
     try {
-      this.database = await openGeoDatabase(this.path, this.#kind);
+      this.database = await openGeoDatabase(this.path, this.#kind, files);
       this.#complaint = null;
     } catch (error) {
       this.#complain((error as Error).message);
@@ -134,4 +130,10 @@ class WatchedFile {
       ...{ error: message, consequence },
     });
   }
+}
+
+/** Changes when the file does; null when there is none. */
+async function stampOf(path: string): Promise<string | null> {
+  const found = await files.stat(path).catch(() => null);
+  return found === null ? null : `${found.ino} ${found.size} ${found.mtimeMs}`;
 }

@@ -1,5 +1,6 @@
 // Countries and networks of addresses, from files that come, change, break and go.
 import { mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import * as files from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -162,7 +163,7 @@ describe("a database", () => {
     ],
   ];
   test.each(unusable)("is refused when it is %s", async (_, path, kind, message) => {
-    const error = await openGeoDatabase(path(), kind).catch((thrown: unknown) => thrown);
+    const error = await openGeoDatabase(path(), kind, files).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(GeoDatabaseError);
     expect((error as Error).message).toBe(message);
   });
@@ -170,7 +171,7 @@ describe("a database", () => {
   test("that is damaged in the middle says that nothing is known", async () => {
     const bytes = Buffer.from(countries);
     bytes.fill(0xff, 0, 600);
-    const database = await openGeoDatabase(put("x", bytes), "country");
+    const database = await openGeoDatabase(put("x", bytes), "country", files);
     expect(database.country("203.0.113.9")).toBeNull();
   });
 });
