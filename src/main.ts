@@ -146,6 +146,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     targets: targetBoard,
     traffic,
     requests,
+    used: (credentialIds) => control.credentialUse.touch(credentialIds),
     log,
     snapshot: current.snapshot,
   });

@@ -1,6 +1,7 @@
 // Credentials over the API: below their consumer and by themselves, shown once, rotated, in no file and no log.
 import { describe, expect, test } from "bun:test";
 import { openEvents } from "../../support/event-client.ts";
+import { eventually } from "../../support/poll.ts";
 import { Canaries, filesIn } from "../security/canaries.ts";
 import { useGateway } from "./client.ts";
 
@@ -116,4 +117,23 @@ test("secrets of credentials are in no file, log line, event or later answer", a
   for (const [name, content] of filesIn(api.gateway.dataDir))
     expect(canaries.traces(name, content)).toEqual([]);
   expect(answers).not.toMatch(/\$argon2id|sealed:1:/);
+});
+
+test("the last use is told, at once and after a restart", async () => {
+  using origin = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("ok") });
+  const targets = [{ host: "127.0.0.1", port: origin.port }];
+  await api.create("/services", { name: "used", targets });
+  await api.create("/routes", { name: "used", service_id: "used", hosts: ["used.example"] });
+  await api.create("/plugins", { name: "key-auth", route_id: "used" });
+  await api.create("/consumers", { username: "user" });
+  const { id, secret } = await api.create("/consumers/user/credentials", { type: "key" });
+  const started = Date.now();
+  const headers = { host: "used.example", "x-api-key": secret };
+  const visit = () => fetch(`http://127.0.0.1:${api.gateway.httpPort}/`, { headers });
+  expect((await visit()).status).toBe(200);
+  const lastUse = async () => (await api.call(`GET /credentials/${id}`)).body.last_used_at;
+  const at = await eventually(lastUse);
+  expect(Date.parse(at)).toBeGreaterThanOrEqual(started);
+  await api.gateway.restart();
+  expect(await lastUse()).toBe(at);
 });

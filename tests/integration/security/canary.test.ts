@@ -91,6 +91,17 @@ beforeAll(async () => {
   const sso = { issuer: "http://127.0.0.1:1", client_id: "x", client_secret: clientSecret };
   expect(await keep("PUT /api/v1/sso", sso)).toBe(200);
 
+  await keep("POST /api/v1/consumers", { username: "alice" });
+  for (const type of ["key", "basic", "jwt", "hmac"]) {
+    const path = "/api/v1/consumers/alice/credentials";
+    const made = await once(`POST ${path}`, ["secret", "prefix"], { type });
+    canaries.keep(`${type} of a consumer`, made.secret);
+    const own = canaries.make(`own ${type} of a consumer`);
+    expect(await keep(`PATCH /api/v1/credentials/${made.id}`, { secret: own })).toBe(200);
+    const turned = `POST /api/v1/credentials/${made.id}/rotate`;
+    canaries.keep(`${type} after rotation`, (await once(turned, ["secret"], {})).secret);
+  }
+
   const setup = await once(`POST /api/v1/users/${EMAIL}/totp`, ["secret", "uri"], {
     current_password: password,
   });

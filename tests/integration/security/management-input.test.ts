@@ -55,6 +55,7 @@ beforeAll(async () => {
   gateway = await startGateway({ workers: 1, args: ["--log-level", "debug"] });
   const targets = [{ host: "127.0.0.1", port: target.port }];
   await gateway.ok("POST", "/api/v1/services", { name: "base", targets });
+  await gateway.ok("POST", "/api/v1/consumers", { username: "base" });
   const admin = { email: "admin@example.org", name: "Admin", role: "admin" };
   await gateway.ok("POST", "/api/v1/users", { ...admin, password: "correct horse battery staple" });
   const { stdout } = await runCommand(["token", "--data-dir", gateway.dataDir]);
@@ -166,9 +167,9 @@ describe("text that is executed, expanded or cut elsewhere", () => {
     expect((await call("POST", "/api/v1/services", service)).status).toBe(200);
     const lists = async () =>
       Promise.all(
-        ["services", "routes", "users", "secrets", "settings", "sso"].map(async (name) =>
-          withoutRunTime(await (await call("GET", `/api/v1/${name}`)).json()),
-        ),
+        ["services", "routes", "consumers", "credentials", "plugins"]
+          .concat(["users", "secrets", "settings", "sso"])
+          .map(async (name) => withoutRunTime(await (await call("GET", `/api/v1/${name}`)).json())),
       );
     const before = await lists();
     tracer?.kill("SIGINT");

@@ -92,6 +92,18 @@ export const examples: Readonly<Record<string, object>> = {
     path_rewrite: { regex: "^/x", to: "/y" },
     maintenance: { bypass_cidrs: ["127.0.0.0/8"] },
   },
+  "/api/v1/consumers/{id}": {
+    ...{ username: "example", custom_id: "1", groups: ["a"], tags: ["a"] },
+  },
+  "/api/v1/credentials/{id}": {
+    ...{ consumer_id: "base", type: "hmac", identifier: "example", tags: ["a"] },
+    ...{ name: "x", secret: "a secret that is long enough to be one" },
+  },
+  "/api/v1/plugins/{id}": {
+    ...{ name: "key-auth", label: "example", route_id: null, config: { realm: "x" }, tags: ["a"] },
+    when: { path: ["/nothing"], header: { "X-A": "1" } },
+    enabled: false,
+  },
   "/api/v1/settings": { default_site: { action: "redirect", to: "https://example.org/" } },
   "/api/v1/users/{id}": { email: "example@example.org", name: "Example", role: "viewer" },
   "/api/v1/secrets/{id}": { name: "example", value: "1", tags: ["a"] },
