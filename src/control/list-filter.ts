@@ -28,7 +28,7 @@ interface Searchable {
   readonly custom_id?: string | null;
   readonly label?: string | null;
   readonly identifier?: string | null;
-  readonly email?: string;
+  readonly email?: string | null;
   readonly description?: string;
   readonly tags?: readonly string[];
   readonly host?: string;

@@ -31,7 +31,10 @@ export const isSingleton = (name: CollectionName | SingletonName): name is Singl
 /** `route "shop"`, `target "10.0.0.1:80"`; an object without a name is called by its id. */
 export function labelOf(config: GatewayConfig, { collection, id }: Referrer): string {
   if (isSingleton(collection)) return singletonLabels[collection];
-  const word = collection.slice(0, -1).replace("_", " ");
+  const word = collection
+    .slice(0, -1)
+    .replace("_", " ")
+    .replace(/^(?:acme|dns)\b/, (part) => part.toUpperCase());
   if (collection === "users") return `user "${config.users.get(id)?.email ?? id}"`;
   if (collection === "consumers") return `consumer "${config.consumers.get(id)?.username ?? id}"`;
   if (collection === "plugins") {

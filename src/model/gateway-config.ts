@@ -1,7 +1,10 @@
 // The whole desired state as plain data, keyed by id; knows nothing of how it is stored or served.
+import type { AcmeAccount } from "./acme-account.ts";
+import type { Application } from "./application.ts";
 import type { Certificate } from "./certificate.ts";
 import type { Consumer } from "./consumer.ts";
 import type { Credential } from "./credential.ts";
+import type { DnsProvider } from "./dns-provider.ts";
 import type { Listener } from "./listener.ts";
 import type { Plugin } from "./plugin.ts";
 import type { Route } from "./route.ts";
@@ -22,6 +25,9 @@ export interface ResourceOf {
   readonly stream_routes: StreamRoute;
   readonly listeners: Listener;
   readonly certificates: Certificate;
+  readonly acme_accounts: AcmeAccount;
+  readonly dns_providers: DnsProvider;
+  readonly applications: Application;
   readonly consumers: Consumer;
   readonly credentials: Credential;
   readonly plugins: Plugin;
@@ -39,8 +45,11 @@ export const collectionNames = [
   "targets",
   "routes",
   "listeners",
+  "acme_accounts",
+  "dns_providers",
   "certificates",
   "stream_routes",
+  "applications",
   "consumers",
   "credentials",
   "plugins",

@@ -7,7 +7,7 @@ import {
 } from "./gateway-config.ts";
 
 /** Kinds of objects that have fields for secrets; a new one is only added here. */
-export const secretHolders = ["sso", "plugins"] as const satisfies readonly (
+export const secretHolders = ["sso", "plugins", "dns_providers"] as const satisfies readonly (
   CollectionName | SingletonName
 )[];
 

@@ -1,5 +1,8 @@
 // Rules between objects: what is referred to exists, what must be unique is, no two sockets clash; looks at what changed.
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { AcmeAccount } from "../model/acme-account.ts";
+import type { Application } from "../model/application.ts";
+import type { DnsProvider } from "../model/dns-provider.ts";
 import type { Consumer } from "../model/consumer.ts";
 import type { Credential } from "../model/credential.ts";
 import type { Listener } from "../model/listener.ts";
@@ -38,6 +41,9 @@ export interface ConfigDifference {
   readonly listeners: CollectionChange<Listener>;
   readonly certificates: CollectionChange<Certificate>;
   readonly stream_routes: CollectionChange<StreamRoute>;
+  readonly acme_accounts: CollectionChange<AcmeAccount>;
+  readonly dns_providers: CollectionChange<DnsProvider>;
+  readonly applications: CollectionChange<Application>;
   readonly consumers: CollectionChange<Consumer>;
   readonly credentials: CollectionChange<Credential>;
   readonly plugins: CollectionChange<Plugin>;
@@ -56,6 +62,9 @@ export function differenceOf(before: GatewayConfig | null, after: GatewayConfig)
     listeners: diffMaps(before?.listeners, after.listeners),
     stream_routes: diffMaps(before?.stream_routes, after.stream_routes),
     certificates: diffMaps(before?.certificates, after.certificates),
+    acme_accounts: diffMaps(before?.acme_accounts, after.acme_accounts),
+    dns_providers: diffMaps(before?.dns_providers, after.dns_providers),
+    applications: diffMaps(before?.applications, after.applications),
     consumers: diffMaps(before?.consumers, after.consumers),
     credentials: diffMaps(before?.credentials, after.credentials),
     plugins: diffMaps(before?.plugins, after.plugins),
@@ -90,6 +99,8 @@ export function checkConfig(candidate: Candidate, context: RuleContext): readonl
   checkListeners(candidate, context, list);
   checkCertificates(candidate, list);
   checkStreamRoutes(candidate, context, list);
+  for (const name of ["acme_accounts", "dns_providers", "applications"] as const)
+    checkNames(name, candidate, list);
   checkPlugins(candidate, context, list);
   checkAccess(candidate, context, list);
   if (candidate.difference.settings)
@@ -185,11 +196,18 @@ function checkCertificates(candidate: Candidate, list: ProblemList): void {
 
 /** Unique names: only new names are compared, with all others of the collection. */
 function checkNames(
-  collection: "services" | "routes" | "listeners" | "certificates",
+  collection:
+    | "services"
+    | "routes"
+    | "listeners"
+    | "certificates"
+    | "acme_accounts"
+    | "dns_providers"
+    | "applications",
   { config, previous, difference }: Candidate,
   list: ProblemList,
 ): void {
-  const word = collection.slice(0, -1);
+  const word = wordOf(collection);
   const wanted = new Map<string, string>();
   for (const { id, name } of difference[collection].upserts)
     if (name !== null && previous?.[collection].get(id)?.name !== name) wanted.set(name, id);
@@ -201,3 +219,10 @@ function checkNames(
       list.of(collection, claimant)("name", `${word} "${name}" exists already`, 409);
   }
 }
+
+/** `routes` -> `route`, `acme_accounts` -> `ACME account`. */
+const wordOf = (collection: string) =>
+  collection
+    .slice(0, -1)
+    .replace("_", " ")
+    .replace(/^(?:acme|dns)\b/, (word) => word.toUpperCase());

@@ -6,9 +6,12 @@ import type { Identity } from "../model/fields.ts";
 import type { ResourceChange } from "../model/gateway-config.ts";
 import { StoreError } from "./error.ts";
 import type {
+  acmeAccounts,
+  applications,
   certificates,
   consumers,
   credentials,
+  dnsProviders,
   listeners,
   plugins,
   routes,
@@ -27,6 +30,9 @@ type Table =
   | typeof listeners
   | typeof certificates
   | typeof streamRoutes
+  | typeof acmeAccounts
+  | typeof dnsProviders
+  | typeof applications
   | typeof consumers
   | typeof credentials
   | typeof plugins

@@ -5,10 +5,18 @@ import access from "../../drizzle/0001_access.sql" with { type: "text" };
 import certificates from "../../drizzle/0002_certificates.sql" with { type: "text" };
 import streamRoutes from "../../drizzle/0003_stream_routes.sql" with { type: "text" };
 import consumersAndPlugins from "../../drizzle/0004_consumers_and_plugins.sql" with { type: "text" };
+import acmeAndStatistics from "../../drizzle/0005_acme_and_statistics.sql" with { type: "text" };
 import { StoreError } from "./error.ts";
 
 /** In order, never changed once released; the number of them is the schema version. Written by drizzle-kit. */
-export const migrations: readonly string[] = [first, access, certificates, streamRoutes, consumersAndPlugins];
+export const migrations: readonly string[] = [
+  first,
+  access,
+  certificates,
+  streamRoutes,
+  consumersAndPlugins,
+  acmeAndStatistics,
+];
 
 /**
  * Applies what is missing, all or nothing, and returns how many steps that were. A database of a newer program is

@@ -1,6 +1,9 @@
 // How an object of each collection is stored, as one decoder each: a document to one with every field that this program knows.
 import type { TSchema } from "@sinclair/typebox";
 import { certificateRecord } from "../model/certificate.ts";
+import { acmeAccountRecord } from "../model/acme-account.ts";
+import { applicationRecord } from "../model/application.ts";
+import { dnsProviderInput } from "../model/dns-provider.ts";
 import { consumerInput } from "../model/consumer.ts";
 import { credentialRecord } from "../model/credential.ts";
 import { decode } from "../model/decode.ts";
@@ -31,6 +34,9 @@ export const recordSchemas = {
   listeners: listenerInput,
   certificates: certificateRecord,
   stream_routes: streamRouteInput,
+  acme_accounts: acmeAccountRecord,
+  dns_providers: dnsProviderInput,
+  applications: applicationRecord,
   consumers: consumerInput,
   credentials: credentialRecord,
   plugins: pluginInput,
@@ -58,6 +64,9 @@ export const decodeRecord: RecordDecoders = {
   listeners: (document) => decode(recordSchemas.listeners, document),
   certificates: (document) => decode(recordSchemas.certificates, document),
   stream_routes: (document) => decode(recordSchemas.stream_routes, document),
+  acme_accounts: (document) => decode(recordSchemas.acme_accounts, document),
+  dns_providers: (document) => decode(recordSchemas.dns_providers, document),
+  applications: (document) => decode(recordSchemas.applications, document),
   consumers: (document) => decode(recordSchemas.consumers, document),
   credentials: (document) => decode(recordSchemas.credentials, document),
   plugins: (document) => decode(recordSchemas.plugins, document),

@@ -42,6 +42,47 @@ export const streamRoutes = sqliteTable("stream_routes", {
   name: text("name").notNull().unique(),
 });
 
+export const acmeAccounts = sqliteTable("acme_accounts", {
+  ...object(),
+  name: text("name").notNull().unique(),
+});
+
+export const dnsProviders = sqliteTable("dns_providers", {
+  ...object(),
+  name: text("name").notNull().unique(),
+});
+
+export const applications = sqliteTable("applications", {
+  ...object(),
+  name: text("name").notNull().unique(),
+});
+
+/** How far the issuing of a certificate has come: attempts, the next one, the open order. */
+export const acmeStates = sqliteTable("acme_states", {
+  certificate_id: text("certificate_id").primaryKey(),
+  document: text("document", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
+});
+
+/** What was counted in a minute or an hour. */
+export const trafficRollups = sqliteTable(
+  "traffic_rollups",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    /** Seconds since 1970 at which it began. */
+    at: integer("at").notNull(),
+    /** Seconds: 60 or 3600. */
+    span: integer("span").notNull(),
+    /** `total`, `route`, `service` or `target`. */
+    kind: text("kind").notNull(),
+    /** Id of the object; empty for the total. */
+    object_id: text("object_id").notNull(),
+    document: text("document", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
+  },
+  (table) => [
+    uniqueIndex("traffic_rollups_key").on(table.span, table.at, table.kind, table.object_id),
+  ],
+);
+
 export const consumers = sqliteTable("consumers", {
   ...object(),
   username: text("username").notNull().unique(),

@@ -161,7 +161,11 @@ export class Store {
     try {
       this.#transact(() => {
         this.#tables.write(change);
-        this.#tables.writeRevision(revision, { entry, change: toStoredChange(change, undo) }, retained);
+        this.#tables.writeRevision(
+          revision,
+          { entry, change: toStoredChange(change, undo) },
+          retained,
+        );
         this.audit.append(audit);
         alongside?.();
       });

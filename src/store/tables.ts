@@ -1,6 +1,9 @@
 // The configuration in its tables: read as a whole, written by change; knows no file, no lock and no transaction.
 import { desc, eq, lte, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { AcmeAccount } from "../model/acme-account.ts";
+import type { Application } from "../model/application.ts";
+import type { DnsProvider } from "../model/dns-provider.ts";
 import type { Certificate } from "../model/certificate.ts";
 import { ApiError } from "../model/error.ts";
 import {
@@ -28,9 +31,12 @@ import { type Collection, createCollection } from "./collection.ts";
 import { StoreError } from "./error.ts";
 import { decodeRecord, recordSchemas } from "./records.ts";
 import {
+  acmeAccounts,
+  applications,
   certificates,
   consumers,
   credentials,
+  dnsProviders,
   listeners,
   meta,
   plugins,
@@ -170,6 +176,27 @@ function createCollections(db: BunSQLiteDatabase) {
       columns: named,
       columnNames: ["name"],
       decode: decodeRecord.stream_routes,
+    }),
+    acme_accounts: createCollection<AcmeAccount>(db, {
+      table: acmeAccounts,
+      word: "ACME account",
+      columns: named,
+      columnNames: ["name"],
+      decode: decodeRecord.acme_accounts,
+    }),
+    dns_providers: createCollection<DnsProvider>(db, {
+      table: dnsProviders,
+      word: "DNS provider",
+      columns: named,
+      columnNames: ["name"],
+      decode: decodeRecord.dns_providers,
+    }),
+    applications: createCollection<Application>(db, {
+      table: applications,
+      word: "application",
+      columns: named,
+      columnNames: ["name"],
+      decode: decodeRecord.applications,
     }),
     consumers: createCollection<Consumer>(db, {
       table: consumers,

@@ -1,0 +1,75 @@
+// An account at a certificate authority that speaks ACME (RFC 8555); knows nothing of orders.
+import { type Static, Type as t } from "@sinclair/typebox";
+import { flag, type Identity, labels, name, nullable } from "./fields.ts";
+
+/** Production directory of Let's Encrypt. */
+export const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
+
+const shared = {
+  name: name("Unique name"),
+  directory_url: t.String({
+    default: LETS_ENCRYPT,
+    maxLength: 2048,
+    pattern: "^https://[^\\s?#]+$",
+    errorMessage: "must be an https:// address without query and fragment",
+    description: "Directory of the certificate authority",
+  }),
+  email: nullable(
+    t.String({
+      maxLength: 254,
+      pattern: "^[^\\s@]+@[^\\s@]+$",
+      errorMessage: "must be an e-mail address",
+    }),
+    "Where the authority writes to, if it does",
+  ),
+  eab_key_id: nullable(
+    t.String({ minLength: 1, maxLength: 512 }),
+    "Key id of an external account binding, for authorities that ask for one",
+  ),
+  profile: nullable(
+    t.String({ minLength: 1, maxLength: 128 }),
+    "Profile of certificates, for authorities that offer several",
+  ),
+  preferred_chain: nullable(
+    t.String({ minLength: 1, maxLength: 256 }),
+    "Common name of the issuer at the end of the chain that is preferred",
+  ),
+  ca_certificates: t.String({
+    default: "",
+    maxLength: 262_144,
+    description: "PEM: authorities to trust for the directory, in the place of the usual ones",
+  }),
+  terms_agreed: flag(false, "Whether you agree to the authority's terms of service"),
+  enabled: flag(true, "Whether certificates are ordered with it"),
+  ...labels,
+};
+
+/** What clients send. */
+export const acmeAccountInput = t.Object(
+  {
+    ...shared,
+    eab_hmac_key: t.Optional(
+      t.String({
+        minLength: 1,
+        maxLength: 1024,
+        pattern: "^[A-Za-z0-9_-]+=*$",
+        errorMessage: "must be base64url",
+        description: "Write-only: key of the external account binding. Absent: it stays as it is",
+      }),
+    ),
+  },
+  { additionalProperties: false, title: "ACME account" },
+);
+
+/** What is stored. */
+export const acmeAccountRecord = t.Object(
+  {
+    ...shared,
+    sealed_key: t.String({ description: "Private key of the account, encrypted" }),
+    sealed_eab_key: nullable(t.String(), "Key of the external account binding, encrypted"),
+  },
+  { additionalProperties: false },
+);
+
+export type AcmeAccountInput = Static<typeof acmeAccountInput>;
+export type AcmeAccount = Readonly<Static<typeof acmeAccountRecord>> & Identity;

@@ -1,0 +1,55 @@
+// Access to the DNS zones of a provider, to prove the ownership of names; knows no provider's API.
+import { type Static, Type as t } from "@sinclair/typebox";
+import { flag, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
+
+export const dnsProviderTypes = [
+  "cloudflare",
+  "route53",
+  "hetzner",
+  "digitalocean",
+  "ovh",
+  "gandi",
+  "desec",
+  "duckdns",
+  "rfc2136",
+  "acme-dns",
+  "webhook",
+  "exec",
+] as const;
+export type DnsProviderType = (typeof dnsProviderTypes)[number];
+
+const shared = {
+  name: name("Unique name"),
+  type: oneOf(dnsProviderTypes, { description: "Which provider; exec: a program on this machine" }),
+  zones: listOf(
+    t.String({ minLength: 1, maxLength: 253 }),
+    "Zones that it may write, longest match wins; empty: those that it finds itself",
+    200,
+  ),
+  propagation_timeout: integer(120, {
+    minimum: 0,
+    maximum: 3600,
+    description:
+      "Seconds that a record gets to appear at the zone's own name servers; 0: not checked",
+  }),
+  enabled: flag(true, "Whether it is used"),
+  ...labels,
+};
+
+/** What clients send: `config` is checked against the type's own schema. */
+export const dnsProviderInput = t.Object(
+  {
+    ...shared,
+    config: t.Record(t.String(), t.Unknown(), {
+      default: {},
+      description:
+        'Settings of the provider. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent',
+    }),
+  },
+  { additionalProperties: false, title: "DNS provider" },
+);
+
+export type DnsProviderInput = Static<typeof dnsProviderInput>;
+
+/** As it is stored: secrets in `config` are `{"sealed": ...}` or `{"$secret": ...}`. */
+export type DnsProvider = Readonly<DnsProviderInput> & Identity;
