@@ -40,7 +40,10 @@ const isPreflight = (context: RequestContext): boolean =>
   context.header("access-control-request-method") !== null;
 
 /** Whether there is nothing to ask of this request. */
-export function isExempt(context: RequestContext, config: AuthenticationConfig): boolean {
+export function isExempt(
+  context: RequestContext,
+  config: Pick<AuthenticationConfig, "anonymous_consumer" | "run_on_preflight">,
+): boolean {
   if (!config.run_on_preflight && isPreflight(context)) return true;
   // Another plugin with a stand-in of its own has recognised the client already: one of them is enough.
   return config.anonymous_consumer !== null && context.consumer !== null && !context.isAnonymous;

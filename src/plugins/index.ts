@@ -1,5 +1,15 @@
 // The parts list: every plugin that the gateway has; no logic.
 import type { AnyPlugin } from "../pdk/definition.ts";
+import basicAuth from "./basic-auth.ts";
+import cors from "./cors.ts";
+import forwardAuth from "./forward-auth.ts";
 import keyAuth from "./key-auth.ts";
+import securityHeaders from "./security-headers.ts";
 
-export const plugins: readonly AnyPlugin[] = [keyAuth];
+export const plugins: readonly AnyPlugin[] = [
+  basicAuth,
+  cors,
+  forwardAuth,
+  keyAuth,
+  securityHeaders,
+];

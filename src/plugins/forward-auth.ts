@@ -1,0 +1,239 @@
+// forward-auth: another server decides which requests pass; knows none of those servers but their defaults.
+import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import { isExempt } from "../pdk/authentication.ts";
+import { Cache } from "../pdk/cache.ts";
+import type { RequestContext } from "../pdk/context.ts";
+import { authScopes, definePlugin } from "../pdk/definition.ts";
+import { connectionOptions, HOP_BY_HOP } from "../pdk/http.ts";
+import type { CalloutResponse, PluginKit } from "../pdk/kit.ts";
+import {
+  type Config,
+  FRAMING,
+  PRESET_REQUEST_HEADERS,
+  presets,
+  problemsOf,
+  schema,
+} from "./forward-auth/settings.ts";
+
+const MAX_KEPT = 10_000;
+
+/** What is fixed for an instance. */
+interface Prepared {
+  readonly own: Config;
+  readonly kit: PluginKit;
+  readonly url: string;
+  /** Lower case, like all names here. */
+  readonly asked: readonly string[];
+  readonly toUpstream: readonly string[];
+  readonly toClient: readonly string[];
+  readonly passed: Cache<Passed>;
+  readonly key: Uint8Array;
+  /** Where a request that passed keeps what its answer gets. */
+  readonly place: object;
+}
+
+/** What the answer that let a request pass says. */
+interface Passed {
+  readonly upstream: readonly (readonly [string, string])[];
+  readonly client: readonly (readonly [string, string])[];
+}
+
+function prepare(own: Config, kit: PluginKit): Prepared {
+  const preset = own.preset === null ? null : presets[own.preset];
+  const address = new URL(own.url);
+  if (preset !== null && address.pathname === "/") address.pathname = preset.path;
+  const lower = (names: readonly string[]) => [...new Set(names.map((name) => name.toLowerCase()))];
+  const listed = own.response_headers_to_upstream;
+  return {
+    own,
+    kit,
+    url: address.href,
+    asked: lower([...own.request_headers, ...(preset === null ? [] : PRESET_REQUEST_HEADERS)]),
+    toUpstream: lower(listed.length === 0 && preset !== null ? preset.toUpstream : listed),
+    toClient: lower(own.response_headers_to_client),
+    passed: new Cache({ maxEntries: MAX_KEPT, ttlMs: own.cache_ttl * 1000 }),
+    key: kit.deriveKey("answers"),
+    place: {},
+  };
+}
+
+/** Null: nothing in the request tells the client from others, so nothing is kept of it. */
+function cacheKey(context: RequestContext, { own, asked, key }: Prepared): string | null {
+  if (own.cache_ttl === 0 || context.hasBody) return null;
+  const parts = own.cache_key.map((part) => {
+    const [kind, name = ""] = part.split(/:(.*)/s);
+    return kind === "cookie" ? context.cookie(name) : context.header(name.toLowerCase());
+  });
+  if (parts.every((part) => part === null)) return null;
+  const { method, scheme, clientHost, target } = context;
+  const fixed = [method, scheme, clientHost, target, context.clientAddress()];
+  const listed = new Set(own.request_headers.map((name) => name.toLowerCase()));
+  // Those of the preset: nobody lists them.
+  const more = asked.filter((name) => !listed.has(name)).map((name) => context.header(name));
+  const text = JSON.stringify([fixed, parts, more]);
+  return new Bun.CryptoHasher("sha256", key).update(text).digest("base64url");
+}
+
+function fieldsOf(context: RequestContext, { own, asked }: Prepared): Record<string, string> {
+  const fields: Record<string, string> = {};
+  const named = connectionOptions(context.header("connection"));
+  for (const name of asked) {
+    const value = context.header(name);
+    if (value !== null && !named.includes(name)) fields[name] = value;
+  }
+  if (!own.send_x_forwarded) return fields;
+  return {
+    ...fields,
+    "x-forwarded-method": context.method,
+    "x-forwarded-proto": context.scheme,
+    "x-forwarded-host": context.clientHost,
+    "x-forwarded-uri": context.target,
+    "x-forwarded-for": context.clientAddress(),
+  };
+}
+
+async function ask(context: RequestContext, prepared: Prepared): Promise<Outcome> {
+  const { own, kit, passed } = prepared;
+  const key = cacheKey(context, prepared);
+  const known = key === null ? undefined : passed.get(key);
+  if (known !== undefined) return pass(context, known, prepared);
+  const headers = fieldsOf(context, prepared);
+  let body: Uint8Array | null = null;
+  if (own.forward_body && context.hasBody) {
+    body = await context.readBody(own.max_body);
+    if (body === null)
+      return reject(413, "auth.forward.body", {
+        detail: "the body is too long",
+        token: "http_request_error",
+      });
+    const type = context.header("content-type");
+    if (type !== null) headers["content-type"] ??= type;
+  }
+  const { method, timeout: timeoutMs } = own;
+  let answer: CalloutResponse;
+  try {
+    answer = await kit.callout({ url: prepared.url, method, headers, body, timeoutMs });
+  } catch (error) {
+    return withoutAnswer(context, error as Error, prepared);
+  }
+  if (answer.status < 200 || answer.status > 299) return refused(context, answer, prepared);
+  const fresh: Passed = {
+    upstream: copied(answer.headers, prepared.toUpstream),
+    client: copied(
+      answer.headers,
+      prepared.toClient.filter((name) => name !== "location"),
+    ),
+  };
+  // A cookie belongs to one answer.
+  if (key !== null && !answer.headers.has("set-cookie")) passed.set(key, fresh);
+  return pass(context, fresh, prepared);
+}
+
+/** The listed fields, several of Set-Cookie apart; never what belongs to the connection with the other server. */
+function copied(headers: Headers, names: readonly string[]): (readonly [string, string])[] {
+  const named = connectionOptions(headers.get("connection"));
+  return names.flatMap((name): (readonly [string, string])[] => {
+    if (HOP_BY_HOP.has(name) || named.includes(name)) return [];
+    if (name === "set-cookie")
+      return headers.getSetCookie().map((value): [string, string] => [name, value]);
+    const value = headers.get(name);
+    return value === null ? [] : [[name, value]];
+  });
+}
+
+function pass(context: RequestContext, { upstream, client }: Passed, prepared: Prepared): Outcome {
+  for (const [name, value] of upstream)
+    if (value !== "") context.upstream.setHeader(name, asLatin1(value));
+  if (prepared.own.hide_credentials && !upstream.some(([name]) => name === "authorization"))
+    context.upstream.removeHeader("authorization");
+  if (client.length > 0) context.memory.set(prepared.place, client);
+  return undefined;
+}
+
+/** Bytes above 127 in an answer are read as Latin-1; anything else in there is no field value. */
+const asLatin1 = (value: string) => value.replace(/[^\t\x20-\x7e\x80-\xff]/g, "?").trim();
+
+function standIn(context: RequestContext, { own }: Prepared): boolean {
+  const { anonymous_consumer: id } = own;
+  const consumer = id === null ? null : context.consumers.byId(id);
+  if (consumer === null || context.authMode === "require") return false;
+  if (context.consumer === null) context.authenticate(consumer, { isAnonymous: true });
+  return true;
+}
+
+function withoutAnswer(context: RequestContext, error: Error, prepared: Prepared): Outcome {
+  const { own, kit } = prepared;
+  kit.log("warn", "the server that decides about requests gave no answer", {
+    error: error.message,
+  });
+  if (own.fail_open) {
+    context.note("auth.forward.open");
+    return undefined;
+  }
+  return reject(own.status_on_error, "auth.forward.unavailable", {
+    detail: "whether the request may pass cannot be found out",
+    token: "proxy_internal_response",
+  });
+}
+
+function refused(context: RequestContext, answer: CalloutResponse, prepared: Prepared): Outcome {
+  const { status, headers, body } = answer;
+  if (standIn(context, prepared)) {
+    context.note("auth.forward.denied");
+    return undefined;
+  }
+  if (status < 200 || status > 599)
+    return withoutAnswer(context, new Error("the status is none"), prepared);
+  const out = new Headers({ "cache-control": "no-store" });
+  // Without these two the status or the body could not be understood.
+  const names = new Set(["content-type", "www-authenticate", ...prepared.toClient]);
+  for (const [name, value] of copied(headers, [...names]))
+    if (name === "set-cookie") out.append(name, value);
+    else if (!FRAMING.has(name)) out.set(name, value);
+  return reply(status, "auth.forward.denied", { headers: out, body });
+}
+
+export default definePlugin({
+  name: "forward-auth",
+  summary: "Asks another server whether a request may pass",
+  description: `For every request the server at \`url\` is asked, as Traefik and Caddy do it: Authelia, authentik, oauth2-proxy and many
+others understand that. An answer with a status from 200 to 299 lets the request pass, and the fields in
+\`response_headers_to_upstream\` go with it. Any other answer goes to the client as it is: status, body, Content-Type,
+WWW-Authenticate and the fields in \`response_headers_to_client\`.
+
+The server learns of the request what \`request_headers\` and X-Forwarded-* say. A \`preset\` fills in the path and the fields of
+its answer, and also passes on Accept, X-Requested-With and User-Agent, by which these servers tell browsers from programs.
+With \`oauth2-proxy\` an unknown client gets a 401; to have it led to the sign-in, give the proxy a static upstream, leave the
+preset out, and give the address of its root and the names of the fields.
+
+\`cache_ttl\` spares questions, but then somebody who was signed out passes until it is over. Answers that refuse, or set a
+cookie, are never kept. \`fail_open\` lets everybody in while the server is down: better not.
+
+Where a \`when\` keeps the plugin from running, what the client sends under the names of identity fields is not taken away.`,
+  group: "authentication",
+  order: 7900,
+  phases: ["early", "auth", "response"],
+  scopes: authScopes,
+  config: schema,
+  example: { url: "http://127.0.0.1:9091", preset: "authelia" },
+  onError: "closed",
+  check: problemsOf,
+  create(own, kit) {
+    const prepared = prepare(own, kit);
+    const { place, toUpstream } = prepared;
+    return {
+      // Before anybody can decide that authentication is left out.
+      early(context) {
+        for (const name of toUpstream) context.upstream.removeHeader(name);
+        return undefined;
+      },
+      auth: (context) => (isExempt(context, own) ? undefined : ask(context, prepared)),
+      response(context, { headers }) {
+        const fields = context.memory.get(place) as Passed["client"] | undefined;
+        for (const [name, value] of fields ?? [])
+          if (name === "set-cookie") headers.append(name, value);
+          else headers.set(name, value);
+      },
+    };
+  },
+});
