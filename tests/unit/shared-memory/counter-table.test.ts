@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { CounterSlots } from "../../../src/shared-memory/counter-slots.ts";
 import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
-import type { CountingResult, CountingTask } from "./counting-thread.ts";
+import type { CountingResult, CountingTask } from "./counter-table-thread.ts";
 
 const threads: Worker[] = [];
 afterEach(() => {
@@ -10,7 +10,7 @@ afterEach(() => {
 });
 
 function startThread(task: CountingTask): Promise<CountingResult> {
-  const thread = new Worker(new URL("./counting-thread.ts", import.meta.url));
+  const thread = new Worker(new URL("./counter-table-thread.ts", import.meta.url));
   threads.push(thread);
   const { promise, resolve, reject } = Promise.withResolvers<CountingResult>();
   thread.addEventListener("message", ({ data }: MessageEvent<CountingResult>) => resolve(data));
