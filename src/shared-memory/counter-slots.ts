@@ -153,10 +153,11 @@ export class CounterSlots {
 
   /** The slot of a key, -1 when there is none. Only with the lock of its group. */
   find(low: number, high: number): number {
+    const { lows } = this;
     const first = this.groupOf(high) * GROUP;
     for (let step = 0; step < GROUP; step++) {
       const slot = first + ((low + step) & (GROUP - 1));
-      const found = this.lows[slot];
+      const found = lows[slot];
       if (found === low && this.highs[slot] === high) return slot;
       if (found === UNUSED) return -1;
     }
@@ -184,13 +185,14 @@ export class CounterSlots {
   }
 
   #victim(first: number, low: number, tick: number): number {
+    const { lows, expires: ends, touched: uses } = this;
     let idlest = -1;
     let idleSince = NEVER;
     for (let step = 0; step < GROUP; step++) {
       const slot = first + ((low + step) & (GROUP - 1));
-      const expires = this.expires[slot] ?? 0;
-      if (this.lows[slot] === UNUSED || expires <= tick) return slot;
-      const touched = this.touched[slot] ?? 0;
+      const expires = ends[slot] ?? 0;
+      if (lows[slot] === UNUSED || expires <= tick) return slot;
+      const touched = uses[slot] ?? 0;
       if (expires === NEVER || touched >= idleSince) continue;
       idlest = slot;
       idleSince = touched;
