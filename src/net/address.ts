@@ -131,3 +131,17 @@ function withoutPort(text: string): string | null {
 function isPort(text: string): boolean {
   return /^\d{1,5}$/.test(text) && Number(text) <= 65_535;
 }
+
+/**
+ * What addresses of one client have in common: an IPv4 address itself, of an IPv6 address the first bits, because a client
+ * has a whole network of them to choose from. Expects a normalised address.
+ */
+export function networkOf(address: string, ipv6Prefix: number): string {
+  const groups = new Uint16Array(8);
+  if (!address.includes(":") || !readIpv6(address, groups)) return address;
+  for (let at = 0; at < groups.length; at++) {
+    const bits = Math.min(16, Math.max(0, ipv6Prefix - at * 16));
+    groups[at] = (groups[at] ?? 0) & (0xffff << (16 - bits));
+  }
+  return `${new ipaddr.IPv6([...groups]).toRFC5952String()}/${ipv6Prefix}`;
+}

@@ -1,3 +1,3 @@
 // Knowledge of addresses that plugins may use; only passes on.
 export { cidrProblem, compileCidrs } from "../net/cidr.ts";
-export { normalizeAddress } from "../net/address.ts";
+export { networkOf, normalizeAddress } from "../net/address.ts";

@@ -1,7 +1,7 @@
 // IP addresses as text, networks, and which address a request comes from.
 import { expect, test } from "bun:test";
 import ipaddr from "ipaddr.js";
-import { normalizeAddress } from "../../../src/net/address.ts";
+import { networkOf, normalizeAddress } from "../../../src/net/address.ts";
 import { cidrProblem, compileCidrs } from "../../../src/net/cidr.ts";
 import { clientAddress } from "../../../src/net/client-address.ts";
 import { Random } from "../router/sample-routes.ts";
@@ -171,4 +171,17 @@ test.each([
   ["10.0.0.1", "1.1.1.1,", "10.0.0.1", "a trailing comma"],
 ])("from %s with X-Forwarded-For %p the client is %s: %s", (peer, list, client) => {
   expect(clientAddress(peer, list, trusted)).toBe(client);
+});
+
+test.each([
+  ["192.0.2.7", "192.0.2.7"],
+  ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+  ["::1", "::/64"],
+])("what the addresses of one client have in common: %s is of %s", (address, network) => {
+  expect(networkOf(address, 64)).toBe(network);
+});
+
+test("a network of IPv6 may end within a group", () => {
+  expect(networkOf("2001:db8:ffff::1", 36)).toBe("2001:db8:f000::/36");
+  expect(networkOf("2001:db8:ffff::1", 128)).toBe("2001:db8:ffff::1/128");
 });

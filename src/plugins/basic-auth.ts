@@ -1,0 +1,316 @@
+// basic-auth: clients show a user name and a password.
+import { createHmac } from "node:crypto";
+import { Type as t } from "@sinclair/typebox";
+import { type Outcome, reject } from "../pdk/answer.ts";
+import { authenticationFields, isExempt, refuse, validMaterial } from "../pdk/authentication.ts";
+import { Cache } from "../pdk/cache.ts";
+import type { CredentialView, RequestContext } from "../pdk/context.ts";
+import { verifyPassword } from "../pdk/crypto.ts";
+import { authScopes, definePlugin } from "../pdk/definition.ts";
+import { config, listOf, secret } from "../pdk/fields.ts";
+import { isFieldValue } from "../pdk/http.ts";
+import type { PluginKit } from "../pdk/kit.ts";
+import { networkOf } from "../pdk/net.ts";
+
+const user = t.Object(
+  {
+    username: t.String({
+      minLength: 1,
+      maxLength: 256,
+      pattern: "^[^:\\u0000-\\u001f\\u007f]+$",
+      errorMessage: "must be text without colons and control characters",
+      description: "Name of the user",
+    }),
+    password_hash: secret({
+      description: "Hash of the password: argon2id in PHC form, or bcrypt as `htpasswd -nB` prints",
+    }),
+  },
+  { additionalProperties: false },
+);
+
+const schema = config({
+  users: listOf(user, {
+    description:
+      "Users that belong to no consumer; they go before consumers with credentials of the same name",
+  }),
+  ...authenticationFields,
+});
+
+type Config = (typeof schema)["static"];
+
+/** RFC 7617 section 2.1. */
+const CHALLENGE = 'Basic charset="UTF-8"';
+const CACHE_MS = 60_000;
+const MAX_CACHED = 10_000;
+const WINDOW_MS = 60_000;
+/** Wrong passwords in one window from one address. */
+const MAX_FAILURES = 10;
+/** An IPv6 client has at least such a network to itself. */
+const IPV6_PREFIX = 64;
+/** Passwords being checked at once; each one takes about 20 MB and 30 ms. */
+const MAX_UNDER_WAY = 256;
+
+const ARGON2ID =
+  /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{16,172}$/;
+const BCRYPT = /^\$2[aby]\$(\d\d)\$[A-Za-z0-9./]{53}$/;
+/** What checking one password may cost: 256 MiB, ten passes. */
+const MAX_ARGON2_KIB = 262_144;
+const MAX_ARGON2_PASSES = 10;
+const MAX_BCRYPT_COST = 14;
+
+/** Worded to follow the name of a field, and without any part of the hash. */
+function hashProblem(hash: string): string | null {
+  const argon2 = ARGON2ID.exec(hash);
+  if (argon2 !== null) {
+    const [kib, passes, lanes] = argon2.slice(1).map(Number);
+    const isFair =
+      (kib ?? 0) <= MAX_ARGON2_KIB && (passes ?? 0) <= MAX_ARGON2_PASSES && (lanes ?? 0) <= 16;
+    return isFair ? null : "takes too long or too much memory to check: at most m=262144, t=10";
+  }
+  const bcrypt = BCRYPT.exec(hash);
+  if (bcrypt === null) return "must be an argon2id or bcrypt hash";
+  const cost = Number(bcrypt[1]);
+  return cost >= 4 && cost <= MAX_BCRYPT_COST ? null : "must have a cost from 4 to 14";
+}
+
+interface Login {
+  readonly username: string;
+  readonly password: string;
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** RFC 7617 section 2; null for what is none. */
+function readLogin(header: string): Login | null {
+  const [, token] = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header) ?? [];
+  if (token === undefined) return null;
+  try {
+    const text = utf8.decode(Buffer.from(token, "base64"));
+    const colon = text.indexOf(":");
+    if (colon < 0 || /\p{Cc}/u.test(text)) return null;
+    return { username: text.slice(0, colon), password: text.slice(colon + 1) };
+  } catch {
+    return null;
+  }
+}
+
+export default definePlugin({
+  name: "basic-auth",
+  summary: "Lets in clients that show a user name and a password",
+  description: `Users are either written into this configuration, or are consumers with credentials of the type \`basic\`
+(\`POST /api/v1/consumers/:id/credentials\`). Passwords are checked beside the requests of others; one that was right is
+remembered for a minute, so that only the first request of a client waits for it.
+
+After ten wrong passwords in a minute from one address (of IPv6: from one /64 network), further ones are not even checked
+and get 429, in all workers together. Whoever is remembered is not affected. Without TLS, anybody on the way can read the
+passwords. bcrypt looks at the first 72 bytes of a password only, and other programs cut longer ones differently.`,
+  group: "authentication",
+  order: 8200,
+  phases: ["auth"],
+  scopes: authScopes,
+  config: schema,
+  example: {
+    users: [
+      {
+        username: "alice",
+        password_hash: "$2b$05$MhkTtlyhT7jGs040w89tq.moFGeyONR4LfL4X3wzJe7AffwYOLTo6",
+      },
+    ],
+  },
+  onError: "closed",
+  check: ({ users }) => {
+    const names = new Set<string>();
+    return users.flatMap(({ username, password_hash: hash }, at) => {
+      const isKnown = names.has(username);
+      names.add(username);
+      // A secret that does not exist is reported by the gateway itself.
+      const problem = hash === "-" ? null : hashProblem(hash);
+      return [
+        ...(isKnown ? [{ path: `users[${at}].username`, message: "is there already" }] : []),
+        ...(problem === null ? [] : [{ path: `users[${at}].password_hash`, message: problem }]),
+      ];
+    });
+  },
+  create(own, kit) {
+    const guard = new Guard(own, kit);
+    return { auth: (context) => guard.auth(context) };
+  },
+});
+
+/** Whom a login may be of: the hashes, any of which its password may fit. */
+interface Candidate {
+  readonly credential: CredentialView | null;
+  readonly verify: (password: string) => Promise<boolean>;
+  /** All that must stay the same for an earlier verdict to hold. */
+  readonly fingerprint: string;
+  readonly isKnown: boolean;
+}
+
+class Guard {
+  readonly #own: Config;
+  readonly #kit: PluginKit;
+  readonly #users: ReadonlyMap<string, string>;
+  /** Hashes to check the passwords of unknown users with; null: that of consumers. */
+  readonly #decoys: readonly (string | null)[];
+  readonly #key: Uint8Array;
+  /** Logins that were right. */
+  readonly #right = new Cache<true>({ maxEntries: MAX_CACHED, ttlMs: CACHE_MS });
+  readonly #underWay = new Map<string, Promise<boolean>>();
+
+  constructor(own: Config, kit: PluginKit) {
+    this.#own = own;
+    this.#kit = kit;
+    this.#users = new Map(own.users.map(({ username, password_hash: hash }) => [username, hash]));
+    this.#decoys = [...this.#users.values(), null];
+    this.#key = kit.deriveKey("logins");
+  }
+
+  auth(context: RequestContext): Outcome | Promise<Outcome> {
+    if (isExempt(context, this.#own)) return undefined;
+    const header = context.header("authorization");
+    if (header === null) return this.#no(context, "auth.basic.missing", "a password is needed");
+    const login = readLogin(header);
+    if (login === null)
+      return this.#no(context, "auth.basic.malformed", "the user name and password are not valid");
+    const candidate = this.#candidateOf(context, login.username);
+    const digest = this.#digest(login.username, login.password, candidate.fingerprint);
+    if (this.#right.get(digest) === true) return this.#letIn(context, login, candidate);
+    return this.#check(context, { login, candidate, digest });
+  }
+
+  async #check(
+    context: RequestContext,
+    attempt: { readonly login: Login; readonly candidate: Candidate; readonly digest: string },
+  ): Promise<Outcome> {
+    const { login, candidate, digest } = attempt;
+    let verdict = this.#underWay.get(digest);
+    if (verdict === undefined) {
+      if (this.#underWay.size >= MAX_UNDER_WAY)
+        return reject(503, "auth.basic.busy", {
+          detail: "too many passwords are being checked",
+          headers: { "Retry-After": "1" },
+        });
+      const waitSeconds = this.#reserve(context);
+      if (waitSeconds > 0)
+        return reject(429, "auth.basic.throttled", {
+          detail: "too many wrong passwords from this address",
+          headers: { "Retry-After": String(waitSeconds) },
+        });
+      verdict = this.#verify(context, attempt);
+      this.#underWay.set(digest, verdict);
+    }
+    if (!(await verdict))
+      return this.#no(context, "auth.basic.wrong", "the user name and password are not valid");
+    return this.#letIn(context, login, candidate);
+  }
+
+  async #verify(
+    context: RequestContext,
+    {
+      login,
+      candidate,
+      digest,
+    }: { readonly login: Login; readonly candidate: Candidate; readonly digest: string },
+  ): Promise<boolean> {
+    try {
+      const isRight = (await candidate.verify(login.password)) && candidate.isKnown;
+      if (isRight) {
+        this.#right.set(digest, true);
+        this.#kit.counters.add(placeOf(context), -1, WINDOW_MS);
+      }
+      return isRight;
+    } finally {
+      this.#underWay.delete(digest);
+    }
+  }
+
+  /**
+   * Counts an attempt as a failure before its password is checked, or many at a time would slip through; 0 when it may be
+   * made, else the seconds until one may be.
+   */
+  #reserve(context: RequestContext): number {
+    const { counters } = this.#kit;
+    const key = placeOf(context);
+    const { current, previous, elapsedMs } = counters.add(key, 1, WINDOW_MS);
+    const left = WINDOW_MS - elapsedMs;
+    if (current + previous * (left / WINDOW_MS) <= MAX_FAILURES) return 0;
+    counters.add(key, -1, WINDOW_MS);
+    // While this window lasts, that before counts less and less; after it, this one does.
+    const waitMs =
+      current <= MAX_FAILURES
+        ? left - (WINDOW_MS * (MAX_FAILURES - current)) / previous
+        : left + WINDOW_MS * (1 - (MAX_FAILURES - 1) / (current - 1));
+    return Math.max(1, Math.ceil(waitMs / 1000));
+  }
+
+  #candidateOf(context: RequestContext, username: string): Candidate {
+    const hash = this.#users.get(username);
+    if (hash !== undefined) return ofHash(hash, true);
+    const credential = context.consumers.credential("basic", username);
+    const hashes = credential === null ? [] : hashesOf(credential);
+    if (hashes.length === 0) return this.#decoyOf(username);
+    return {
+      credential,
+      fingerprint: hashes.join(" "),
+      isKnown: true,
+      verify: async (password) => {
+        const verdicts = await Promise.all(hashes.map((each) => verifyPassword(password, each)));
+        return verdicts.includes(true);
+      },
+    };
+  }
+
+  /** Takes as long as one of the known users would, and always the same one: time does not tell who exists. */
+  #decoyOf(username: string): Candidate {
+    const [first = 0] = createHmac("sha256", this.#key).update(`decoy ${username}`).digest();
+    return ofHash(this.#decoys[first % this.#decoys.length] ?? null, false);
+  }
+
+  /** Names a login without telling the password. */
+  #digest(username: string, password: string, fingerprint: string): string {
+    const text = JSON.stringify([username, password, fingerprint]);
+    return createHmac("sha256", this.#key).update(text).digest("base64");
+  }
+
+  #letIn(context: RequestContext, { username }: Login, { credential }: Candidate): Outcome {
+    if (credential === null) {
+      const credentialId = isFieldValue(username) ? username : null;
+      context.authenticate(null, { credentialId });
+    } else {
+      context.authenticate(credential.consumer, { credential });
+      this.#kit.used(credential.id);
+    }
+    if (this.#own.hide_credentials) context.upstream.removeHeader("authorization");
+    return undefined;
+  }
+
+  #no(context: RequestContext, reason: string, detail: string): Outcome {
+    return refuse(context, this.#own, { reason, detail, challenge: CHALLENGE });
+  }
+}
+
+const placeOf = (context: RequestContext) => networkOf(context.clientAddress(), IPV6_PREFIX);
+
+const hashesOf = (credential: CredentialView): string[] =>
+  validMaterial(credential, Date.now())
+    .map(({ hash }) => hash)
+    .filter((hash) => hash !== null);
+
+/** Hashes that somebody else made are of the password as it is sent. */
+const ofHash = (hash: string | null, isKnown: boolean): Candidate => ({
+  credential: null,
+  fingerprint: hash ?? "",
+  isKnown,
+  verify: (password) =>
+    hash === null ? verifyPassword(password, null) : verifyAsSent(password, hash),
+});
+
+async function verifyAsSent(password: string, hash: string): Promise<boolean> {
+  try {
+    // Bun refuses to look at nothing at all.
+    const fits = await Bun.password.verify(password || "\0", hash);
+    return fits && password !== "";
+  } catch {
+    return false;
+  }
+}
