@@ -26,7 +26,7 @@ import { fieldTable, type Schema } from "./field-table.ts";
 
 /** Stored, checked and given back, but nothing reads them yet. A name stands for everything below it. */
 const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
-  settings: ["geoip", "retention.requests"],
+  settings: ["retention.requests"],
 };
 
 function tableOf(kind: string, schema: Schema): string {
