@@ -7,3 +7,4 @@ export { comparablePath } from "../http/request-target.ts";
 export { normalizeHost } from "../http/authority.ts";
 export { GATEWAY_FIELDS } from "../http/gateway-fields.ts";
 export { connectionOptions, HOP_BY_HOP } from "../http/hop-by-hop.ts";
+export { addVary } from "../http/vary.ts";

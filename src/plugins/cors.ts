@@ -1,0 +1,207 @@
+// cors: lets pages of other origins read answers, and answers browsers that ask for permission.
+import { Type as t } from "@sinclair/typebox";
+import { reply } from "../pdk/answer.ts";
+import type { RequestContext } from "../pdk/context.ts";
+import { definePlugin } from "../pdk/definition.ts";
+import {
+  compileTexts,
+  config,
+  flag,
+  headerName,
+  integer,
+  listOf,
+  oneOf,
+  textOrRegex,
+} from "../pdk/fields.ts";
+import { addVary, isToken } from "../pdk/http.ts";
+
+const REFLECT = "reflect";
+
+const schema = config({
+  origins: listOf(
+    textOrRegex({
+      description:
+        '`https://app.example.com`, "*" for all, or "~" and a regular expression for the whole origin',
+      maxLength: 512,
+    }),
+    { description: "Origins whose pages may read answers; none by default" },
+  ),
+  methods: listOf(t.String({ minLength: 1, maxLength: 64, description: "Method" }), {
+    default: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+    maxItems: 50,
+    description: "Methods that these pages may use",
+  }),
+  allow_headers: t.Union(
+    [
+      oneOf([REFLECT], { description: "Whatever the browser asks for" }),
+      t.Array(headerName({ description: "Name of a header field" }), { maxItems: 200 }),
+    ],
+    {
+      default: REFLECT,
+      description: 'Header fields that these pages may send; "reflect": whatever they ask for',
+    },
+  ),
+  expose_headers: listOf(headerName({ description: "Name of a header field" }), {
+    maxItems: 200,
+    description: "Header fields of answers that these pages may read beside the usual ones",
+  }),
+  credentials: flag(
+    false,
+    "Whether these pages may send cookies and other credentials; not with the origin *",
+  ),
+  max_age: integer(600, {
+    minimum: 0,
+    maximum: 86_400,
+    description: "Seconds for which a browser need not ask again",
+  }),
+  private_network: flag(
+    false,
+    "Whether public pages may reach this gateway at an address of a private network",
+  ),
+  preflight_continue: flag(
+    false,
+    "Let the service answer browsers that ask for permission; the gateway only says who has it",
+  ),
+});
+
+type Config = (typeof schema)["static"];
+
+/** Everything that only a policy may say: a target that has one of its own does not count beside this. */
+const ANSWERS = [
+  "Access-Control-Allow-Origin",
+  "Access-Control-Allow-Credentials",
+  "Access-Control-Expose-Headers",
+  "Access-Control-Allow-Methods",
+  "Access-Control-Allow-Headers",
+  "Access-Control-Max-Age",
+  "Access-Control-Allow-Private-Network",
+];
+
+/** Of browsers, with or without a host: `moz-extension://…`, `https://a.example:8443`. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s@\\]+$/;
+
+function originProblem(text: string): string | null {
+  if (text === "*" || text === "null" || text.startsWith("~")) return null;
+  const sent = URL.parse(text)?.origin ?? null;
+  if (sent !== null && sent !== "null" && sent !== text)
+    return `must be written as browsers send it: ${sent}`;
+  return ORIGIN.test(text)
+    ? null
+    : 'must be an origin such as https://app.example.com, "*" or "~…"';
+}
+
+function check({ origins, credentials, methods }: Config) {
+  const found = origins.flatMap((text, at) => {
+    const message = originProblem(text);
+    return message === null ? [] : [{ path: `origins[${at}]`, message }];
+  });
+  if (credentials && origins.includes("*"))
+    found.push({
+      path: "credentials",
+      message: 'cannot be allowed to every origin: name them instead of "*"',
+    });
+  for (const [at, method] of methods.entries())
+    if (!isToken(method)) found.push({ path: `methods[${at}]`, message: "must be a method" });
+  return found;
+}
+
+export default definePlugin({
+  name: "cors",
+  summary: "Says which pages of other origins may read answers (CORS)",
+  description: `Browsers let a page read answers of another origin only when these say so. Before some requests they ask for permission
+(\`OPTIONS\` with \`Access-Control-Request-Method\`); the gateway answers that itself with 204, before anybody has to sign in.
+
+CORS protects no service from requests: whoever is not a browser does not care. An origin that is not listed gets its answer
+without the fields, so that the browser keeps it from the page. What a service says about CORS itself is replaced.
+
+A regular expression has to fit the whole origin: \`~https://[a-z0-9-]+\\.example\\.com\`.`,
+  group: "content",
+  order: 9800,
+  phases: ["early", "response"],
+  scopes: ["global", "service", "route"],
+  config: schema,
+  example: { origins: ["https://app.example.com"], credentials: true },
+  onError: "open",
+  check,
+  create(own) {
+    const policy = compile(own);
+    return {
+      early(context) {
+        const origin = context.header("origin");
+        if (origin === null || !isPreflight(context) || own.preflight_continue) return undefined;
+        const headers = new Headers();
+        addVary(headers, policy.preflightVary);
+        if (policy.admits(origin)) policy.permit(headers, context, origin);
+        else context.note("cors.origin");
+        return reply(204, "cors.preflight", { headers });
+      },
+      response(context, { headers }) {
+        for (const name of ANSWERS) headers.delete(name);
+        const origin = context.header("origin");
+        if (!policy.isForAll) addVary(headers, ["Origin"]);
+        if (origin === null) return;
+        const isPermission = isPreflight(context);
+        if (isPermission) addVary(headers, policy.preflightVary);
+        if (!policy.admits(origin)) return context.note("cors.origin");
+        if (isPermission) policy.permit(headers, context, origin);
+        else policy.show(headers, origin);
+      },
+    };
+  },
+});
+
+const isPreflight = (context: RequestContext): boolean =>
+  context.method === "OPTIONS" && context.header("access-control-request-method") !== null;
+
+function compile(own: Config) {
+  const { origins, credentials, allow_headers: allowHeaders } = own;
+  // Without credentials every page may have what everybody can have, and one answer fits all.
+  const isForAll = origins.includes("*");
+  const isListed = compileTexts(
+    origins.filter((each) => each !== "*"),
+    512,
+  );
+  const methods = own.methods.join(", ");
+  const exposed = own.expose_headers.join(", ");
+  const say = (headers: Headers, origin: string) => {
+    headers.set("Access-Control-Allow-Origin", isForAll ? "*" : origin);
+    if (credentials) headers.set("Access-Control-Allow-Credentials", "true");
+  };
+  return {
+    isForAll,
+    admits: (origin: string) => isForAll || isListed(origin),
+    preflightVary: [
+      "Origin",
+      "Access-Control-Request-Method",
+      "Access-Control-Request-Headers",
+      ...(own.private_network ? ["Access-Control-Request-Private-Network"] : []),
+    ],
+    /** Of an answer that the page wants to read. */
+    show(headers: Headers, origin: string): void {
+      say(headers, origin);
+      if (exposed !== "") headers.set("Access-Control-Expose-Headers", exposed);
+    },
+    /** Of an answer to a browser that asks beforehand. */
+    permit(headers: Headers, context: RequestContext, origin: string): void {
+      say(headers, origin);
+      headers.set("Access-Control-Allow-Methods", methods);
+      const fields =
+        typeof allowHeaders === "string"
+          ? wantedFields(context.header("access-control-request-headers"))
+          : allowHeaders.join(", ");
+      if (fields !== "") headers.set("Access-Control-Allow-Headers", fields);
+      headers.set("Access-Control-Max-Age", String(own.max_age));
+      if (
+        own.private_network &&
+        context.header("access-control-request-private-network") === "true"
+      )
+        headers.set("Access-Control-Allow-Private-Network", "true");
+    },
+  };
+}
+
+/** The names that are asked for; nothing when they are no names. */
+function wantedFields(value: string | null): string {
+  const names = (value ?? "").split(",").map((each) => each.trim());
+  return names.every(isToken) ? names.join(", ") : "";
+}

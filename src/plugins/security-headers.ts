@@ -1,0 +1,150 @@
+// security-headers: tells browsers what a page may do and who may show it, and takes away what tells too much.
+import { Type as t } from "@sinclair/typebox";
+import { definePlugin, httpScopes } from "../pdk/definition.ts";
+import {
+  config,
+  flag,
+  group,
+  headerName,
+  headerValue,
+  integer,
+  listOf,
+  nullable,
+  oneOf,
+} from "../pdk/fields.ts";
+
+const REFERRER_POLICIES = [
+  "no-referrer",
+  "no-referrer-when-downgrade",
+  "origin",
+  "origin-when-cross-origin",
+  "same-origin",
+  "strict-origin",
+  "strict-origin-when-cross-origin",
+  "unsafe-url",
+] as const;
+
+const schema = config({
+  hsts: t.Union(
+    [
+      group(
+        {
+          max_age: integer(31_536_000, {
+            minimum: 0,
+            maximum: 4_294_967_295,
+            description: "Seconds for which browsers use only HTTPS; 0: they forget it",
+          }),
+          include_subdomains: flag(false, "Also for all names below this one"),
+          preload: flag(false, "Ask for a place in the lists that browsers come with"),
+        },
+        "Strict-Transport-Security",
+      ),
+      t.Null(),
+    ],
+    {
+      default: {},
+      description: "Strict-Transport-Security, in answers over HTTPS only; null: left out",
+    },
+  ),
+  frame_options: t.Union(
+    [oneOf(["SAMEORIGIN", "DENY"], { description: "X-Frame-Options" }), t.Null()],
+    {
+      default: "SAMEORIGIN",
+      description: "X-Frame-Options: who may show the page in a frame; null: left to the service",
+    },
+  ),
+  nosniff: flag(true, "X-Content-Type-Options: the type of an answer is what it says"),
+  referrer_policy: t.Union(
+    [oneOf(REFERRER_POLICIES, { description: "Referrer-Policy" }), t.Null()],
+    {
+      default: "strict-origin-when-cross-origin",
+      description:
+        "Referrer-Policy: how much of its address a page tells others; null: left to the service",
+    },
+  ),
+  csp: nullable(headerValue({ description: "Content-Security-Policy; null: left to the service" })),
+  permissions_policy: nullable(
+    headerValue({ description: "Permissions-Policy; null: left to the service" }),
+  ),
+  coop: nullable(
+    oneOf(["unsafe-none", "same-origin-allow-popups", "same-origin", "noopener-allow-popups"], {
+      description: "Cross-Origin-Opener-Policy; null: left to the service",
+    }),
+  ),
+  corp: nullable(
+    oneOf(["same-site", "same-origin", "cross-origin"], {
+      description: "Cross-Origin-Resource-Policy; null: left to the service",
+    }),
+  ),
+  remove: listOf(headerName({ description: "Name of a header field" }), {
+    default: ["Server", "X-Powered-By"],
+    maxItems: 100,
+    description: "Header fields that are taken out of answers",
+  }),
+});
+
+type Config = (typeof schema)["static"];
+
+/** What every answer gets. */
+function fieldsOf(own: Config): readonly (readonly [string, string])[] {
+  const all: readonly (readonly [string, string | null])[] = [
+    ["X-Frame-Options", own.frame_options],
+    ["X-Content-Type-Options", own.nosniff ? "nosniff" : null],
+    ["Referrer-Policy", own.referrer_policy],
+    ["Content-Security-Policy", own.csp],
+    ["Permissions-Policy", own.permissions_policy],
+    ["Cross-Origin-Opener-Policy", own.coop],
+    ["Cross-Origin-Resource-Policy", own.corp],
+  ];
+  return all.flatMap(([name, value]) =>
+    value === null || value === "" ? [] : [[name, value] as const],
+  );
+}
+
+function transportSecurity({ hsts }: Config): string | null {
+  if (hsts === null) return null;
+  const { max_age: maxAge, include_subdomains: all, preload } = hsts;
+  return `max-age=${maxAge}${all ? "; includeSubDomains" : ""}${preload ? "; preload" : ""}`;
+}
+
+/** What the lists of browsers ask for: https://hstspreload.org. */
+function check({ hsts }: Config) {
+  if (hsts === null || !hsts.preload) return [];
+  if (hsts.include_subdomains && hsts.max_age >= 31_536_000) return [];
+  const message = "needs include_subdomains and a max_age of at least 31536000";
+  return [{ path: "hsts.preload", message }];
+}
+
+export default definePlugin({
+  name: "security-headers",
+  summary:
+    "Adds the header fields by which browsers protect pages, and removes those that tell too much",
+  description: `What is set here replaces what the service says; what is null is left to it. Error pages and answers of the gateway get
+the fields too.
+
+\`Strict-Transport-Security\` goes out over HTTPS only, and cannot be taken back quickly: browsers remember it for as long as
+\`max_age\` says. Begin with a short time.
+
+A Content-Security-Policy that does not fit the pages breaks them: try it with \`Content-Security-Policy-Report-Only\` first.`,
+  group: "content",
+  order: 9700,
+  phases: ["response"],
+  scopes: httpScopes,
+  config: schema,
+  example: { hsts: { max_age: 86_400 }, csp: "default-src 'self'" },
+  onError: "open",
+  check,
+  create(own) {
+    const fields = fieldsOf(own);
+    const hsts = transportSecurity(own);
+    const { remove } = own;
+    return {
+      response(context, { headers }) {
+        for (const name of remove) headers.delete(name);
+        for (const [name, value] of fields) headers.set(name, value);
+        if (hsts !== null && context.scheme === "https")
+          headers.set("Strict-Transport-Security", hsts);
+      },
+    };
+  },
+});

@@ -1,0 +1,168 @@
+// cors on a real data plane: who gets permission, what browsers are told, what a service says of it itself.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import cors from "../../../src/plugins/cors.ts";
+import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
+
+const APP = "https://app.example.com";
+let scene: PluginScene;
+beforeAll(async () => {
+  scene = await pluginScene({
+    plugins: [{ name: "cors", config: { origins: [APP] } }],
+    answer: () =>
+      new Response("ok", {
+        headers: {
+          "Access-Control-Allow-Origin": "*",
+          "Access-Control-Allow-Credentials": "true",
+          Vary: "Accept",
+        },
+      }),
+  });
+});
+afterAll(() => scene.stop());
+
+const configure = (config: object) =>
+  scene.apply({ plugins: [{ name: "cors", config: config as Record<string, unknown> }] });
+const preflight = (headers: Record<string, string> = {}, path = "/") =>
+  scene.send("OPTIONS", path, {
+    headers: { Origin: APP, "Access-Control-Request-Method": "PUT", ...headers },
+  });
+const allowed = ({ headers }: { headers: Headers }) => headers.get("access-control-allow-origin");
+
+describe("with the defaults and one origin", () => {
+  beforeAll(() => configure({ origins: [APP] }));
+
+  test("a browser that asks gets 204 and everything it needs, and the service hears nothing", async () => {
+    const answer = await preflight({ "Access-Control-Request-Headers": "x-a, Content-Type" });
+    expect(answer.status).toBe(204);
+    expect(answer.seen).toBeNull();
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      "access-control-allow-origin": APP,
+      "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
+      "access-control-allow-headers": "x-a, Content-Type",
+      "access-control-max-age": "600",
+      vary: "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
+    });
+    expect(answer.headers.has("access-control-allow-credentials")).toBe(false);
+    expect(answer.headers.has("access-control-allow-private-network")).toBe(false);
+  });
+
+  test("another origin gets 204 without permission", async () => {
+    const answer = await preflight({ Origin: "https://evil.example" });
+    expect(answer.status).toBe(204);
+    expect(allowed(answer)).toBeNull();
+    expect(answer.headers.get("vary")).toStartWith("Origin");
+  });
+
+  test("its answers may be read, and what the service says itself does not count", async () => {
+    const own = await scene.get("/", { Origin: APP });
+    expect(allowed(own)).toBe(APP);
+    expect(own.headers.has("access-control-allow-credentials")).toBe(false);
+    expect(own.headers.get("vary")).toBe("Accept, Origin");
+    const other = await scene.get("/", { Origin: "https://evil.example" });
+    expect(other.status).toBe(200);
+    expect(allowed(other)).toBeNull();
+    const none = await scene.get("/");
+    expect(allowed(none)).toBeNull();
+    expect(none.headers.get("vary")).toBe("Accept, Origin");
+  });
+
+  test.each([
+    "https://app.example.com.evil.example",
+    "https://app.example.com:8443",
+    "http://app.example.com",
+    "https://APP.example.com",
+    "null",
+    "",
+    "~",
+    "*",
+  ])("%p is not that origin", async (origin) => {
+    expect(allowed(await scene.get("/", { Origin: origin }))).toBeNull();
+  });
+
+  test("a plain OPTIONS is the service's", async () => {
+    expect((await scene.send("OPTIONS", "/", { headers: { Origin: APP } })).seen?.method).toBe(
+      "OPTIONS",
+    );
+  });
+
+  test("an error page of the gateway can be read too", async () => {
+    await scene.apply({ plugins: [{ name: "key-auth" }] });
+    const answer = await scene.get("/", { Origin: APP });
+    expect(answer.status).toBe(401);
+    expect(allowed(answer)).toBe(APP);
+    await scene.apply({ removedPlugins: ["key-auth"] });
+  });
+});
+
+test("names of fields that are none are not reflected", async () => {
+  await configure({ origins: ["*"] });
+  const answer = await preflight({ "Access-Control-Request-Headers": "x a, <b>" });
+  expect(answer.status).toBe(204);
+  expect(answer.headers.has("access-control-allow-headers")).toBe(false);
+});
+
+test("every page may read when the origin is *, and one answer fits all", async () => {
+  await configure({ origins: ["*"], expose_headers: ["X-Total", "X-Page"] });
+  const answer = await scene.get("/", { Origin: "https://any.example" });
+  expect(allowed(answer)).toBe("*");
+  expect(answer.headers.get("access-control-expose-headers")).toBe("X-Total, X-Page");
+  expect(answer.headers.get("vary")).toBe("Accept");
+});
+
+test("an expression has to fit the whole origin", async () => {
+  await configure({ origins: ["~https://[a-z]+\\.example\\.com"], credentials: true });
+  const own = await scene.get("/", { Origin: "https://shop.example.com" });
+  expect(allowed(own)).toBe("https://shop.example.com");
+  expect(own.headers.get("access-control-allow-credentials")).toBe("true");
+  for (const origin of ["https://shop.example.com.evil.example", "xhttps://shop.example.com"])
+    expect(allowed(await scene.get("/", { Origin: origin }))).toBeNull();
+});
+
+test("methods, fields, time and private networks are said as configured", async () => {
+  await configure({
+    origins: [APP],
+    methods: ["QUERY"],
+    allow_headers: ["X-One", "X-Two"],
+    max_age: 0,
+    private_network: true,
+  });
+  const plain = await preflight({ "Access-Control-Request-Headers": "x-other" });
+  expect(plain.headers.get("access-control-allow-methods")).toBe("QUERY");
+  expect(plain.headers.get("access-control-allow-headers")).toBe("X-One, X-Two");
+  expect(plain.headers.get("access-control-max-age")).toBe("0");
+  expect(plain.headers.has("access-control-allow-private-network")).toBe(false);
+  const asked = await preflight({ "Access-Control-Request-Private-Network": "true" });
+  expect(asked.headers.get("access-control-allow-private-network")).toBe("true");
+  expect(asked.headers.get("vary")).toContain("Access-Control-Request-Private-Network");
+});
+
+test("with preflight_continue the service is asked, and the gateway says who has permission", async () => {
+  await configure({ origins: [APP], preflight_continue: true });
+  const answer = await preflight();
+  expect(answer.seen?.method).toBe("OPTIONS");
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get("access-control-allow-methods")).toContain("PUT");
+  expect(allowed(answer)).toBe(APP);
+});
+
+test.each([
+  [{ origins: ["*"], credentials: true }, "credentials"],
+  [{ origins: [APP, "https://A.example"] }, "origins[1]"],
+  [{ origins: ["https://a.example/"] }, "origins[0]"],
+  [{ origins: ["https://a.example:443"] }, "origins[0]"],
+  [{ origins: ["a.example"] }, "origins[0]"],
+  [{ methods: ["GE T"] }, "methods[0]"],
+])("%j is refused when it is written", (config, path) => {
+  const whole = { origins: [], methods: ["GET"], credentials: false, ...config };
+  expect(cors.check?.(whole as never).map((problem) => problem.path)).toEqual([path]);
+});
+
+test.each([
+  "https://a.example",
+  "http://a.example:8080",
+  "null",
+  "moz-extension://abc",
+  "http://[::1]:1",
+])("%s may be an origin", (origin) => {
+  expect(cors.check?.({ origins: [origin], methods: [], credentials: true } as never)).toEqual([]);
+});
