@@ -147,6 +147,8 @@ export interface RequestContext {
   readonly credential: CredentialView | null;
   /** Whether `consumer` only stands for those that did not say who they are. */
   readonly isAnonymous: boolean;
+  /** Whether an authentication has recognised the client, be it as a consumer or as somebody of another's. */
+  readonly isAuthenticated: boolean;
   /** Groups of the consumer and those that an authentication has told. */
   readonly groups: readonly string[];
   /**

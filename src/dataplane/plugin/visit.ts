@@ -61,6 +61,7 @@ export class Visit implements PluginRequest {
   #consumer: ConsumerView | null = null;
   #credential: CredentialView | null = null;
   #isAnonymous = false;
+  #isAuthenticated = false;
   #groups: readonly string[] = [];
   #memory: Map<object, unknown> | null = null;
   /** Verdicts of `when`, so that it is asked once. */
@@ -186,6 +187,10 @@ export class Visit implements PluginRequest {
     return this.#isAnonymous;
   }
 
+  get isAuthenticated(): boolean {
+    return this.#isAuthenticated;
+  }
+
   get groups(): readonly string[] {
     return this.#groups;
   }
@@ -203,6 +208,7 @@ export class Visit implements PluginRequest {
     this.#consumer = consumer;
     this.#credential = credential;
     this.#isAnonymous = isAnonymous;
+    this.#isAuthenticated = !isAnonymous;
     this.#groups = [...(consumer?.groups ?? []), ...groups];
     const { upstream } = this;
     const say = (name: string, value: string | null) =>
