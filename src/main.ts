@@ -167,6 +167,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
       useRequests: (ring) => {
         pool.requests = ring;
       },
+      flush: async () => void (await pool.ask({ kind: "flush" })),
       states: () => pool.states(),
       plugins: [...catalogue.keys()],
       version,

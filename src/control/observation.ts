@@ -22,6 +22,8 @@ export interface ObservedWorkers {
   readonly requests: RequestRing | null;
   /** Has them write to another ring from here on. */
   readonly useRequests: (ring: RequestRing | null) => void;
+  /** Has them write down what has ended until now. */
+  readonly flush: () => Promise<void>;
   /** Types of plugins whose decisions are counted. */
   readonly plugins: readonly string[];
   readonly version: string;
@@ -67,6 +69,7 @@ export class ObservationBase {
       changes,
       ring: observed?.requests ?? null,
       useRing: observed?.useRequests ?? (() => undefined),
+      flush: observed?.flush ?? (() => Promise.resolve()),
     });
     const metrics = new Metrics({
       ...{ changes, states, targetBoard, clock },

@@ -221,6 +221,10 @@ class Runtime implements DataPlane {
   answer(question: WorkerQuestion): WorkerAnswer {
     if (question.kind === "explain")
       return this.#live && explain(this.#live, question.request, this.#scope.geo);
+    if (question.kind === "flush") {
+      this.#recorder.flush();
+      return true;
+    }
     return question.kind === "connections"
       ? [...this.#streams.list(question.streamRouteId), ...this.#udp.list(question.streamRouteId)]
       : this.#streams.kill(question.connectionId) || this.#udp.kill(question.connectionId);

@@ -1,5 +1,5 @@
 // Counts what one worker has served and writes it down where the main thread reads; knows no listener and no configuration.
-import { RequestRing, type RingFacts } from "../shared-memory/request-ring.ts";
+import { RequestRing } from "../shared-memory/request-ring.ts";
 import {
   type EndedRequest,
   type Series,
@@ -13,6 +13,7 @@ import {
   routeSeriesKey,
   streamSeriesKey,
 } from "../shared-memory/series-key.ts";
+import { noFacts, RequestBatch } from "./request-batch.ts";
 import type { RequestContext } from "./request-context.ts";
 
 export interface TrafficRecorderOptions {
@@ -45,26 +46,23 @@ export interface EndedStream {
 const CLOCK_MS = 1000;
 
 export class TrafficRecorder {
-  readonly #worker: number;
   readonly #traffic: TrafficMetrics;
   readonly #writer: TrafficWriter;
   readonly #noRoute: Series;
   /** By type. */
   readonly #plugins = new Map<string, Series>();
-  #ring: RequestRing | null;
-  // One of each for all requests: making them anew would cost as much as counting.
+  readonly #batch: RequestBatch;
+  /** One for all requests: making it anew would cost as much as counting. */
   readonly #counted = nothingCounted();
-  readonly #facts = noFacts();
   /** What `performance.now()` lacks to the time of day. */
   #clockOffset = performance.timeOrigin;
   #clockCheckedAt = Number.NEGATIVE_INFINITY;
 
   constructor({ worker, traffic, requests }: TrafficRecorderOptions) {
-    this.#worker = worker;
     this.#traffic = traffic;
     this.#writer = traffic.writer(worker);
     this.#noRoute = traffic.noRoute;
-    this.#ring = requests;
+    this.#batch = new RequestBatch(requests, worker);
   }
 
   /** Counts that nobody reads. */
@@ -74,7 +72,7 @@ export class TrafficRecorder {
 
   /** Writes into another ring from here on; null: into none. */
   useRing(ring: SharedArrayBuffer | null): void {
-    this.#ring = ring === null ? null : new RequestRing(ring);
+    this.#batch.use(ring === null ? null : new RequestRing(ring));
   }
 
   routeSeries(routeId: string, serviceId: string | null): Series {
@@ -104,14 +102,15 @@ export class TrafficRecorder {
     counted.retries = record.attempts > 1 ? record.attempts - 1 : 0;
     counted.isBrokenOff = record.isBrokenOff;
     this.#writer.ended(record.route?.series ?? this.#noRoute, counted);
-    if (this.#ring !== null) this.#writeDown(this.#ring, context, now);
+    if (this.#batch.isOn) this.#writeDown(context, now);
   }
 
-  #writeDown(ring: RequestRing, context: RequestContext, now: number): void {
+  #writeDown(context: RequestContext, now: number): void {
     if (now - this.#clockCheckedAt > CLOCK_MS) this.#compareClocks(now);
     const { record, visit } = context;
     const { connectedAt, headAt, startedAt, route } = record;
-    const facts = this.#facts;
+    const facts = this.#batch.next();
+    facts.kind = "http";
     facts.status = this.#counted.status;
     facts.attempts = record.attempts;
     facts.started_at = startedAt + this.#clockOffset;
@@ -134,7 +133,11 @@ export class TrafficRecorder {
     facts.service = record.otherServiceId ?? route?.route.service_id ?? "";
     facts.target_id = record.targetId;
     facts.tls_version = context.connection?.tlsVersion ?? "";
-    ring.write(facts, this.#worker);
+  }
+
+  /** Writes down what waits, so that whoever asks now sees everything that has ended. */
+  flush(): void {
+    this.#batch.flush();
   }
 
   /** A request that could not even be read: nothing of it is to be trusted, so it is only counted. */
@@ -157,24 +160,22 @@ export class TrafficRecorder {
     const totalMs = Math.max(0, Date.now() - stream.startedAt);
     this.#writer.add(stream.series, "ended", 1);
     this.#writer.record(stream.series, "total", totalMs * 1000);
-    this.#ring?.write(
-      {
-        ...noFacts(),
-        kind: "stream",
-        started_at: stream.startedAt,
-        total: totalMs,
-        bytes_in: stream.bytesIn,
-        bytes_out: stream.bytesOut,
-        id: stream.id,
-        scheme: stream.protocol,
-        client: stream.client,
-        reasons: stream.reason,
-        route: stream.routeId,
-        service: stream.serviceId,
-        target_id: stream.targetId,
-      },
-      this.#worker,
-    );
+    if (!this.#batch.isOn) return;
+    Object.assign(this.#batch.next(), {
+      ...noFacts(),
+      kind: "stream",
+      started_at: stream.startedAt,
+      total: totalMs,
+      bytes_in: stream.bytesIn,
+      bytes_out: stream.bytesOut,
+      id: stream.id,
+      scheme: stream.protocol,
+      client: stream.client,
+      reasons: stream.reason,
+      route: stream.routeId,
+      service: stream.serviceId,
+      target_id: stream.targetId,
+    });
   }
 
   /** A TLS handshake on a listener that sees them. */
@@ -198,42 +199,7 @@ export class TrafficRecorder {
   }
 }
 
-const NO_TEXTS = {
-  id: "",
-  method: "",
-  scheme: "",
-  host: "",
-  target: "",
-  user_agent: "",
-  client: "",
-  consumer: "",
-  reasons: "",
-  route: "",
-  service: "",
-  target_id: "",
-  tls_version: "",
-  http_version: "",
-} as const;
-
-/** As they are filled in anew for each request. */
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
-const noFacts = (): Mutable<RingFacts> => ({
-  ...NO_TEXTS,
-  kind: "http",
-  status: 0,
-  attempts: 0,
-  started_at: 0,
-  queue: -1,
-  plugins: -1,
-  connect: -1,
-  first_byte: -1,
-  total: 0,
-  bytes_in: 0,
-  bytes_out: 0,
-});
-
-const nothingCounted = (): Mutable<EndedRequest> => ({
+const nothingCounted = (): { -readonly [K in keyof EndedRequest]: EndedRequest[K] } => ({
   status: 0,
   totalUs: 0,
   upstreamUs: 0,

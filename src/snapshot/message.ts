@@ -34,6 +34,8 @@ export type WorkerQuestion =
   | { readonly kind: "connections"; readonly streamRouteId: string }
   /** Cut this connection; the answer says whether it was there. */
   | { readonly kind: "kill"; readonly connectionId: string }
+  /** Write down all requests that have ended, so that they can be read; the answer is true. */
+  | { readonly kind: "flush" }
   /** What would become of this request? Any one worker can tell. */
   | { readonly kind: "explain"; readonly request: ExplainedRequest };
 

@@ -12,8 +12,12 @@ export interface RequestLogOptions {
   readonly ring: RequestRing | null;
   /** Has the workers write to another ring from here on. */
   readonly useRing: (ring: RequestRing | null) => void;
+  /** Has the workers write down what has ended until now. */
+  readonly flush: () => Promise<void>;
 }
 
+/** A worker that does not answer keeps nobody waiting for longer. */
+const FLUSH_MS = 250;
 /** So many are looked at before others get their turn. */
 const AT_ONCE = 4000;
 
@@ -44,6 +48,7 @@ export class RequestLog {
     const ring = this.#ring;
     const found: RequestView[] = [];
     if (ring === null) return found;
+    await this.#flush();
     const { next } = ring;
     const last = Math.max(0, next - ring.capacity);
     for (let sequence = next - 1; sequence >= last && found.length < limit; sequence--) {
@@ -54,7 +59,8 @@ export class RequestLog {
       const view = this.view(entry);
       if (filter.takes(view)) found.push(view);
     }
-    return found;
+    // Workers write several at a time.
+    return found.sort((a, b) => (a.time < b.time ? 1 : a.time > b.time ? -1 : 0));
   }
 
   /** The request with this id; throws a 404 when it is not there, or not any more. */
@@ -62,6 +68,7 @@ export class RequestLog {
     const wanted = id.toLowerCase();
     const ring = this.#ring;
     if (ring !== null) {
+      await this.#flush();
       const { next } = ring;
       for (let sequence = next - 1; sequence >= Math.max(0, next - ring.capacity); sequence--) {
         if ((next - sequence) % AT_ONCE === 0) await Bun.sleep(0);
@@ -70,6 +77,10 @@ export class RequestLog {
       }
     }
     throw new ApiError(404, `request "${id}" does not exist, or is no longer kept`);
+  }
+
+  async #flush(): Promise<void> {
+    await Promise.race([this.#options.flush(), Bun.sleep(FLUSH_MS)]);
   }
 
   /** What people see of an entry of the ring. */
