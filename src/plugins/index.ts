@@ -1,15 +1,19 @@
 // The parts list: every plugin that the gateway has; no logic.
 import type { AnyPlugin } from "../pdk/definition.ts";
+import acl from "./acl.ts";
 import basicAuth from "./basic-auth.ts";
 import cors from "./cors.ts";
 import forwardAuth from "./forward-auth.ts";
 import keyAuth from "./key-auth.ts";
+import requestId from "./request-id.ts";
 import securityHeaders from "./security-headers.ts";
 
 export const plugins: readonly AnyPlugin[] = [
+  acl,
   basicAuth,
   cors,
   forwardAuth,
   keyAuth,
+  requestId,
   securityHeaders,
 ];
