@@ -1,0 +1,101 @@
+// request-id: names every request for logs, targets and clients, and takes part in W3C traces.
+import type { RequestContext } from "../pdk/context.ts";
+import { definePlugin } from "../pdk/definition.ts";
+import { config, flag, headerName, oneOf } from "../pdk/fields.ts";
+
+const schema = config({
+  header: headerName({
+    default: "X-Request-Id",
+    description: "Header field that carries the id upstream and back",
+  }),
+  generator: oneOf(["uuidv7", "uuidv4"], {
+    default: "uuidv7",
+    description: "How ids are made; uuidv7 sorts by time",
+  }),
+  trust_incoming: oneOf(["trusted_proxies", "always", "never"], {
+    default: "trusted_proxies",
+    description: "Whose ids are taken over instead of making one",
+  }),
+  echo: flag(true, "Tell the client the id"),
+  traceparent: oneOf(["create", "propagate", "off"], {
+    default: "create",
+    description:
+      "create: a request without a valid traceparent begins a trace; propagate: one with an invalid traceparent loses it; off: traceparent is left alone",
+  }),
+  trace_sampled: flag(
+    true,
+    "Whether traces that begin here are marked as sampled; targets that follow the mark record nothing otherwise",
+  ),
+});
+
+type Config = (typeof schema)["static"];
+
+/** An id goes to logs, pages and fields: nothing in it may mean anything there. */
+const ID = /^[\w.~+/=:@-]{1,128}$/;
+
+/** W3C Trace Context, section 3.2: version ff and all zeros are invalid, later versions may be longer. */
+const TRACE_PARENT =
+  /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-.*)?$/;
+
+const isTraceParent = (text: string) =>
+  TRACE_PARENT.test(text) && (text.length === 55 || !text.startsWith("00"));
+
+export default definePlugin({
+  name: "request-id",
+  summary: "Gives every request an id that targets and clients learn, and takes part in traces",
+  description: `The id stands in the log and on error pages whether or not this plugin runs. The plugin sends it upstream and back to the
+client, and takes over the ids of proxies before this one: by default only of those that \`settings.trusted_proxies\` names,
+since anybody could make two requests look like one. Ids that are longer than 128 characters or hold anything but letters,
+digits and \`. _ ~ + / = : @ -\` are replaced.
+
+\`traceparent\` (W3C Trace Context) goes on as it came when it is valid. A request without one begins a trace; a \`tracestate\`
+without a valid \`traceparent\` is removed.`,
+  group: "observability",
+  order: 10_000,
+  phases: ["early", "response"],
+  scopes: ["global", "service", "route"],
+  config: schema,
+  example: { trust_incoming: "always" },
+  onError: "open",
+  create(own) {
+    const field = own.header.toLowerCase();
+    const nameIt = namer(own, field);
+    const trace = own.traceparent === "off" ? null : tracer(own);
+    const { echo } = own;
+    return {
+      early(context) {
+        nameIt(context);
+        context.upstream.setHeader(field, context.id);
+        if (trace !== null) trace(context);
+        return undefined;
+      },
+      ...(echo ? { response: (context, { headers }) => headers.set(own.header, context.id) } : {}),
+    };
+  },
+});
+
+function namer({ trust_incoming: trust, generator }: Config, field: string) {
+  const mayName = (context: RequestContext) =>
+    trust === "always" || (trust === "trusted_proxies" && context.isFromTrustedProxy());
+  return (context: RequestContext): void => {
+    const given = trust === "never" ? null : context.header(field);
+    if (given !== null && ID.test(given) && mayName(context)) context.setId(given);
+    else if (generator === "uuidv4") context.setId(crypto.randomUUID());
+  };
+}
+
+function tracer({ traceparent, trace_sampled: sampled }: Config) {
+  const flags = sampled ? "01" : "00";
+  return (context: RequestContext): void => {
+    const given = context.header("traceparent");
+    if (given !== null && isTraceParent(given)) return;
+    const { upstream } = context;
+    if (traceparent === "create") {
+      const digits = crypto.randomUUID().replaceAll("-", "");
+      // A v4 id has 122 random bits and never only zeros.
+      const span = crypto.randomUUID().replaceAll("-", "").slice(0, 16);
+      upstream.setHeader("traceparent", `00-${digits}-${span}-${flags}`);
+    } else if (given !== null) upstream.removeHeader("traceparent");
+    if (context.header("tracestate") !== null) upstream.removeHeader("tracestate");
+  };
+}
