@@ -26,9 +26,10 @@ export const createCheck = (plugins: PluginCatalogue): Command => ({
   summary: "Check a file, or the configuration in a data directory, without serving it",
   usage: "[FILE]",
   details:
-    "FILE is what export writes, YAML or JSON, and is checked by itself; - is standard input. Without it, every stored object is checked as if the gateway started: fields, references, patterns, clashes between listeners.\n" +
-    "Nothing is changed, and a gateway may be serving the directory meanwhile. Whether ports are free and targets\n" +
-    "answer is not checked. Exit code 0: it can be served; 1: it cannot, and the output says why.",
+    "FILE is what export writes, YAML or JSON, and is checked by itself; - is standard input. Without it, every stored\n" +
+    "object is checked as if the gateway started: fields, references, patterns, clashes between listeners. Nothing is\n" +
+    "changed, and a gateway may be serving the directory meanwhile. Whether ports are free and targets answer is not\n" +
+    "checked. Exit code 0: it can be served; 1: it cannot, and the output says why.",
   flags,
   run(argv, { env, print }) {
     const { operand: file, rest } = takeOptionalOperand(flags, argv);

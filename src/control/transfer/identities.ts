@@ -113,13 +113,12 @@ class Registry {
 
   #idOf(text: string, field: string): string {
     const [, word] = /^(.+)_ids?$/.exec(field) ?? [];
-    if (word === undefined) return text;
-    if (UUID_PATTERN.test(text)) {
-      const id = text.toLowerCase();
-      return this.renamed.get(id) ?? id;
-    }
-    const collection = collectionOf(word);
-    return (collection && this.#namesOf(collection).get(text)) ?? text;
+    const collection = word === undefined ? null : collectionOf(word);
+    // Ids of other systems, such as that of a client of single sign-on.
+    if (collection === null) return text;
+    if (!UUID_PATTERN.test(text)) return this.#namesOf(collection).get(text) ?? text;
+    const id = text.toLowerCase();
+    return this.renamed.get(id) ?? id;
   }
 
   #byKey(raw: Raw): string | null {

@@ -15,6 +15,7 @@ import type { SecretBox } from "../../crypto/secret-box.ts";
 import { type Document, isDocument } from "../body.ts";
 import type { Draft } from "../draft.ts";
 import { ownedBy } from "../reference.ts";
+import type { RecordFinishers } from "./finishers.ts";
 import { identify, type Item } from "./identities.ts";
 import { sealSecrets } from "./secret-material.ts";
 import { splitMessage } from "./source.ts";
@@ -25,11 +26,6 @@ export interface PlanOptions {
   /** What a mask stands for that the gateway has no value for; default: such a mask is refused. */
   readonly standsFor?: string;
 }
-
-/** Checks of one object beyond its schema, by collection; they return what is stored. */
-export type RecordFinishers = {
-  readonly [K in CollectionName]?: (fields: Document) => Document;
-};
 
 /**
  * Brings `document` into the draft. Collections and objects that it does not name stay as they are. Throws the ApiError of
@@ -80,13 +76,14 @@ function writeItem(
   try {
     const sealed = sealSecrets(item.fields, { ...options, old });
     const decoded = decodeRecord[collection](sealed) as Document;
+    const before = old as Document | undefined;
+    const fields = options.finishers?.[collection]?.(decoded, before) ?? decoded;
     const times = timesOf(item, old, { now: options.now, isExact: options.mode === "replace" });
-    if (old !== undefined && Bun.deepEquals({ ...old, ...decoded }, old)) {
+    if (old !== undefined && Bun.deepEquals({ ...old, ...fields }, old)) {
       // The same to everybody who is served: only what is to be exactly as in the document is written at all.
       if (options.mode === "merge" || (item.updatedAt ?? null) === null) return;
       if (times.created_at === old.created_at && times.updated_at === old.updated_at) return;
     }
-    const fields = options.finishers?.[collection]?.(decoded) ?? decoded;
     draft.put(collection, { id, ...fields, ...times } as unknown as ResourceOf[CollectionName]);
   } catch (error) {
     throw inside(error, place);

@@ -19,10 +19,17 @@ function mapSecrets(value: unknown, map: (field: string, inner: unknown) => unkn
   return Object.fromEntries(
     Object.entries(value).map(([field, inner]) => [
       field,
-      isSecretField(field) && isPresent(inner) ? map(field, inner) : mapSecrets(inner, map),
+      isSecret(field, inner) ? map(field, inner) : mapSecrets(inner, map),
     ]),
   );
 }
+
+/** Whether the member holds something secret itself, and not an object in which that stands, or the name of a secret. */
+const isSecret = (field: string, value: unknown) =>
+  isSecretField(field) && isPresent(value) && !isWrapper(value);
+
+const isWrapper = (value: unknown) =>
+  isDocument(value) && Object.keys(value).every((name) => name === "$secret" || name === "sealed");
 
 const isPresent = (value: unknown) => value !== null && value !== "" && value !== undefined;
 
@@ -54,7 +61,7 @@ export function sealSecrets(value: unknown, options: SealOptions, path = ""): un
       const inside = { ...options, old: before[field] };
       return [
         field,
-        isSecretField(field) && isPresent(inner)
+        isSecret(field, inner)
           ? sealOne(field, inner, { ...inside, path: at })
           : sealSecrets(inner, inside, at),
       ];
@@ -89,7 +96,7 @@ function sealOne(
 }
 
 /** Sealing gives something new each time, and what is there already must stay the same. */
-function sealAgain(plain: string, old: unknown, box: SecretBox): string {
+export function sealAgain(plain: string, old: unknown, box: SecretBox): string {
   if (typeof old !== "string") return box.seal(plain);
   try {
     if (box.open(old) === plain) return old;

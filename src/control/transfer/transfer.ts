@@ -1,5 +1,4 @@
 // Export and import of the configuration: as a plain document, or as a whole under a passphrase; knows no HTTP.
-import { ChainError, readChain } from "../../crypto/certificate-chain.ts";
 import { decryptUnder, encryptUnder, PassphraseError } from "../../crypto/passphrase-box.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { decode } from "../../model/decode.ts";
@@ -21,15 +20,19 @@ import type { TotpStore } from "../auth/totp.ts";
 import { type Document, isDocument } from "../body.ts";
 import type { Changes } from "../change.ts";
 import { type Actor, includesRole, type Principal } from "../principal.ts";
+import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import { type ObjectDifference, objectDifferences } from "./differences.ts";
 import { documentOf } from "./document.ts";
-import { applyDocument, type RecordFinishers } from "./plan.ts";
+import { createFinishers } from "./finishers.ts";
+import { applyDocument } from "./plan.ts";
 import { maskSecrets, openSecrets } from "./secret-material.ts";
 import { type SourceDocument, withLine, withoutLines } from "./source.ts";
 
 export interface TransferOptions {
   readonly changes: Changes;
   readonly box: SecretBox;
+  /** All plugins that the gateway has. */
+  readonly plugins: PluginCatalogue;
   readonly audit: AuditSink;
   readonly totpStore: TotpStore;
   readonly tokenStore: AdminTokenStore;
@@ -109,8 +112,8 @@ export class Transfer {
     { by, mode, dryRun }: ImportOptions,
     access: AccessParts | null = null,
   ): Promise<Imported> {
-    const { changes, box } = this.#options;
-    const finishers = finishersOf(box);
+    const { changes, box, plugins } = this.#options;
+    const finishers = createFinishers(box, plugins);
     let writeAccess = () => {};
     let isWritten = false;
     try {
@@ -195,24 +198,6 @@ async function decryptDocument(value: unknown, passphrase: string | null): Promi
     throw error;
   }
 }
-
-/** A key that does not belong to its certificate would only be found by the handshakes that fail. */
-const finishersOf = (box: SecretBox): RecordFinishers => ({
-  certificates: (fields) => {
-    const { certificate, sealed_key: key } = fields;
-    if (typeof certificate !== "string" || typeof key !== "string") return fields;
-    if (certificate === "" || key === "") return fields;
-    try {
-      const chain = readChain(certificate, box.open(key));
-      const { notBefore: not_before, notAfter: not_after, issuer, fingerprint } = chain;
-      const facts = { not_before, not_after, issuer, fingerprint };
-      return { ...fields, certificate: chain.certificate, ...facts };
-    } catch (error) {
-      if (!(error instanceof ChainError)) throw error;
-      throw invalid(error.field === "private_key" ? "sealed_key" : error.field, error.message);
-    }
-  },
-});
 
 function countsOf(all: readonly ObjectDifference[]): string {
   const count = (action: string) => all.filter((entry) => entry.action === action).length;

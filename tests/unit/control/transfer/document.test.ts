@@ -6,6 +6,10 @@ import { Draft } from "../../../../src/control/draft.ts";
 import { documentOf } from "../../../../src/control/transfer/document.ts";
 import { applyDocument } from "../../../../src/control/transfer/plan.ts";
 import { maskSecrets, openSecrets } from "../../../../src/control/transfer/secret-material.ts";
+import { createFinishers } from "../../../../src/control/transfer/finishers.ts";
+import { config as fields, listOf, secret } from "../../../../src/pdk/fields.ts";
+import { definePlugin } from "../../../../src/pdk/definition.ts";
+import { Type as t } from "@sinclair/typebox";
 import { SecretBox } from "../../../../src/crypto/secret-box.ts";
 import {
   type CollectionName,
@@ -16,6 +20,8 @@ import {
 import { emptyConfiguration } from "../../../../src/store/first-configuration.ts";
 
 const CANARY = "Canary-7f3a";
+/** Looks like one of ours and is not. */
+const CLIENT_ID = "01A00000-0000-7000-8000-00000000000A";
 const at = "2026-01-01T00:00:00.000Z";
 
 /** One of each; a new collection is missing here until it has one. References are by name. */
@@ -38,6 +44,12 @@ const samples: { readonly [K in CollectionName]: object } = {
     ...{ name: "oidc", label: "login", route_id: "shop", consumer_id: "ada" },
     config: { providers: [{ name: "a", secret: { sealed: { plain: `${CANARY} config` } } }] },
   },
+  acme_accounts: { name: "le", sealed_key: { plain: `${CANARY} account` } },
+  dns_providers: {
+    ...{ name: "zone", type: "webhook" },
+    config: { secret: { sealed: { plain: `${CANARY} zone` } } },
+  },
+  applications: { name: "shop", domains: ["shop.test"], service_id: "web", route_ids: ["shop"] },
   users: {
     ...{ email: "a@a.example", name: "A", role: "admin", password_hash: `${CANARY} password` },
     sso: null,
@@ -48,7 +60,7 @@ const samples: { readonly [K in CollectionName]: object } = {
 
 const singletons = {
   settings: { debug_headers: true },
-  sso: { client_secret: { sealed: { plain: `${CANARY} client` } } },
+  sso: { client_id: CLIENT_ID, client_secret: { sealed: { plain: `${CANARY} client` } } },
 };
 
 const [here, there] = [new SecretBox(randomBytes(32)), new SecretBox(randomBytes(32))];
@@ -95,7 +107,7 @@ describe("every collection", () => {
       ["format", "program", ...collectionNames, ...singletonNames].toSorted(),
     );
     expect(JSON.stringify(whole(other, there))).toBe(JSON.stringify(whole(config, here)));
-    expect(JSON.stringify(whole(config, here)).split(CANARY)).toHaveLength(9);
+    expect(JSON.stringify(whole(config, here)).split(CANARY)).toHaveLength(11);
   });
 
   test("refers to others by name or id", () => {
@@ -109,6 +121,8 @@ describe("every collection", () => {
     const id = (name: CollectionName) => [...config[name].keys()][0];
     expect(route).toMatchObject({ service_id: id("services"), listener_ids: [id("listeners")] });
     expect(plugin).toMatchObject({ route_id: id("routes"), consumer_id: id("consumers") });
+    expect([...config.applications.values()][0]).toMatchObject({ route_ids: [id("routes")] });
+    expect(config.sso.client_id).toBe(CLIENT_ID);
     expect(service.tls).toMatchObject({ client_certificate_id: id("certificates") });
   });
 });
@@ -118,7 +132,7 @@ describe("a plain document", () => {
     const text = JSON.stringify(plain);
     expect(text).not.toContain(CANARY);
     expect(text).not.toContain("sealed:1:");
-    expect(text.split('"***"')).toHaveLength(9);
+    expect(text.split('"***"')).toHaveLength(11);
   });
 
   test.each(["merge", "replace"] as const)(
@@ -130,7 +144,7 @@ describe("a plain document", () => {
 
   test("is refused where the secrets are not", () => {
     expect(() => imported(plain, { box: here })).toThrow(
-      "certificates[0].sealed_key: is masked, and the gateway has no value for it",
+      /^\w+\[0\]\.sealed_key: is masked, and the gateway has no value for it/,
     );
   });
 
@@ -213,6 +227,68 @@ describe("what is not named", () => {
     expect([...merged.targets.values()].map(({ service_id }) => service_id)).toEqual([b!]);
     const replaced = imported(document, { box: here, base }).config;
     expect([...replaced.services.keys()]).toEqual([id]);
+  });
+});
+
+describe("a secret of a plugin", () => {
+  const definition = definePlugin({
+    name: "guarded",
+    summary: "Holds secrets",
+    order: 1,
+    scopes: ["global"],
+    config: fields({
+      users: listOf(
+        t.Object({ username: t.String(), password_hash: secret({ description: "x" }) }),
+        { description: "x" },
+      ),
+    }),
+    create: () => ({}),
+  } as never);
+  const finishersOf = (box: SecretBox) => createFinishers(box, new Map([["guarded", definition]]));
+  const apply = (document: object, box: SecretBox, base = emptyConfiguration(at)) => {
+    const draft = new Draft(base, () => at);
+    applyDocument(document, draft, { mode: "replace", box, finishers: finishersOf(box) });
+    return draft;
+  };
+  const written = {
+    format: 1,
+    plugins: [
+      {
+        name: "guarded",
+        label: "x",
+        config: {
+          users: [
+            { username: "ada", password_hash: CANARY },
+            { username: "bob", password_hash: { $secret: "of bob" } },
+          ],
+        },
+      },
+    ],
+  };
+  const stored = apply(written, here).config;
+
+  test("that is written as a text is encrypted, and once only", () => {
+    expect(JSON.stringify([...stored.plugins.values()])).not.toContain(CANARY);
+    expect(apply(written, here, stored).isUnchanged()).toBe(true);
+  });
+
+  test("is masked where it stands, and its name is not", () => {
+    const [plugin] = documentOf(stored, { program: "", isShown: () => true, convert: maskSecrets })[
+      "plugins"
+    ] as { config: object }[];
+    expect(plugin?.config).toEqual({
+      users: [
+        { username: "ada", password_hash: { sealed: "***" } },
+        { username: "bob", password_hash: { $secret: "of bob" } },
+      ],
+    });
+  });
+
+  test("goes to another key", () => {
+    const other = apply(whole(stored, here), there).config;
+    expect(JSON.stringify(whole(other, there))).toBe(JSON.stringify(whole(stored, here)));
+    expect(JSON.stringify(whole(stored, here))).toContain(CANARY);
+    expect(JSON.stringify([...other.plugins.values()])).not.toContain(here.keyId);
   });
 });
 

@@ -1,0 +1,60 @@
+// What an imported object has to pass beyond its schema, by collection, and what is made of it then; changes nothing itself.
+import { Value } from "@sinclair/typebox/value";
+import { ChainError, readChain } from "../../crypto/certificate-chain.ts";
+import type { SecretBox } from "../../crypto/secret-box.ts";
+import { invalid } from "../../model/error.ts";
+import type { CollectionName } from "../../model/gateway-config.ts";
+import { mapConfig, type PluginCatalogue } from "../../snapshot/plugin-config.ts";
+import { type Document, isDocument } from "../body.ts";
+import { sealAgain } from "./secret-material.ts";
+
+/** Each returns the fields as they are stored; `old` are those that the gateway has; throws a 400. */
+export type RecordFinishers = {
+  readonly [K in CollectionName]?: (fields: Document, old: Document | undefined) => Document;
+};
+
+export const createFinishers = (box: SecretBox, plugins: PluginCatalogue): RecordFinishers => ({
+  certificates: (fields, old) => checkCertificate(fields, old, box),
+  plugins: (fields, old) => sealConfig(fields, old, { box, plugins }),
+});
+
+/** A key that does not belong to its certificate would only be found by the handshakes that fail. */
+function checkCertificate(fields: Document, old: Document | undefined, box: SecretBox): Document {
+  const { certificate, sealed_key: key } = fields;
+  if (typeof certificate !== "string" || typeof key !== "string") return fields;
+  if (certificate === "" || key === "") return fields;
+  if (certificate === old?.["certificate"] && key === old["sealed_key"]) return fields;
+  try {
+    const chain = readChain(certificate, box.open(key));
+    const { notBefore: not_before, notAfter: not_after, issuer, fingerprint } = chain;
+    const facts = { not_before, not_after, issuer, fingerprint };
+    return { ...fields, certificate: chain.certificate, ...facts };
+  } catch (error) {
+    if (!(error instanceof ChainError)) throw error;
+    throw invalid(error.field === "private_key" ? "sealed_key" : error.field, error.message);
+  }
+}
+
+/** Which fields are secret, only the plugin knows: one that was written as a text must not be stored as one. */
+function sealConfig(
+  fields: Document,
+  old: Document | undefined,
+  { box, plugins }: { readonly box: SecretBox; readonly plugins: PluginCatalogue },
+): Document {
+  const { name, config } = fields;
+  const definition = plugins.get(String(name));
+  // A rule says so.
+  if (definition === undefined || !isDocument(config)) return fields;
+  const before = new Map<string, unknown>();
+  if (isDocument(old?.["config"]) && old["name"] === name)
+    mapConfig(definition, old["config"], ({ path, value }) => void before.set(path, value));
+  const whole = Value.Default(definition.config, Value.Clone(config)) as Document;
+  return {
+    ...fields,
+    config: mapConfig(definition, whole, ({ kind, path, value }) => {
+      if (kind !== "secret" || typeof value !== "string" || value === "") return value;
+      const kept = before.get(path);
+      return { sealed: sealAgain(value, isDocument(kept) ? kept["sealed"] : undefined, box) };
+    }),
+  };
+}
