@@ -1,5 +1,7 @@
 // Instances of plugins over the API: attached, configured, named by label, described by schemas, gone with their places.
 import { beforeAll, describe, expect, test } from "bun:test";
+import { hashPassword } from "../../../src/crypto/password.ts";
+import { Canaries, filesIn } from "../security/canaries.ts";
 import { expectOk, usePeople } from "./people.ts";
 import { useGateway } from "./client.ts";
 
@@ -150,4 +152,64 @@ test("viewers read, editors write, and both are in the audit log", async () => {
   const entry = audit.find(({ action }: { action: string }) => action === "update");
   expect(entry).toMatchObject({ kind: "plugin", object_name: "audited", result: "ok" });
   expect(entry.detail.diff).toEqual([{ path: "config.realm", before: "sluice", after: "other" }]);
+});
+
+test("secrets in a configuration are in no answer, file, log line or audit entry, and work when left out", async () => {
+  const canaries = new Canaries();
+  const [first, second] = await Promise.all(["one", "two"].map(hashPassword));
+  for (const hash of [first, second]) canaries.keep(`hash ${canaries.size}`, hash ?? "");
+  using origin = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("ok") });
+  const targets = [{ host: "127.0.0.1", port: origin.port }];
+  await api.create("/services", { name: "guarded", targets });
+  await api.create("/routes", {
+    name: "guarded",
+    service_id: "guarded",
+    hosts: ["guarded.example"],
+  });
+  const visit = async (name: string, password: string) => {
+    const authorization = `Basic ${btoa(`${name}:${password}`)}`;
+    const headers = { host: "guarded.example", authorization };
+    return (await fetch(`http://127.0.0.1:${api.gateway.httpPort}/`, { headers })).status;
+  };
+  let answers = "";
+  const keep = async (line: string, body?: unknown) => {
+    const answer = await api.call(line, body === undefined ? {} : { body });
+    answers += JSON.stringify([answer.body, answer.headers.toJSON()]);
+    return answer;
+  };
+  const users = [
+    { username: "a", password_hash: first },
+    { username: "b", password_hash: second },
+  ];
+  const body = { name: "basic-auth", label: "guard", route_id: "guarded", config: { users } };
+  const made = await keep("POST /plugins", body);
+  expect([made.status, made.body.config.users]).toEqual([
+    200,
+    [{ username: "a" }, { username: "b" }],
+  ]);
+  expect([await visit("a", "one"), await visit("b", "two"), await visit("a", "two")]).toEqual([
+    200, 200, 401,
+  ]);
+  const same = await keep("PUT /plugins/guard", made.body);
+  expect(same.headers.get("etag")).toBe(made.headers.get("etag"));
+  const turned = { users: [{ username: "b" }, { username: "a" }] };
+  expect((await keep("PATCH /plugins/guard", { config: turned })).status).toBe(200);
+  await api.gateway.restart();
+  expect([await visit("a", "one"), await visit("b", "two"), await visit("b", "one")]).toEqual([
+    200, 200, 401,
+  ]);
+  for (const config of [
+    { users: [{ username: "a", password_hash: `${first}:` }] },
+    { users: [{ username: "a", password_hash: { sealed: first } }] },
+    { users, nope: first },
+  ])
+    expect((await keep("PATCH /plugins/guard", { config })).status).toBe(400);
+  await keep("GET /plugins");
+  await keep("DELETE /plugins/guard");
+  await keep("GET /audit");
+  expect(answers).not.toMatch(/sealed:1:/);
+  expect(canaries.traces("an answer", answers)).toEqual([]);
+  expect(canaries.traces("the log", api.gateway.stdout + api.gateway.stderr)).toEqual([]);
+  for (const [name, content] of filesIn(api.gateway.dataDir))
+    expect(canaries.traces(name, content)).toEqual([]);
 });

@@ -54,7 +54,8 @@ async function readOperations(): Promise<Operation[]> {
 /** Calls an operation so that whoever is let in changes nothing: nothing has this id, and no parameter has this name. */
 async function ask({ method, path, takesBody }: Operation, headers: Record<string, string>) {
   const target = path.replaceAll(/:\w+/g, "00000000-0000-7000-8000-000000000000");
-  const query = method === "GET" && !path.endsWith("/events") ? "" : "?no_such_parameter=1";
+  const query =
+    method === "GET" && !/\/(?:events|stream)$/.test(path) ? "" : "?no_such_parameter=1";
   const response = await fetch(`${gateway.admin}${target}${query}`, {
     method,
     redirect: "manual",
