@@ -109,6 +109,12 @@ export const oneOf = <const T extends readonly string[]>(
   options: { readonly description: string; readonly default?: T[number] },
 ) => t.Unsafe<T[number]>({ type: "string", enum: [...words], ...options });
 
+/** One of some statuses. */
+export const statusOf = <const T extends readonly number[]>(
+  statuses: T,
+  options: { readonly description: string; readonly default: T[number] },
+) => t.Unsafe<T[number]>({ type: "integer", enum: [...statuses], ...options });
+
 export const flag = (initial: boolean, description: string) =>
   t.Boolean({ default: initial, description });
 

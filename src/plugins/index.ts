@@ -5,6 +5,7 @@ import basicAuth from "./basic-auth.ts";
 import cors from "./cors.ts";
 import forwardAuth from "./forward-auth.ts";
 import keyAuth from "./key-auth.ts";
+import redirect from "./redirect.ts";
 import requestId from "./request-id.ts";
 import securityHeaders from "./security-headers.ts";
 
@@ -14,6 +15,7 @@ export const plugins: readonly AnyPlugin[] = [
   cors,
   forwardAuth,
   keyAuth,
+  redirect,
   requestId,
   securityHeaders,
 ];

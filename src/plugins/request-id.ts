@@ -2,6 +2,7 @@
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { config, flag, headerName, oneOf } from "../pdk/fields.ts";
+import { GATEWAY_FIELDS } from "../pdk/http.ts";
 
 const schema = config({
   header: headerName({
@@ -57,6 +58,10 @@ without a valid \`traceparent\` is removed.`,
   config: schema,
   example: { trust_incoming: "always" },
   onError: "open",
+  check: ({ header }) =>
+    GATEWAY_FIELDS.has(header.toLowerCase())
+      ? [{ path: "header", message: "belongs to the gateway" }]
+      : [],
   create(own) {
     const field = own.header.toLowerCase();
     const nameIt = namer(own, field);

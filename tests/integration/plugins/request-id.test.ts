@@ -1,5 +1,6 @@
 // request-id on a real data plane: who names a request, who learns the name, and what becomes of traces.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import requestId from "../../../src/plugins/request-id.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
 
 const V7 = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
@@ -110,4 +111,9 @@ describe("traceparent", () => {
     await configure({ traceparent: "off" });
     expect((await ask({ traceparent: "bad" }))?.["traceparent"]).toBe("bad");
   });
+});
+
+test("the field cannot be one of the gateway's own", () => {
+  expect(requestId.check?.({ header: "Via" } as never)).toHaveLength(1);
+  expect(requestId.check?.({ header: "X-Id" } as never)).toEqual([]);
 });

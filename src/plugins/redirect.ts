@@ -1,0 +1,93 @@
+// redirect: sends clients to another address.
+import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import type { RequestContext } from "../pdk/context.ts";
+import { definePlugin } from "../pdk/definition.ts";
+import { config, flag, nullable, oneOf, regex, statusOf, template } from "../pdk/fields.ts";
+import { addressBuilder, addressProblem } from "./redirect/address.ts";
+
+const schema = config({
+  to: nullable(
+    template({
+      description:
+        'Where to: `https://new.example.com`, `/new`; may hold variables, and $1 or $<name> for what the expression found; null: the same address with "scheme"',
+    }),
+  ),
+  regex: nullable(
+    regex({
+      description:
+        "Only paths in which this finds something; needs `to`, which is then the whole address",
+    }),
+  ),
+  scheme: oneOf(["https", "http"], {
+    default: "https",
+    description: "Without `to`: the scheme of the same address",
+  }),
+  status: statusOf([301, 302, 303, 307, 308], {
+    default: 308,
+    description: "Status; 307 and 308 keep method and body, 301 and 308 may be remembered for ever",
+  }),
+  keep_path: flag(
+    true,
+    "Append the path to `to`, unless it holds a variable of the path or there is an expression",
+  ),
+  keep_query: flag(true, "Append the query, unless `to` holds a variable of it"),
+});
+
+type Config = (typeof schema)["static"];
+
+function check({ to, regex: source }: Config) {
+  if (to === null)
+    return source === null ? [] : [{ path: "to", message: "is required with an expression" }];
+  const problem = addressProblem(to, { hasCaptures: source !== null });
+  return problem === null ? [] : [{ path: "to", message: problem }];
+}
+
+export default definePlugin({
+  name: "redirect",
+  summary: "Sends clients to another address",
+  description: `Three ways: \`to\` (a place, to which path and query are appended), \`regex\` with \`to\` (a new address for the paths that
+fit), or neither, for the same address with another \`scheme\`.
+
+Whatever clients send cannot lead them to a host that you did not name: variables in the host are allowed only before a
+literal \`.example.com\`, and what does not fit there is refused with 400. A request that is already where it would be sent
+goes on to the service, so a rule for all hosts does not loop on the host that it leads to.
+
+Browsers remember 301 and 308: try with 302 or 307 first.`,
+  group: "traffic",
+  order: 9400,
+  phases: ["early"],
+  scopes: ["global", "service", "route"],
+  config: schema,
+  example: { to: "https://www.example.com", status: 302 },
+  onError: "closed",
+  check,
+  create(own) {
+    const { status } = own;
+    const address = own.to === null ? sameWith(own) : addressBuilder({ ...own, to: own.to });
+    return {
+      early(context): Outcome {
+        const location = address(context);
+        if (location === null || isHere(location, context)) return undefined;
+        if (location === "invalid")
+          return reject(400, "redirect.invalid", {
+            detail: "the request does not lead to a valid address",
+          });
+        return reply(status, "redirect", { headers: { Location: location } });
+      },
+    };
+  },
+});
+
+/** Host and port as the client named them; the port of one scheme says nothing about another's. */
+function sameWith({ scheme, keep_path: keepPath, keep_query: keepQuery }: Config) {
+  return (context: RequestContext): string | null => {
+    if (context.scheme === scheme) return null;
+    const host = context.clientHost.replace(/:\d+$/, "");
+    const query = keepQuery && context.query !== "" ? `?${context.query}` : "";
+    return `${scheme}://${host}${keepPath ? context.path : "/"}${query}`;
+  };
+}
+
+function isHere(location: string, { scheme, clientHost, target }: RequestContext): boolean {
+  return location === target || location === `${scheme}://${clientHost.toLowerCase()}${target}`;
+}

@@ -1,0 +1,110 @@
+// Addresses to redirect to, put together from texts of people who configure and of clients who must not choose the host; knows no answer.
+import type { RequestContext } from "../../pdk/context.ts";
+import { compileTemplate } from "../../pdk/template.ts";
+
+/** Null: this request is not meant; "invalid": what the client sent does not fit into the host. */
+export type Address = (context: RequestContext) => string | "invalid" | null;
+
+interface Parts {
+  readonly to: string;
+  readonly regex: string | null;
+  readonly keep_path: boolean;
+  readonly keep_query: boolean;
+}
+
+/** A placeholder: `${request.path}`, `$1`, `$<name>`. */
+const PLACEHOLDER = /\$\{[^{}]*\}|\$\d{1,2}|\$<[A-Za-z_]\w*>/g;
+
+/** What clients cannot choose freely: the host was routed by, the environment is the operator's. */
+const isSafeInHost = (placeholder: string) =>
+  placeholder === "${request.host}" || placeholder.startsWith("${env.");
+
+/** Scheme, host and what follows, each with its placeholders; the path begins with a slash of its own. */
+const ABSOLUTE =
+  /^(https?|\$\{request\.scheme\}):\/\/((?:(?!\$\{request\.(?:path|target)\})(?:\$\{[^{}]*\}|\$<\w+>|[^/?#]))*)(.*)$/s;
+
+const HOST = /^(?:(?:[a-z0-9_-]+\.)*[a-z0-9-]+\.?|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+
+/** Null for an address that cannot be turned against the one who configured it; otherwise what is wrong with it. */
+export function addressProblem(
+  to: string,
+  { hasCaptures }: { readonly hasCaptures: boolean },
+): string | null {
+  if (!hasCaptures && /\$(?:\d|<)/.test(to)) return "holds $1 or $<name> without an expression";
+  if (/[^\x21-\x7e]/.test(to)) return "must be ASCII without spaces; write others percent-encoded";
+  if (/^\/(?![/\\])/.test(to)) return null;
+  const [, , host = ""] = ABSOLUTE.exec(to) ?? [];
+  if (host === "") return "must begin with https://, http:// or one /";
+  if (/[@\\]/.test(host)) return "must not hold @ or \\ in its host";
+  const found = [...host.matchAll(PLACEHOLDER)].filter(([text]) => !isSafeInHost(text));
+  const last = found.at(-1);
+  if (last === undefined) return null;
+  const tail = host.slice(last.index + last[0].length);
+  return /^\.[a-z0-9-]/i.test(tail)
+    ? null
+    : "lets clients choose the host: a variable there must be followed by a literal such as .example.com";
+}
+
+type Fill = (context: RequestContext, found: RegExpExecArray | null) => string;
+
+/** Prepares an address that `addressProblem` finds nothing wrong with. */
+export function addressBuilder({ to, regex, keep_path, keep_query }: Parts): Address {
+  const expression = regex === null ? null : new RegExp(regex);
+  const [, scheme = "", hostText = "", restText = ""] = ABSOLUTE.exec(to) ?? [];
+  const isAbsolute = scheme !== "";
+  const prefix = compileTemplate(`${scheme}://`);
+  const host = fillerOf(hostText);
+  const rest = fillerOf(isAbsolute ? restText : to);
+  const keepsPath =
+    keep_path && regex === null && !/\$\{(?:request\.(?:path|target)|path\.)/.test(to);
+  const keepsQuery = keep_query && !/\$\{request\.(?:query|target)/.test(to);
+  return (context) => {
+    const found = expression === null ? null : expression.exec(context.path);
+    if (expression !== null && found === null) return null;
+    let location = rest(context, found);
+    if (keepsPath) location = withPath(location, context.path);
+    if (keepsQuery) location = withQuery(location, context.query);
+    // Browsers take `//evil.example` and `/\evil.example` for another host.
+    if (!isAbsolute) return `/${encoded(location).replace(/^(?:[/\\]|%5C)+/i, "")}`;
+    const name = host(context, found);
+    if (!HOST.test(name)) return "invalid";
+    // Nothing may lengthen the host.
+    const start = location === "" || /^[/?#]/.test(location) ? "" : "/";
+    return prefix(context) + name + start + encoded(location);
+  };
+}
+
+function fillerOf(text: string): Fill {
+  const parts: Fill[] = [];
+  let end = 0;
+  for (const match of text.matchAll(/\$(?:(\d{1,2})|<([A-Za-z_]\w*)>)/g)) {
+    const before = compileTemplate(text.slice(end, match.index));
+    const [whole, number, name = ""] = match;
+    parts.push((context) => before(context));
+    parts.push((_, found) =>
+      number === undefined ? (found?.groups?.[name] ?? "") : (found?.[Number(number)] ?? ""),
+    );
+    end = match.index + whole.length;
+  }
+  const last = compileTemplate(text.slice(end));
+  parts.push((context) => last(context));
+  return (context, found) => parts.map((part) => part(context, found)).join("");
+}
+
+/** Before a query or fragment, with one slash between. */
+function withPath(location: string, path: string): string {
+  const [, before = "", after = ""] = /^([^?#]*)(.*)$/s.exec(location) ?? [];
+  return before.replace(/\/$/, "") + path + after;
+}
+
+function withQuery(location: string, query: string): string {
+  if (query === "") return location;
+  const [, before = "", fragment = ""] = /^([^#]*)(.*)$/s.exec(location) ?? [];
+  return `${before}${before.includes("?") ? "&" : "?"}${query}${fragment}`;
+}
+
+/** What no address may hold: white space, control characters and others would end the field or be read in several ways. */
+const encoded = (text: string) =>
+  text
+    .toWellFormed()
+    .replace(/[^\x21\x23-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e]/gu, encodeURIComponent);
