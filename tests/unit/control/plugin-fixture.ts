@@ -86,8 +86,12 @@ export function pluginWorld(clock = { now: () => Date.parse("2026-01-01T00:00:00
     totpStore: { get: () => null, all: () => [], put() {}, remove() {} },
     credentialUseStore: {
       load: () => [...use].map(([id, last_used_at]) => ({ id, last_used_at })),
-      write: (rows) => rows.forEach((row) => void use.set(row.id, row.last_used_at)),
-      remove: (ids) => ids.forEach((id) => void use.delete(id)),
+      write(rows) {
+        for (const { id, last_used_at } of rows) use.set(id, last_used_at);
+      },
+      remove(ids) {
+        for (const id of ids) use.delete(id);
+      },
     },
     plugins: catalogue,
     box,
