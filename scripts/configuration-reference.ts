@@ -1,7 +1,10 @@
 // Writes docs/configuration.md to standard output, from the schemas and the help of the commands; run it with `make docs`.
 import type { TSchema } from "@sinclair/typebox";
+import { applyCommand, diffCommand } from "../src/cli/apply.ts";
 import { createCheck } from "../src/cli/check.ts";
 import type { Command } from "../src/cli/command.ts";
+import { exportCommand } from "../src/cli/export.ts";
+import { importCommand } from "../src/cli/import.ts";
 import { helpOf } from "../src/cli/help.ts";
 import { createResetPassword } from "../src/cli/reset-password.ts";
 import { rotateKeyCommand } from "../src/cli/rotate-key.ts";
@@ -129,6 +132,10 @@ const commands: readonly Command[] = [
   createResetPassword(never),
   createTokenCommand(never),
   rotateKeyCommand,
+  exportCommand,
+  importCommand,
+  diffCommand,
+  applyCommand,
   versionCommand,
 ];
 
