@@ -4,9 +4,11 @@ import acl from "./acl.ts";
 import basicAuth from "./basic-auth.ts";
 import cors from "./cors.ts";
 import forwardAuth from "./forward-auth.ts";
+import jwt from "./jwt.ts";
 import keyAuth from "./key-auth.ts";
 import redirect from "./redirect.ts";
 import requestId from "./request-id.ts";
+import respond from "./respond.ts";
 import securityHeaders from "./security-headers.ts";
 
 export const plugins: readonly AnyPlugin[] = [
@@ -14,8 +16,10 @@ export const plugins: readonly AnyPlugin[] = [
   basicAuth,
   cors,
   forwardAuth,
+  jwt,
   keyAuth,
   redirect,
   requestId,
+  respond,
   securityHeaders,
 ];

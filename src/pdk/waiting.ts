@@ -1,0 +1,38 @@
+// Clients that are made to wait: bounded in number, released when they go away or the instance ends; knows no plugin.
+
+/** At most so many of one instance in one worker. */
+const MAX_WAITING = 10_000;
+
+/** One for each instance that delays. */
+export class Waiting {
+  readonly #max: number;
+  readonly #releases = new Set<() => void>();
+
+  constructor(max = MAX_WAITING) {
+    this.#max = max;
+  }
+
+  get size(): number {
+    return this.#releases.size;
+  }
+
+  /** Resolves after so long, or earlier: when the client goes away, at the end, and at once when too many wait. */
+  wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted || this.#releases.size >= this.#max) return Promise.resolve();
+    return new Promise((resolve) => {
+      const release = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", release);
+        this.#releases.delete(release);
+        resolve();
+      };
+      const timer = setTimeout(release, milliseconds);
+      signal.addEventListener("abort", release);
+      this.#releases.add(release);
+    });
+  }
+
+  end(): void {
+    for (const release of [...this.#releases]) release();
+  }
+}

@@ -1,0 +1,188 @@
+// respond: answers in the place of the service: a fixed page, maintenance, a stand-in for a service, a fault on purpose.
+import { Type as t } from "@sinclair/typebox";
+import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import type { RequestContext } from "../pdk/context.ts";
+import { hashToken, isSameHash } from "../pdk/crypto.ts";
+import { definePlugin } from "../pdk/definition.ts";
+import {
+  cidr,
+  config,
+  group,
+  headerValue,
+  integer,
+  listOf,
+  nullable,
+  template,
+} from "../pdk/fields.ts";
+import { HOP_BY_HOP, isToken } from "../pdk/http.ts";
+import { compileCidrs } from "../pdk/net.ts";
+import { compileTemplate } from "../pdk/template.ts";
+import { Waiting } from "../pdk/waiting.ts";
+
+const MAX_BODY = 1_048_576;
+
+const bypassValues = (what: string) =>
+  t.Record(
+    t.String({ minLength: 1, maxLength: 256 }),
+    t.String({ minLength: 1, maxLength: 4096 }),
+    { default: {}, description: `${what} by name: a text that must be equal, or "*" for any` },
+  );
+
+const schema = config({
+  status: integer(503, { minimum: 200, maximum: 599, description: "Status of the answer" }),
+  headers: t.Record(
+    t.String({ minLength: 1, maxLength: 256 }),
+    headerValue({ description: "Value of the field" }),
+    { default: {}, description: "Header fields of the answer" },
+  ),
+  body: nullable(
+    t.String({
+      maxLength: MAX_BODY,
+      description: "The answer as it is; text/plain unless said otherwise",
+    }),
+  ),
+  template: nullable(
+    template({
+      maxLength: MAX_BODY,
+      description:
+        "The answer with variables such as ${request.path}, which are escaped in HTML and JSON when Content-Type says so",
+    }),
+  ),
+  json: t.Optional(t.Unknown({ description: "The answer as a JSON value" })),
+  retry_after: nullable(
+    t.Integer({ minimum: 0, maximum: 31_536_000, description: "Retry-After in seconds" }),
+  ),
+  bypass: group(
+    {
+      cidr: listOf(cidr({ description: "Address or network" }), {
+        description: "Clients in one of these networks",
+      }),
+      header: bypassValues("Header fields"),
+      cookie: bypassValues("Cookies"),
+    },
+    "Who gets to the service all the same: one of these is enough",
+  ),
+  percent: t.Number({
+    minimum: 0,
+    maximum: 100,
+    default: 100,
+    description: "Share of requests that are answered here, evenly spread; the others go on",
+  }),
+  delay_ms: integer(0, {
+    minimum: 0,
+    maximum: 600_000,
+    description: "Milliseconds to wait before the answer",
+  }),
+});
+
+type Config = (typeof schema)["static"];
+
+function check(own: Config) {
+  const { headers, body, template: text, json } = own;
+  const found = [];
+  if ([body !== null, text !== null, json !== undefined].filter(Boolean).length > 1)
+    found.push({ path: "", message: "give one of body, template and json" });
+  for (const name of Object.keys(headers))
+    if (!isToken(name))
+      found.push({ path: `headers.${name}`, message: "must be the name of a field" });
+    else if (HOP_BY_HOP.has(name.toLowerCase()) || name.toLowerCase() === "content-length")
+      found.push({ path: `headers.${name}`, message: "belongs to the gateway" });
+  return found;
+}
+
+export default definePlugin({
+  name: "respond",
+  summary:
+    "Answers in the place of the service: maintenance, a fixed page, a stand-in, a fault on purpose",
+  description: `Without \`body\`, \`template\` and \`json\` a status from 400 gets the gateway's error page, in the form that the client likes.
+
+\`bypass\` lets some through to look at what others do not see yet. It keeps curious people out, and nobody else: use an
+authentication plugin where it matters.
+
+To try how clients cope with faults, set \`percent\` (5: every twentieth request of a worker) and \`delay_ms\`. A client that
+goes away while it waits takes nothing with it. When 10000 clients of an instance wait, the next ones get their answer at once.`,
+  group: "traffic",
+  order: 9300,
+  phases: ["early"],
+  scopes: ["global", "service", "route"],
+  config: schema,
+  example: { status: 503, json: { message: "back soon" }, retry_after: 600, percent: 50 },
+  onError: "closed",
+  check,
+  create(own) {
+    const mayPass = bypassOf(own.bypass);
+    const answer = answerOf(own);
+    const isHit = sharer(own.percent);
+    const waiting = own.delay_ms === 0 ? null : new Waiting();
+    return {
+      early(context): Outcome | Promise<Outcome> {
+        if (mayPass(context) || !isHit()) return undefined;
+        if (waiting === null) return answer(context);
+        return waiting.wait(own.delay_ms, context.signal).then(() => answer(context));
+      },
+      close: () => waiting?.end(),
+    };
+  },
+});
+
+/** Every n-th request instead of a throw of the dice: who watches sees the share that was asked for. */
+function sharer(percent: number): () => boolean {
+  if (percent === 100) return () => true;
+  let sum = 0;
+  return () => {
+    sum += percent;
+    // Sums of fractions such as 33.3 miss by a hair.
+    if (sum < 100 - 1e-9) return false;
+    sum -= 100;
+    return true;
+  };
+}
+
+function bypassOf({ cidr: networks, header, cookie }: Config["bypass"]) {
+  const contains = networks.length === 0 ? null : compileCidrs(networks);
+  const hashed = (values: Readonly<Record<string, string>>) =>
+    Object.entries(values).map(
+      ([name, value]) => [name, value === "*" ? null : hashToken(value)] as const,
+    );
+  const headers = hashed(header).map(([name, hash]) => [name.toLowerCase(), hash] as const);
+  const cookies = hashed(cookie);
+  const isSame = (value: string | null, hash: string | null) =>
+    value !== null && (hash === null || isSameHash(hashToken(value), hash));
+  return (context: RequestContext): boolean =>
+    contains?.(context.clientAddress()) === true ||
+    headers.some(([name, hash]) => isSame(context.header(name), hash)) ||
+    cookies.some(([name, hash]) => isSame(context.cookie(name), hash));
+}
+
+function answerOf(own: Config): (context: RequestContext) => Outcome {
+  const { status, json } = own;
+  const headers = new Headers(own.headers);
+  if (own.retry_after !== null) headers.set("Retry-After", String(own.retry_after));
+  const hasNone = own.body === null && own.template === null && json === undefined;
+  if (hasNone && status >= 400) {
+    const fields = Object.fromEntries(headers);
+    return () =>
+      reject(status, "respond", {
+        detail: "the gateway answers in place of the service",
+        headers: fields,
+      });
+  }
+  if (!hasNone && !headers.has("content-type"))
+    headers.set(
+      "Content-Type",
+      json === undefined ? "text/plain; charset=utf-8" : "application/json",
+    );
+  if (own.template === null) {
+    const body = json === undefined ? own.body : JSON.stringify(json);
+    return () => reply(status, "respond", { headers, body });
+  }
+  const fill = compileTemplate(own.template, escaperOf(headers.get("content-type") ?? ""));
+  return (context) => reply(status, "respond", { headers, body: fill(context) });
+}
+
+/** What clients send must not become a tag or end a string. */
+function escaperOf(type: string): (value: string) => string {
+  if (/^(?:text\/html|image\/svg|[^;]*xml)/i.test(type)) return (value) => Bun.escapeHTML(value);
+  if (/^[^;]*json/i.test(type)) return (value) => JSON.stringify(value).slice(1, -1);
+  return (value) => value;
+}
