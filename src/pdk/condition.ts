@@ -3,9 +3,25 @@ import type { Condition } from "../model/condition.ts";
 import { normalizeHost } from "../http/authority.ts";
 import { comparablePath } from "../http/request-target.ts";
 import { cidrProblem, compileCidrs } from "../net/cidr.ts";
-import type { RequestContext } from "./context.ts";
+import type { RequestContext, StreamContext } from "./context.ts";
 
 type Test = (context: RequestContext) => boolean;
+
+/** What is known of a request and of a stream connection alike. */
+type Arrival = Pick<
+  RequestContext & StreamContext,
+  "clientAddress" | "country" | "asn" | "startedAt"
+>;
+type ArrivalTest = (context: Arrival) => boolean;
+
+/** Members of a condition that can be judged of a stream connection. */
+export const STREAM_MEMBERS: ReadonlySet<string> = new Set([
+  "cidr",
+  "country",
+  "asn",
+  "time",
+  "not",
+]);
 
 /** Members that are only known once the client is: before, they do not hold. */
 const OF_CONSUMER = ["consumer", "group"] as const;
@@ -29,6 +45,22 @@ export function compileCondition(condition: Condition): Test {
   return all(tests);
 }
 
+/** The same for stream connections: what asks for anything of HTTP does not hold. */
+export function compileStreamCondition(condition: Condition): (context: StreamContext) => boolean {
+  const { not, ...own } = condition;
+  const isOfHttp = (members: object) =>
+    Object.entries(members).some(
+      ([name, value]) => value !== undefined && !STREAM_MEMBERS.has(name),
+    );
+  if (isOfHttp(own)) return () => false;
+  const tests = arrivalTestsOf(own);
+  if (not !== undefined && !isOfHttp(not)) {
+    const excluded = arrivalTestsOf(not);
+    tests.push((context) => !excluded.every((test) => test(context)));
+  }
+  return (context) => tests.every((test) => test(context));
+}
+
 function all(tests: readonly Test[]): Test {
   const [only] = tests;
   if (tests.length === 1 && only !== undefined) return only;
@@ -43,18 +75,7 @@ type Own = Omit<Condition, "not">;
 /** Cheapest first. */
 function testsOf(own: Own): Test[] {
   const tests: Test[] = [];
-  const {
-    method,
-    host,
-    path,
-    tls_client: tlsClient,
-    cidr,
-    country,
-    asn,
-    consumer,
-    group,
-    time,
-  } = own;
+  const { method, host, path, tls_client: tlsClient, consumer, group } = own;
   if (method !== undefined) {
     const wanted = new Set(method.map((each) => each.toUpperCase()));
     tests.push((context) => wanted.has(context.method));
@@ -68,15 +89,7 @@ function testsOf(own: Own): Test[] {
     ...valueTests(own.query, (context, name) => context.queryValue(name)),
     ...valueTests(own.cookie, (context, name) => context.cookie(name)),
   );
-  if (cidr !== undefined) {
-    const contains = compileCidrs(cidr);
-    tests.push((context) => contains(context.clientAddress()));
-  }
-  if (country !== undefined) {
-    const wanted = new Set(country.map((each) => each.toUpperCase()));
-    tests.push((context) => wanted.has(context.country() ?? ""));
-  }
-  if (asn !== undefined) tests.push((context) => asn.includes(context.asn() ?? -1));
+  tests.push(...arrivalTestsOf(own));
   if (consumer !== undefined)
     tests.push((context) => {
       const { consumer: who, isAnonymous } = context;
@@ -87,6 +100,20 @@ function testsOf(own: Own): Test[] {
       );
     });
   if (group !== undefined) tests.push(({ groups }) => groups.some((each) => group.includes(each)));
+  return tests;
+}
+
+function arrivalTestsOf({ cidr, country, asn, time }: Own): ArrivalTest[] {
+  const tests: ArrivalTest[] = [];
+  if (cidr !== undefined) {
+    const contains = compileCidrs(cidr);
+    tests.push((context) => contains(context.clientAddress()));
+  }
+  if (country !== undefined) {
+    const wanted = new Set(country.map((each) => each.toUpperCase()));
+    tests.push((context) => wanted.has(context.country() ?? ""));
+  }
+  if (asn !== undefined) tests.push((context) => asn.includes(context.asn() ?? -1));
   if (time !== undefined) tests.push(timeTest(time));
   return tests;
 }
@@ -138,7 +165,7 @@ function valueTests(
 
 const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
 
-function timeTest(time: NonNullable<Own["time"]>): Test {
+function timeTest(time: NonNullable<Own["time"]>): ArrivalTest {
   const { after, before, days, timezone = "UTC" } = time;
   const format = new Intl.DateTimeFormat("en-GB", {
     timeZone: timezone,

@@ -64,17 +64,17 @@ export function templateProblem(source: string): string | null {
   return /\$\{[^}]*$/.test(source.replace(PLACEHOLDER, "")) ? "holds ${ without an end" : null;
 }
 
-/** Prepares a text that `templateProblem` finds nothing wrong with. `escape` is applied to what variables stand for. */
+/** Prepares a text that `templateProblem` finds nothing wrong with. `escaped` is applied to what variables stand for. */
 export function compileTemplate(
   source: string,
-  escape: ((value: string) => string) | null = null,
+  escaped: ((value: string) => string) | null = null,
 ): Template {
   const parts: Part[] = [];
   let end = 0;
   for (const match of source.matchAll(PLACEHOLDER)) {
     if (match.index > end) parts.push(source.slice(end, match.index));
     const read = variableOf(match[1] ?? "");
-    parts.push(escape === null ? read : (context) => escape(read(context)));
+    parts.push(escaped === null ? read : (context) => escaped(read(context)));
     end = match.index + match[0].length;
   }
   if (end < source.length) parts.push(source.slice(end));

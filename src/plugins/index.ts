@@ -4,6 +4,7 @@ import acl from "./acl.ts";
 import basicAuth from "./basic-auth.ts";
 import cors from "./cors.ts";
 import forwardAuth from "./forward-auth.ts";
+import ipRestriction from "./ip-restriction.ts";
 import jwt from "./jwt.ts";
 import keyAuth from "./key-auth.ts";
 import redirect from "./redirect.ts";
@@ -16,6 +17,7 @@ export const plugins: readonly AnyPlugin[] = [
   basicAuth,
   cors,
   forwardAuth,
+  ipRestriction,
   jwt,
   keyAuth,
   redirect,

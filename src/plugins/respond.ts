@@ -79,7 +79,7 @@ type Config = (typeof schema)["static"];
 
 function check(own: Config) {
   const { headers, body, template: text, json } = own;
-  const found = [];
+  const found: { path: string; message: string }[] = [];
   if ([body !== null, text !== null, json !== undefined].filter(Boolean).length > 1)
     found.push({ path: "", message: "give one of body, template and json" });
   for (const name of Object.keys(headers))

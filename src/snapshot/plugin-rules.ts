@@ -6,7 +6,7 @@ import { UUID_PATTERN } from "../model/fields.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { type Plugin, type ScopeName, scopeOf } from "../model/plugin.ts";
 import { isFieldValue, isToken } from "../pdk/http.ts";
-import { conditionProblems } from "../pdk/condition.ts";
+import { conditionProblems, STREAM_MEMBERS } from "../pdk/condition.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import { type KindedText, textsOf, wholeRegex } from "../pdk/fields.ts";
 import { templateProblem } from "../pdk/template.ts";
@@ -45,10 +45,21 @@ function checkPlugin(plugin: Plugin, scene: Scene, report: Report): void {
       "",
       `${plugin.name} cannot be put ${inWords[scope]}, only ${definition.scopes.map((each) => inWords[each]).join(", ")}`,
     );
-  if (plugin.when !== null)
-    for (const { path, message } of conditionProblems(plugin.when, regexProblem))
-      report(`when.${path}`, message);
+  if (plugin.when !== null) checkWhen(plugin.when, scope === "stream_route", report);
   checkOwnConfig(plugin, { ...scene, definition }, report);
+}
+
+function checkWhen(when: Condition, isOfStream: boolean, report: Report): void {
+  for (const { path, message } of conditionProblems(when, regexProblem))
+    report(`when.${path}`, message);
+  if (!isOfStream) return;
+  const names = [...Object.keys(when), ...Object.keys(when.not ?? {}).map((name) => `not.${name}`)];
+  for (const name of names)
+    if (!STREAM_MEMBERS.has(name.replace("not.", "")))
+      report(
+        `when.${name}`,
+        "is not known of a stream connection: only cidr, country, asn and time are",
+      );
 }
 
 const SCOPE_RULE =

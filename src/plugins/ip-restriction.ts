@@ -1,0 +1,60 @@
+// ip-restriction: lets in clients of some networks and keeps out those of others, over HTTP and on stream routes.
+import { Type as t } from "@sinclair/typebox";
+import { reject } from "../pdk/answer.ts";
+import { definePlugin } from "../pdk/definition.ts";
+import { cidr, config, integer, listOf, nullable } from "../pdk/fields.ts";
+import { compileCidrs } from "../pdk/net.ts";
+
+const networks = (description: string) =>
+  listOf(cidr({ description: "Address or network, IPv4 or IPv6" }), {
+    description,
+    maxItems: 100_000,
+  });
+
+const schema = config({
+  allow: networks("Only clients in one of these; empty: all"),
+  deny: networks("Clients in one of these are refused, whatever `allow` says"),
+  status: integer(403, { minimum: 400, maximum: 599, description: "Status of the refusal" }),
+  message: nullable(
+    t.String({
+      minLength: 1,
+      maxLength: 256,
+      pattern: "^[^\\u0000-\\u001f\\u007f]*$",
+      errorMessage: "must be one line of text",
+      description: "Half a sentence for those who are refused; null: the gateway's own",
+    }),
+  ),
+});
+
+export default definePlugin({
+  name: "ip-restriction",
+  summary: "Lets in clients of some networks and keeps out those of others",
+  description: `\`deny\` wins over \`allow\`. The address is the client's, after \`settings.trusted_proxies\`: without them nothing that a
+client says about itself counts.
+
+On stream routes and on services for TCP and UDP the connection is closed before a target hears of it, and \`status\` and
+\`message\` mean nothing; datagrams are dropped. What was let in before goes on when the lists change.`,
+  group: "access",
+  order: 9100,
+  phases: ["connect", "early"],
+  scopes: ["global", "service", "route", "stream_route"],
+  config: schema,
+  example: { allow: ["10.0.0.0/8", "127.0.0.0/8", "::1"] },
+  onError: "closed",
+  create(own) {
+    const isDenied = compileCidrs(own.deny);
+    const isListed = compileCidrs(own.allow);
+    const hasList = own.allow.length > 0;
+    const detail = own.message ?? "this address is not allowed";
+    const denied = reject(own.status, "ip.denied", { detail });
+    const unlisted = reject(own.status, "ip.not_allowed", { detail });
+    const judge = (address: string) => {
+      if (isDenied(address)) return denied;
+      return hasList && !isListed(address) ? unlisted : undefined;
+    };
+    return {
+      early: (context) => judge(context.clientAddress()),
+      connect: (context) => judge(context.clientAddress()),
+    };
+  },
+});
