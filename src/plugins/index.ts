@@ -2,26 +2,32 @@
 import type { AnyPlugin } from "../pdk/definition.ts";
 import acl from "./acl.ts";
 import basicAuth from "./basic-auth.ts";
+import botDetection from "./bot-detection.ts";
 import cors from "./cors.ts";
 import forwardAuth from "./forward-auth.ts";
 import ipRestriction from "./ip-restriction.ts";
 import jwt from "./jwt.ts";
 import keyAuth from "./key-auth.ts";
+import oidc from "./oidc.ts";
 import redirect from "./redirect.ts";
 import requestId from "./request-id.ts";
+import requestSizeLimit from "./request-size-limit.ts";
 import respond from "./respond.ts";
 import securityHeaders from "./security-headers.ts";
 
 export const plugins: readonly AnyPlugin[] = [
   acl,
   basicAuth,
+  botDetection,
   cors,
   forwardAuth,
   ipRestriction,
   jwt,
   keyAuth,
+  oidc,
   redirect,
   requestId,
+  requestSizeLimit,
   respond,
   securityHeaders,
 ];

@@ -10,6 +10,10 @@ export interface Lie {
   /** Default: the key in the key set, ES256. */
   sign?: (claims: Record<string, unknown>, provider: LyingProvider) => Promise<string> | string;
   userinfo?: Record<string, unknown>;
+  /** Merged into the answer of the token endpoint. */
+  answer?: Record<string, unknown>;
+  /** Also gives refresh tokens, each of which works once. */
+  refreshes?: boolean;
 }
 
 /** What the token endpoint was asked. */
@@ -34,6 +38,7 @@ export class LyingProvider {
   readonly asked: string[] = [];
   readonly tokenRequests: TokenRequest[] = [];
   readonly #codes = new Map<string, URLSearchParams>();
+  readonly #refreshTokens = new Set<string>();
   #keys: { jwk: JWK; key: Key }[] = [];
   readonly #server: Bun.Server<undefined>;
 
@@ -126,13 +131,28 @@ export class LyingProvider {
     const refuse = (error: string, status = 400) =>
       Response.json({ error, error_description: `${error} of ${code}` }, { status });
     if (!isClient(request.headers.get("authorization"), form)) return refuse("invalid_client", 401);
+    if (form.get("grant_type") === "refresh_token") {
+      if (!this.#refreshTokens.delete(form.get("refresh_token") ?? ""))
+        return refuse("invalid_grant");
+      return await this.#give("");
+    }
     if (asked === undefined || !this.#codes.delete(code)) return refuse("invalid_grant");
     if (asked.get("redirect_uri") !== form.get("redirect_uri")) return refuse("invalid_grant");
     const verifier = form.get("code_verifier") ?? "";
     const challenge = new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
     if (asked.get("code_challenge") !== challenge) return refuse("invalid_grant");
-    const id_token = await this.#sign(asked.get("nonce") ?? "");
-    return Response.json({ access_token: "canary-access-token", token_type: "Bearer", id_token });
+    return await this.#give(asked.get("nonce") ?? "");
+  }
+
+  async #give(nonce: string): Promise<Response> {
+    const id_token = await this.#sign(nonce);
+    const tokens = { access_token: "canary-access-token", token_type: "Bearer", id_token };
+    const more: Record<string, unknown> = {};
+    if (this.lie.refreshes === true) {
+      more["refresh_token"] = `canary-refresh-${crypto.randomUUID()}`;
+      this.#refreshTokens.add(String(more["refresh_token"]));
+    }
+    return Response.json({ ...tokens, ...more, ...this.lie.answer });
   }
 
   async #sign(nonce: string): Promise<string> {

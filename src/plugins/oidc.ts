@@ -1,0 +1,214 @@
+// oidc: people sign in at an identity provider before they get to the application; knows no application.
+import type { Outcome } from "../pdk/answer.ts";
+import { isExempt, refuse } from "../pdk/authentication.ts";
+import { Cache } from "../pdk/cache.ts";
+import type { RequestContext } from "../pdk/context.ts";
+import { hashToken } from "../pdk/crypto.ts";
+import { authScopes, definePlugin } from "../pdk/definition.ts";
+import { negotiate } from "../pdk/http.ts";
+import type { PluginKit } from "../pdk/kit.ts";
+import { CookieBox, hideCookies } from "./oidc/cookie-box.ts";
+import { Identity } from "./oidc/identity.ts";
+import { OidcError, Provider } from "./oidc/provider.ts";
+import { nowSeconds, type Session, Sessions } from "./oidc/sessions.ts";
+import { type Config, problemsOf, schema } from "./oidc/settings.ts";
+import { SignIn } from "./oidc/sign-in.ts";
+import { type Claims, TokenDesk } from "./oidc/tokens.ts";
+
+/** Checking a signature takes longer than everything else here. */
+const BEARER_MS = 60_000;
+const MAX_BEARERS = 10_000;
+const MAX_BEARER_LENGTH = 16_384;
+
+interface Parts {
+  readonly own: Config;
+  readonly kit: PluginKit;
+  readonly desk: TokenDesk;
+  readonly identity: Identity;
+  readonly sessions: Sessions;
+  readonly signIn: SignIn;
+  readonly bearers: Cache<Claims>;
+  /** Where a request keeps the cookies that its answer gets. */
+  readonly place: object;
+}
+
+async function partsOf(own: Config, kit: PluginKit): Promise<Parts> {
+  const jose = await import("jose");
+  const identity = new Identity(own);
+  const { callout } = kit;
+  const provider = new Provider({ issuer: own.issuer, timeoutMs: own.timeout, callout, jose });
+  const desk = new TokenDesk({
+    provider,
+    jose,
+    clientId: own.client_id,
+    clientSecret: own.client_secret ?? null,
+    bearerAudience: own.bearer_audience.length === 0 ? [own.client_id] : own.bearer_audience,
+  });
+  // Sessions of another client, or without a claim that is asked for now, are none.
+  const about = hashToken(JSON.stringify([own.issuer, own.client_id, identity.names]));
+  const { cookie_name: name, same_site: sameSite } = own.session;
+  const cookies = new CookieBox({ name, sameSite, key: kit.deriveKey(`session ${about}`) });
+  const sessions = new Sessions({ own, kit, cookies, desk, identity });
+  const signIn = new SignIn({
+    ...{ own, kit, provider, desk, identity, sessions },
+    sessionCookies: cookies,
+    pendingKey: kit.deriveKey(`pending ${about}`),
+  });
+  const bearers = new Cache<Claims>({ maxEntries: MAX_BEARERS, ttlMs: BEARER_MS });
+  return { own, kit, desk, identity, sessions, signIn, bearers, place: {} };
+}
+
+/** Whether a person waits for a page, who can be led elsewhere; programs cannot make anything of a sign-in page. */
+function isNavigation(context: RequestContext): boolean {
+  if (context.method !== "GET" || context.header("upgrade") !== null) return false;
+  if (context.header("x-requested-with")?.toLowerCase() === "xmlhttprequest") return false;
+  const mode = context.header("sec-fetch-mode");
+  if (mode !== null && mode !== "navigate") return false;
+  const accept = context.header("accept");
+  if (accept !== null && /\bjson\b/i.test(accept) && !/\btext\/html\b/i.test(accept)) return false;
+  return negotiate(accept, ["text/html"]) !== null;
+}
+
+/** The token, null when there is none. */
+const bearerOf = (context: RequestContext) =>
+  /^bearer +([A-Za-z0-9._~+/-]+=*)$/i.exec(context.header("authorization") ?? "")?.[1] ?? null;
+
+function authenticate(context: RequestContext, parts: Parts): Outcome | Promise<Outcome> {
+  const { own, signIn } = parts;
+  if (context.path === own.logout_path && /^(?:GET|POST)$/.test(context.method))
+    return signIn.signOut(context);
+  if (context.path === own.redirect_path && context.method === "GET") return signIn.finish(context);
+  if (isExempt(context, own)) return undefined;
+  const token = own.bearer_allowed ? bearerOf(context) : null;
+  return token === null ? bySession(context, parts, null) : byBearer(context, parts, token);
+}
+
+async function byBearer(context: RequestContext, parts: Parts, token: string): Promise<Outcome> {
+  const { own, kit, desk, identity, bearers } = parts;
+  const key = hashToken(token);
+  let claims = bearers.get(key);
+  if (claims === undefined) {
+    try {
+      if (token.length > MAX_BEARER_LENGTH) throw new OidcError("refused", "it is too long");
+      claims = await desk.bearerClaims(token);
+    } catch (error) {
+      if (!(error instanceof OidcError)) throw error;
+      kit.log("debug", "a Bearer token is not accepted", { error: error.message });
+      // It may be meant for the application, beside a session.
+      return bySession(context, parts, 'Bearer error="invalid_token"');
+    }
+    const left = ((claims.exp ?? 0) - nowSeconds()) * 1000;
+    bearers.set(key, claims, Math.min(BEARER_MS, left));
+  }
+  const outcome = identity.admit(context, claims.sub, identity.pick(claims));
+  if (own.hide_credentials && !own.forward_access_token)
+    context.upstream.removeHeader("authorization");
+  return outcome;
+}
+
+/** `challenge`: what a Bearer token that was not accepted is answered with; null: there was none. */
+function bySession(
+  context: RequestContext,
+  parts: Parts,
+  challenge: string | null,
+): Outcome | Promise<Outcome> {
+  const { sessions } = parts;
+  const session = sessions.read(context);
+  if (session === null) return withoutSession(context, parts, challenge);
+  if (!sessions.isDue(session)) return withSession(context, parts, session);
+  return sessions.renew(session).then((renewed) => {
+    if (renewed === null) return withoutSession(context, parts, challenge);
+    return withSession(context, parts, renewed);
+  });
+}
+
+function withSession(
+  context: RequestContext,
+  parts: Parts,
+  session: Session,
+): Outcome | Promise<Outcome> {
+  const { own, sessions, identity, place } = parts;
+  if (sessions.isSpent(session)) return withoutSession(context, parts, null);
+  if (sessions.isDrowsy(session)) {
+    const cookies = sessions.write(context, session);
+    if (cookies !== null) context.memory.set(place, cookies);
+  }
+  const outcome = identity.admit(context, session.sub, session.known);
+  if (own.forward_access_token && session.access !== null)
+    context.upstream.setHeader("authorization", `Bearer ${session.access}`);
+  return outcome;
+}
+
+function withoutSession(
+  context: RequestContext,
+  { own, signIn }: Parts,
+  challenge: string | null,
+): Outcome | Promise<Outcome> {
+  const { unauth_action: action, anonymous_consumer: anonymous } = own;
+  const isOptional = context.authMode !== "require";
+  if (action === "pass" && isOptional && anonymous === null) {
+    context.note("auth.oidc.none");
+    return undefined;
+  }
+  const standsIn = isOptional && anonymous !== null;
+  if (action === "auth" && !standsIn && challenge === null && isNavigation(context))
+    return signIn.begin(context);
+  return refuse(context, own, {
+    reason: challenge === null ? "auth.oidc.none" : "auth.oidc.bearer",
+    detail: challenge === null ? "a sign-in is needed" : "the token is not valid",
+    challenge: challenge ?? "Bearer",
+  });
+}
+
+export default definePlugin({
+  name: "oidc",
+  summary: "Has people sign in at an OpenID Connect provider before they get to the application",
+  description: `Who opens a page without a session is led to the provider and comes back to that page. Everything that is no page (not
+GET, \`X-Requested-With\`, \`Sec-Fetch-Mode\` other than navigate, an \`Accept\` that wants JSON) gets a 401 instead. Register
+\`https://<host>/_sluice/oidc/callback\` as redirect URI for every protected host, and see that the route takes that path and
+\`logout_path\`.
+
+The session lies encrypted (AES-256-GCM) in cookies of the browser; nothing is stored. It ends after \`session.idle\` seconds
+without a request, after \`session.absolute\` seconds in any case, when the provider refuses to renew its tokens, and at the
+sign-out, after which copies of the cookie are not accepted either until the gateway is started anew. Another issuer, client or
+list of claims ends all sessions. Two instances on one host need different values of \`session.cookie_name\`.
+
+Over plain http cookies cannot have the prefix \`__Host-\` nor be \`Secure\`: the prefix is left off, and whoever can read or
+change the traffic can take over sessions. Behind a proxy that ends TLS, name it in the listener's \`trusted_proxies\`.
+
+The cookie, and what clients send under the names in \`headers\`, never reaches the application. In these fields lists are joined
+with commas; percent signs, characters outside of ASCII and commas inside of members are percent-encoded.
+
+A Bearer token must be a JWT that the provider has signed for \`bearer_audience\`. One that is not accepted does not end a
+session.`,
+  group: "authentication",
+  order: 8000,
+  phases: ["early", "auth", "response"],
+  scopes: authScopes,
+  config: schema,
+  example: {
+    issuer: "https://id.example.com",
+    client_id: "gateway",
+    allowed_groups: ["staff"],
+    groups_claim: "groups",
+  },
+  onError: "closed",
+  check: problemsOf,
+  async create(own, kit) {
+    const parts = await partsOf(own, kit);
+    const { identity, place } = parts;
+    return {
+      // Before anybody can decide that authentication is left out.
+      early(context) {
+        identity.strip(context);
+        hideCookies(context, own.session.cookie_name);
+        return undefined;
+      },
+      auth: (context) => authenticate(context, parts),
+      response(context, { headers }) {
+        const cookies = context.memory.get(place) as readonly string[] | undefined;
+        for (const cookie of cookies ?? []) headers.append("Set-Cookie", cookie);
+      },
+    };
+  },
+});

@@ -1,0 +1,184 @@
+// Sessions of browsers, which live in their cookies: read, kept awake, renewed and ended; knows no sign-in.
+import { Cache } from "../../pdk/cache.ts";
+import type { RequestContext } from "../../pdk/context.ts";
+import { hashToken } from "../../pdk/crypto.ts";
+import type { PluginKit } from "../../pdk/kit.ts";
+import type { CookieBox } from "./cookie-box.ts";
+import type { Identity, Known } from "./identity.ts";
+import { type Document, OidcError } from "./provider.ts";
+import type { Config } from "./settings.ts";
+import type { Claims, TokenDesk, Tokens } from "./tokens.ts";
+
+/** Times in seconds since 1970. */
+export interface Session {
+  readonly id: string;
+  readonly sub: string;
+  readonly known: Known;
+  readonly created: number;
+  readonly used: number;
+  /** When the access token expires and when it was given; null when the provider does not say. */
+  readonly token: { readonly from: number; readonly until: number } | null;
+  /** Kept when it goes upstream. */
+  readonly access: string | null;
+  readonly refresh: string | null;
+  /** For the provider's own sign-out. */
+  readonly idToken: string | null;
+}
+
+type Renewal =
+  | { readonly kind: "renewed"; readonly session: Session }
+  | { readonly kind: "refused" | "unavailable" };
+
+/** A browser sends several requests with the old refresh token before it has the new one. */
+const RENEWAL_MS = 30_000;
+const MAX_RENEWALS = 10_000;
+
+export interface SessionsOptions {
+  readonly own: Config;
+  readonly kit: PluginKit;
+  readonly cookies: CookieBox;
+  readonly desk: TokenDesk;
+  readonly identity: Identity;
+}
+
+export const nowSeconds = () => Math.floor(Date.now() / 1000);
+
+export class Sessions {
+  readonly #options: SessionsOptions;
+  readonly #underWay = new Map<string, Promise<Renewal>>();
+  readonly #renewals = new Cache<Renewal>({ maxEntries: MAX_RENEWALS, ttlMs: RENEWAL_MS });
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+  }
+
+  /** A new session from what the provider gave. */
+  create(claims: Claims, known: Known, tokens: Tokens): Session {
+    const now = nowSeconds();
+    const id = crypto.randomUUID();
+    const base = { id, sub: claims.sub, known, created: now, used: now };
+    return { ...base, ...this.#tokenParts(tokens, now), idToken: tokens.idToken };
+  }
+
+  #tokenParts({ accessToken, refreshToken, expiresIn }: Tokens, now: number) {
+    const { own } = this.#options;
+    return {
+      token: expiresIn === null ? null : { from: now, until: now + expiresIn },
+      access: own.forward_access_token ? accessToken : null,
+      refresh: own.refresh ? refreshToken : null,
+    };
+  }
+
+  /** The session that the browser shows, while it lasts. */
+  read(context: RequestContext): Session | null {
+    const text = this.#options.cookies.read(context);
+    if (text === null) return null;
+    const session = JSON.parse(text) as Session;
+    const { idle, absolute } = this.#options.own.session;
+    const now = nowSeconds();
+    if (now >= session.created + absolute || now >= session.used + idle) return null;
+    return this.#hasEnded(session) ? null : session;
+  }
+
+  /** Whether it has to be renewed before it is used. */
+  isDue({ token, refresh }: Session): boolean {
+    if (token === null || refresh === null) return false;
+    // Before the end, so that a renewal that another worker was faster with does not end the session.
+    const ahead = Math.min(60, Math.floor((token.until - token.from) / 5));
+    return nowSeconds() >= token.until - ahead;
+  }
+
+  /** Whether its access token has to go upstream and is of no use any more. */
+  isSpent({ access, token }: Session): boolean {
+    return access !== null && token !== null && nowSeconds() >= token.until;
+  }
+
+  /** Whether the cookie must say again that it was used. */
+  isDrowsy({ used }: Session): boolean {
+    return nowSeconds() - used >= Math.min(60, Math.ceil(this.#options.own.session.idle / 10));
+  }
+
+  /** Values of Set-Cookie for the session as used now; null when it is too long for cookies. */
+  write(context: RequestContext, session: Session): string[] | null {
+    const { own, cookies } = this.#options;
+    const now = nowSeconds();
+    const left = session.created + own.session.absolute - now;
+    const maxAge = Math.max(1, Math.min(own.session.idle, left));
+    const awake = { ...session, used: now };
+    return (
+      cookies.write(context, JSON.stringify(awake), maxAge) ??
+      // The provider can do without the hint at the sign-out.
+      cookies.write(context, JSON.stringify({ ...awake, idToken: null }), maxAge)
+    );
+  }
+
+  /** Also a copy of the cookie is worth nothing any more, in all workers, as long as the gateway runs. */
+  end({ id }: Session): void {
+    const { kit, own } = this.#options;
+    kit.counters.add(`ended ${id}`, 1, own.session.absolute * 1000);
+  }
+
+  #hasEnded({ id }: Session): boolean {
+    const { kit, own } = this.#options;
+    const { current, previous } = kit.counters.add(`ended ${id}`, 0, own.session.absolute * 1000);
+    return current + previous > 0;
+  }
+
+  /** The session with new tokens; the same when that was not possible now; null when the provider has ended it. */
+  async renew(session: Session): Promise<Session | null> {
+    const { id, refresh, token } = session;
+    if (refresh === null) return session;
+    const key = hashToken(`${id} ${refresh}`);
+    const known = this.#renewals.get(key);
+    const renewal = known ?? (await this.#renewOnce(key, session, refresh));
+    if (renewal.kind === "renewed") return renewal.session;
+    // Refresh tokens work once: another worker may have used this one a moment ago.
+    const isStillValid = token !== null && nowSeconds() < token.until;
+    return isStillValid || renewal.kind === "unavailable" ? session : null;
+  }
+
+  #renewOnce(key: string, session: Session, refresh: string): Promise<Renewal> {
+    const running = this.#underWay.get(key);
+    if (running !== undefined) return running;
+    const renewal = this.#ask(session, refresh)
+      .catch((error: unknown): Renewal => {
+        if (!(error instanceof OidcError)) throw error;
+        this.#options.kit.log("info", "a session could not be renewed", { error: error.message });
+        return { kind: error.kind };
+      })
+      .then((result) => {
+        this.#renewals.set(key, result, result.kind === "unavailable" ? 2000 : RENEWAL_MS);
+        return result;
+      })
+      .finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, renewal);
+    return renewal;
+  }
+
+  async #ask(session: Session, refresh: string): Promise<Renewal> {
+    const { desk, identity } = this.#options;
+    const tokens = await desk.request({ grant_type: "refresh_token", refresh_token: refresh });
+    const now = nowSeconds();
+    const parts = this.#tokenParts(tokens, now);
+    // As if it had not been used for long, so that its cookie is written anew.
+    const next = { ...session, ...parts, refresh: parts.refresh ?? refresh, used: 0 };
+    if (tokens.idToken === null) return { kind: "renewed", session: next };
+    const claims = await desk.idClaims(tokens.idToken, null);
+    // OpenID Connect Core 12.2.
+    if (claims.sub !== session.sub) throw new OidcError("refused", "the token is somebody else's");
+    const first = identity.pick(claims);
+    const more = identity.isComplete(first) ? {} : await this.#userinfo(tokens, claims);
+    const known = identity.pick(claims, more, session.known);
+    return { kind: "renewed", session: { ...next, known, idToken: tokens.idToken } };
+  }
+
+  /** The refresh token is used up by now: to fail here would end the session. */
+  async #userinfo({ accessToken }: Tokens, { sub }: Claims): Promise<Document> {
+    try {
+      return await this.#options.desk.userinfo(accessToken, sub);
+    } catch (error) {
+      if (error instanceof OidcError && error.kind === "unavailable") return {};
+      throw error;
+    }
+  }
+}

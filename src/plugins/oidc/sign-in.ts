@@ -1,0 +1,278 @@
+// The way of a browser to the provider and back, and the sign-out; knows nothing of requests to the application.
+import { randomBytes } from "node:crypto";
+import { type Answer, reject, type Reply, reply } from "../../pdk/answer.ts";
+import type { RequestContext } from "../../pdk/context.ts";
+import { isSameHash, hashToken } from "../../pdk/crypto.ts";
+import type { PluginKit } from "../../pdk/kit.ts";
+import { CookieBox } from "./cookie-box.ts";
+import type { Identity } from "./identity.ts";
+import { OidcError, type Provider } from "./provider.ts";
+import { nowSeconds, type Sessions } from "./sessions.ts";
+import type { Config } from "./settings.ts";
+import type { TokenDesk } from "./tokens.ts";
+
+/** What must be remembered between the two ends of a sign-in. */
+interface Pending {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+  /** Path and query to go to afterwards. */
+  readonly target: string;
+  /** As the provider was told it; the exchange of the code must repeat it. */
+  readonly redirectUri: string;
+  readonly at: number;
+}
+
+/** How long a person may take at the provider. */
+const PENDING_SECONDS = 600;
+/** Sign-ins in several tabs do not disturb each other, and their cookies do not fill the requests. */
+const SLOTS = 4;
+const MAX_TARGET = 1500;
+
+export interface SignInOptions {
+  readonly own: Config;
+  readonly kit: PluginKit;
+  readonly provider: Provider;
+  readonly desk: TokenDesk;
+  readonly identity: Identity;
+  readonly sessions: Sessions;
+  /** Clears the session's cookies. */
+  readonly sessionCookies: CookieBox;
+  readonly pendingKey: Uint8Array;
+}
+
+const random = () => randomBytes(32).toString("base64url");
+
+/** SHA-256, base64url (RFC 7636 section 4.2). */
+const challengeOf = (verifier: string) =>
+  new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
+
+export class SignIn {
+  readonly #options: SignInOptions;
+  readonly #pending: readonly CookieBox[];
+
+  constructor(options: SignInOptions) {
+    this.#options = options;
+    const { own, pendingKey: key } = options;
+    this.#pending = Array.from({ length: SLOTS }, (_, slot) => {
+      const name = `${own.session.cookie_name}.p${slot}`;
+      // Strict would hide it when the provider sends the browser back.
+      return new CookieBox({ name, key, sameSite: "Lax" });
+    });
+  }
+
+  /** Leads the browser to the provider. */
+  async begin(context: RequestContext): Promise<Answer> {
+    const { own, provider } = this.#options;
+    let address: URL;
+    try {
+      address = new URL((await provider.metadata()).authorizationEndpoint);
+    } catch (error) {
+      return this.#failed(error, []);
+    }
+    const pending: Pending = {
+      state: random(),
+      nonce: random(),
+      verifier: random(),
+      target: this.#targetOf(context),
+      redirectUri: originOf(context) + own.redirect_path,
+      at: nowSeconds(),
+    };
+    const { state, nonce, verifier, redirectUri } = pending;
+    const parameters = {
+      response_type: "code",
+      client_id: own.client_id,
+      redirect_uri: redirectUri,
+      scope: own.scopes.join(" "),
+      state,
+      nonce,
+      ...(own.pkce ? { code_challenge: challengeOf(verifier), code_challenge_method: "S256" } : {}),
+    };
+    for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
+    const cookies = this.#box(state)?.write(context, JSON.stringify(pending), PENDING_SECONDS);
+    return redirect(address.href, "auth.oidc.begin", cookies ?? []);
+  }
+
+  /** The provider has sent the browser back. */
+  async finish(context: RequestContext): Promise<Answer> {
+    const { own } = this.#options;
+    const parameters = new URLSearchParams(context.query);
+    const one = (name: string) => {
+      const all = parameters.getAll(name);
+      return all.length === 1 ? (all[0] ?? null) : null;
+    };
+    const state = one("state") ?? "";
+    const box = this.#box(state);
+    const pending = pendingOf(box?.read(context) ?? null);
+    if (box === null || pending === null || !isSame(pending.state, state) || this.#isUsed(state))
+      return reject(400, "auth.oidc.state", {
+        detail: "this sign-in was not begun in this browser, is over, or took too long",
+        headers: { "Cache-Control": "no-store" },
+        token: "http_request_error",
+      });
+    const cleared = box.clear(context);
+    try {
+      if (pending.redirectUri !== originOf(context) + own.redirect_path)
+        throw new OidcError("refused", "the sign-in was begun under another address");
+      await this.#checkAnswer(parameters, one);
+      return await this.#exchange(context, { pending, code: one("code") ?? "", cleared });
+    } catch (error) {
+      return this.#failed(error, cleared);
+    }
+  }
+
+  /** What the provider itself says went wrong, and whether it is the provider at all. */
+  async #checkAnswer(
+    parameters: URLSearchParams,
+    one: (name: string) => string | null,
+  ): Promise<void> {
+    const { provider } = this.#options;
+    const { namesIssuer } = await provider.metadata();
+    // RFC 9207 section 2.4: or the code of another provider could be brought to this one.
+    const isOther = parameters.has("iss") ? one("iss") !== provider.issuer : namesIssuer;
+    if (isOther) throw new OidcError("refused", "the answer comes from another issuer");
+    if (parameters.has("error")) {
+      const error = one("error") ?? "";
+      const isDown = error === "server_error" || error === "temporarily_unavailable";
+      const shown = /^[a-z_]{1,40}$/.test(error) ? error : "an error";
+      throw new OidcError(isDown ? "unavailable" : "refused", `the provider said ${shown}`);
+    }
+    if ((one("code") ?? "") === "") throw new OidcError("refused", "the answer holds no code");
+  }
+
+  async #exchange(
+    context: RequestContext,
+    {
+      pending,
+      code,
+      cleared,
+    }: { readonly pending: Pending; readonly code: string; readonly cleared: readonly string[] },
+  ): Promise<Answer> {
+    const { own, desk, identity, sessions } = this.#options;
+    const tokens = await desk.request({
+      grant_type: "authorization_code",
+      code,
+      redirect_uri: pending.redirectUri,
+      ...(own.pkce ? { code_verifier: pending.verifier } : {}),
+    });
+    if (tokens.idToken === null) throw new OidcError("refused", "there is no id token");
+    const claims = await desk.idClaims(tokens.idToken, pending.nonce);
+    let known = identity.pick(claims);
+    if (!identity.isComplete(known))
+      known = identity.pick(claims, await desk.userinfo(tokens.accessToken, claims.sub));
+    const session = sessions.create(claims, known, tokens);
+    const cookies = sessions.write(context, session);
+    if (cookies === null)
+      throw new OidcError("unavailable", "tokens and claims are too long for cookies");
+    const all = [...cleared, ...cookies];
+    if (own.session.same_site === "Strict") return stepOver(pending.target, all);
+    return redirect(pending.target, "auth.oidc.done", all);
+  }
+
+  /** Ends the session here and then at the provider. */
+  async signOut(context: RequestContext): Promise<Answer> {
+    const { own, provider, sessions, sessionCookies } = this.#options;
+    const session = sessions.read(context);
+    if (session !== null) sessions.end(session);
+    const cookies = sessionCookies.clear(context);
+    const after = own.post_logout_redirect_uri;
+    const endpoint = await provider.metadata().then(
+      ({ endSessionEndpoint }) => endSessionEndpoint,
+      () => null,
+    );
+    if (endpoint === null)
+      return after === null ? signedOut(cookies) : redirect(after, "auth.oidc.out", cookies);
+    // OpenID Connect RP-Initiated Logout 1.0, section 2.
+    const address = new URL(endpoint);
+    if (session?.idToken) address.searchParams.set("id_token_hint", session.idToken);
+    address.searchParams.set("client_id", own.client_id);
+    if (after !== null) address.searchParams.set("post_logout_redirect_uri", after);
+    return redirect(address.href, "auth.oidc.out", cookies);
+  }
+
+  /** Null for what can be no state of ours. */
+  #box(state: string): CookieBox | null {
+    if (!/^[A-Za-z0-9_-]{43}$/.test(state)) return null;
+    return this.#pending[state.charCodeAt(0) % SLOTS] ?? null;
+  }
+
+  /** Each state works once, in all workers: whoever has kept the cookie cannot come back with it. */
+  #isUsed(state: string): boolean {
+    const { counters } = this.#options.kit;
+    const { current, previous } = counters.add(`state ${state}`, 1, PENDING_SECONDS * 1000);
+    return current + previous > 1;
+  }
+
+  /** Where the browser wanted to go, as long as that is a page here. */
+  #targetOf({ target }: RequestContext): string {
+    const { redirect_path: callback, logout_path: logout } = this.#options.own;
+    const [path] = target.split("?");
+    if (target.length > MAX_TARGET || path === callback || path === logout) return "/";
+    // Browsers read a backslash as a slash, and two slashes begin a host.
+    return /^\/(?![/\\])[\x21-\x7e]*$/.test(target) ? target : "/";
+  }
+
+  #failed(error: unknown, cookies: readonly string[]): Answer {
+    if (!(error instanceof OidcError)) throw error;
+    const { kind, message } = error;
+    this.#options.kit.log("warn", "a sign-in came to nothing", { error: message });
+    const isDown = kind === "unavailable";
+    const [cookie] = cookies;
+    return reject(isDown ? 503 : 403, `auth.oidc.${kind}`, {
+      detail: isDown ? "signing in is not possible now" : "the sign-in was refused",
+      headers: {
+        "Cache-Control": "no-store",
+        ...(cookie === undefined ? {} : { "Set-Cookie": cookie }),
+      },
+      token: isDown ? "proxy_internal_response" : "http_request_denied",
+    });
+  }
+}
+
+const originOf = ({ scheme, clientHost }: RequestContext) => `${scheme}://${clientHost}`;
+
+const isSame = (one: string, other: string) => isSameHash(hashToken(one), hashToken(other));
+
+function pendingOf(text: string | null): Pending | null {
+  if (text === null) return null;
+  const pending = JSON.parse(text) as Pending;
+  return nowSeconds() < pending.at + PENDING_SECONDS ? pending : null;
+}
+
+function answer(
+  status: number,
+  reason: string,
+  parts: {
+    readonly headers: Readonly<Record<string, string>>;
+    readonly cookies: readonly string[];
+    readonly body?: string;
+  },
+): Reply {
+  const headers = new Headers({ "Cache-Control": "no-store", ...parts.headers });
+  for (const cookie of parts.cookies) headers.append("Set-Cookie", cookie);
+  return reply(status, reason, { headers, body: parts.body ?? null });
+}
+
+const redirect = (location: string, reason: string, cookies: readonly string[]) =>
+  answer(302, reason, { headers: { Location: location }, cookies });
+
+const page = (body: string, reason: string, cookies: readonly string[]) =>
+  answer(200, reason, {
+    headers: {
+      "Content-Type": "text/html; charset=utf-8",
+      "Content-Security-Policy": "default-src 'none'",
+      "Referrer-Policy": "no-referrer",
+    },
+    cookies,
+    body: `<!doctype html><meta charset="utf-8">${body}\n`,
+  });
+
+const signedOut = (cookies: readonly string[]) =>
+  page("<title>Signed out</title><p>You are signed out.", "auth.oidc.out", cookies);
+
+/** A redirect would count as coming from the provider's site, and the browser would leave a Strict cookie at home. */
+function stepOver(target: string, cookies: readonly string[]): Reply {
+  const url = target.replace(/[&"'<>]/g, (character) => `&#${character.charCodeAt(0)};`);
+  const refresh = `<title>Signed in</title><meta http-equiv="refresh" content="0;url=${url}">`;
+  return page(`${refresh}<p><a href="${url}">Go on</a>`, "auth.oidc.done", cookies);
+}

@@ -1,0 +1,187 @@
+// Getting tokens from the provider and deciding whether they are believed; knows no session and no cookie.
+import type { JWTPayload, JWTVerifyOptions, JWTVerifyResult } from "jose";
+import { type Document, isDocument, type Jose, OidcError, type Provider } from "./provider.ts";
+
+/** Signatures with a key that only the provider has: with HS* the client could sign, with `none` nobody has. */
+const ALGORITHMS = [
+  ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
+  ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
+];
+/** How far the clocks of provider and gateway may be apart. */
+const TOLERANCE_SECONDS = 30;
+/** Types of Bearer tokens: among others a logout token is none (OpenID Connect Back-Channel Logout 1.0, 2.4). */
+const BEARER_TYPES = new Set(["", "jwt", "at+jwt", "application/at+jwt"]);
+
+export type Claims = JWTPayload & { readonly sub: string };
+
+/** What the token endpoint gave. */
+export interface Tokens {
+  readonly accessToken: string | null;
+  readonly refreshToken: string | null;
+  readonly idToken: string | null;
+  /** Seconds; null when the provider does not say. */
+  readonly expiresIn: number | null;
+}
+
+export interface TokenDeskOptions {
+  readonly provider: Provider;
+  readonly jose: Jose;
+  readonly clientId: string;
+  /** Null: a public client. */
+  readonly clientSecret: string | null;
+  readonly bearerAudience: readonly string[];
+}
+
+export class TokenDesk {
+  readonly #options: TokenDeskOptions;
+
+  constructor(options: TokenDeskOptions) {
+    this.#options = options;
+  }
+
+  /** Asks the token endpoint; throws an OidcError when it gives none. */
+  async request(grant: Readonly<Record<string, string>>): Promise<Tokens> {
+    const { provider, clientId, clientSecret } = this.#options;
+    const { tokenEndpoint, tokenAuthMethods } = await provider.metadata();
+    const form = new URLSearchParams(grant);
+    const isBasic =
+      clientSecret !== null &&
+      (tokenAuthMethods === null || tokenAuthMethods.includes("client_secret_basic"));
+    if (!isBasic) form.set("client_id", clientId);
+    if (clientSecret !== null && !isBasic) form.set("client_secret", clientSecret);
+    const { status, body } = await provider.ask({
+      url: tokenEndpoint,
+      method: "POST",
+      headers: {
+        "content-type": "application/x-www-form-urlencoded",
+        ...(isBasic ? { authorization: basic(clientId, clientSecret ?? "") } : {}),
+      },
+      body: form.toString(),
+    });
+    if (status !== 200 || !isDocument(body)) throw refusal(status, body);
+    return {
+      accessToken: textOf(body["access_token"]),
+      refreshToken: textOf(body["refresh_token"]),
+      idToken: textOf(body["id_token"]),
+      expiresIn: secondsOf(body["expires_in"]),
+    };
+  }
+
+  /** Claims of an id token that passes every check of OpenID Connect Core 3.1.3.7; `nonce` null: that of a renewal. */
+  async idClaims(token: string, nonce: string | null): Promise<Claims> {
+    const { clientId, provider } = this.#options;
+    const { payload } = await this.#verify(token, {
+      algorithms: ALGORITHMS,
+      issuer: provider.issuer,
+      audience: clientId,
+      clockTolerance: TOLERANCE_SECONDS,
+      requiredClaims: ["sub", "exp", "iat"],
+    });
+    const { aud, azp } = payload;
+    if (nonce !== null && payload["nonce"] !== nonce)
+      throw new OidcError("refused", "nonce of the id token is not the one that was sent");
+    const isForSeveral = Array.isArray(aud) && aud.length > 1;
+    if ((isForSeveral || azp !== undefined) && azp !== clientId)
+      throw new OidcError("refused", "azp of the id token is not our client id");
+    return withSubject(payload);
+  }
+
+  /** Claims of a JWT that was shown as a Bearer token. */
+  async bearerClaims(token: string): Promise<Claims> {
+    const { bearerAudience, provider } = this.#options;
+    const { payload, protectedHeader } = await this.#verify(token, {
+      algorithms: ALGORITHMS,
+      issuer: provider.issuer,
+      audience: [...bearerAudience],
+      clockTolerance: TOLERANCE_SECONDS,
+      requiredClaims: ["sub", "exp"],
+    });
+    if (!BEARER_TYPES.has((protectedHeader.typ ?? "").toLowerCase()))
+      throw new OidcError("refused", "the type of the token is another one");
+    return withSubject(payload);
+  }
+
+  /** What the userinfo endpoint says of the same person; empty when there is none. */
+  async userinfo(accessToken: string | null, subject: string): Promise<Document> {
+    const { provider } = this.#options;
+    const { userinfoEndpoint } = await provider.metadata();
+    if (userinfoEndpoint === null || accessToken === null) return {};
+    const headers = { authorization: `Bearer ${accessToken}` };
+    const { status, body } = await provider.ask({ url: userinfoEndpoint, headers });
+    if (status !== 200 || !isDocument(body)) return {};
+    // OpenID Connect Core 5.3.2.
+    if (body["sub"] !== subject)
+      throw new OidcError("refused", "the userinfo endpoint speaks of somebody else");
+    return body;
+  }
+
+  async #verify(token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
+    const { errors } = this.#options.jose;
+    try {
+      try {
+        return await this.#verifyWith(token, options, await this.#options.provider.keys());
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+      }
+      return await this.#verifyWith(token, options, await this.#options.provider.newerKeys());
+    } catch (error) {
+      if (error instanceof OidcError) throw error;
+      // Messages of jose name the claim or the reason, not the value.
+      const message = error instanceof errors.JOSEError ? error.message : "it cannot be read";
+      throw new OidcError("refused", `the token is refused: ${message}`);
+    }
+  }
+
+  async #verifyWith(
+    token: string,
+    options: JWTVerifyOptions,
+    keys: Awaited<ReturnType<Provider["keys"]>>,
+  ): Promise<JWTVerifyResult> {
+    const { errors, jwtVerify } = this.#options.jose;
+    try {
+      return await jwtVerify(token, keys, options);
+    } catch (error) {
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+      // A token without the id of its key may be signed with any of those that fit.
+      for await (const key of error) {
+        try {
+          return await jwtVerify(token, key, options);
+        } catch (inner) {
+          if (!(inner instanceof errors.JWSSignatureVerificationFailed)) throw inner;
+        }
+      }
+      throw new errors.JWSSignatureVerificationFailed();
+    }
+  }
+}
+
+function withSubject(payload: JWTPayload): Claims {
+  const { sub } = payload;
+  if (typeof sub !== "string" || sub === "" || sub.length > 255)
+    throw new OidcError("refused", "sub of the token is not a name");
+  return { ...payload, sub };
+}
+
+const textOf = (value: unknown) => (typeof value === "string" && value !== "" ? value : null);
+
+/** Some providers write the number as text. */
+function secondsOf(value: unknown): number | null {
+  const seconds = Number(value ?? Number.NaN);
+  return Number.isFinite(seconds) && seconds > 0 ? Math.floor(seconds) : null;
+}
+
+/** RFC 6749 2.3.1: id and secret are form-encoded first, so that a colon in one of them does no harm. */
+function basic(id: string, secret: string): string {
+  const encode = (text: string) => new URLSearchParams({ x: text }).toString().slice(2);
+  return `Basic ${Buffer.from(`${encode(id)}:${encode(secret)}`).toString("base64")}`;
+}
+
+/** Only the code of the error is kept: its description may repeat what was sent. */
+function refusal(status: number, body: unknown): OidcError {
+  const code = isDocument(body) ? textOf(body["error"]) : null;
+  const shown = code !== null && /^[a-z_]{1,40}$/.test(code) ? `, ${code}` : "";
+  return new OidcError(
+    status >= 500 ? "unavailable" : "refused",
+    `the token endpoint answered ${status}${shown}`,
+  );
+}
