@@ -1,0 +1,228 @@
+// Checks tokens: which key counts, the signature, and what the claims must say; knows no request.
+import {
+  type CryptoKey,
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  importSPKI,
+  type JWTPayload,
+  jwtVerify,
+} from "jose";
+import { validMaterial } from "../../pdk/authentication.ts";
+import { Cache } from "../../pdk/cache.ts";
+import type { Consumers, CredentialView } from "../../pdk/context.ts";
+import type { PluginKit } from "../../pdk/kit.ts";
+import type { JwtConfig } from "../jwt.ts";
+import { claimOf, fulfils } from "./claims.ts";
+import { KeySet } from "./key-set.ts";
+import { fixedKeys, keysAt, keysOfIssuer, type KeySource, RemoteKeys } from "./key-source.ts";
+
+export interface Accepted {
+  readonly kind: "accepted";
+  readonly claims: JWTPayload;
+  /** Whose key it is signed with; null: that of an issuer. */
+  readonly credential: CredentialView | null;
+}
+
+export interface Refused {
+  readonly kind: "refused";
+  readonly reason: string;
+  /** For the client: nothing of the token, no quotes. */
+  readonly detail: string;
+}
+
+/** `unavailable`: there is no key to check it with at the moment. */
+export type Verdict = Accepted | Refused | { readonly kind: "unavailable" };
+
+/** What a token says before anybody vouches for it. */
+interface Unverified {
+  readonly text: string;
+  readonly algorithm: string;
+  readonly keyId: string | null;
+  readonly issuer: string | null;
+  /** Names the credential of a consumer, if there is one. */
+  readonly keyName: string | null;
+}
+
+/** Longer than what a head can hold unless a listener allows more. */
+const MAX_CHARACTERS = 16_384;
+const MAX_CONSUMER_KEYS = 1000;
+const HOUR_MS = 3_600_000;
+const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+
+const refused = (reason: string, detail: string): Refused => ({
+  kind: "refused",
+  reason: `auth.jwt.${reason}`,
+  detail,
+});
+const malformed = refused("malformed", "the token is malformed");
+const wrongSignature = refused("signature", "the signature of the token is not valid");
+const unknownKey = refused("key_unknown", "the token is signed with a key that is not known");
+
+export class Verifier {
+  readonly #own: JwtConfig;
+  /** For tokens of every issuer; null: none. */
+  readonly #common: KeySource | null;
+  readonly #byIssuer: ReadonlyMap<string, KeySource>;
+  readonly #ofConsumers = new Cache<Promise<CryptoKey>>({
+    maxEntries: MAX_CONSUMER_KEYS,
+    ttlMs: HOUR_MS,
+  });
+
+  constructor(own: JwtConfig, kit: PluginKit) {
+    this.#own = own;
+    const remote = (fetch: () => Promise<unknown>) =>
+      new RemoteKeys({
+        kit,
+        fetch,
+        ttlMs: own.jwks_cache_ttl * 1000,
+        minIntervalMs: own.jwks_refresh_min_interval * 1000,
+      });
+    if (own.jwks_url !== null) this.#common = remote(keysAt(kit, own.jwks_url));
+    else this.#common = own.jwks === null ? null : fixedKeys(KeySet.read(own.jwks));
+    const discovered = this.#common === null ? own.issuer.filter(isAddress) : [];
+    this.#byIssuer = new Map(
+      discovered.map((issuer) => [issuer, remote(keysOfIssuer(kit, issuer))]),
+    );
+  }
+
+  async verify(text: string, consumers: Consumers): Promise<Verdict> {
+    const token = this.#read(text);
+    if (token === null) return malformed;
+    if (!(this.#own.algorithms as readonly string[]).includes(token.algorithm))
+      return refused("algorithm", "the algorithm of the token is not accepted");
+    const credential = token.keyName === null ? null : consumers.credential("jwt", token.keyName);
+    if (credential !== null) return await this.#verifyWithConsumer(token, credential);
+    if (token.algorithm.startsWith("HS")) return unknownKey;
+    return await this.#verifyWithIssuer(token);
+  }
+
+  #read(text: string): Unverified | null {
+    if (text.length > MAX_CHARACTERS || !COMPACT.test(text)) return null;
+    try {
+      const header = decodeProtectedHeader(text);
+      const claims = decodeJwt(text);
+      const { alg: algorithm, kid } = header;
+      if (typeof algorithm !== "string" || (kid !== undefined && typeof kid !== "string"))
+        return null;
+      const { key_claim: name } = this.#own;
+      const keyName = claimOf(claims, name) ?? claimOf(header, name);
+      return {
+        text,
+        algorithm,
+        keyId: kid ?? null,
+        issuer: typeof claims.iss === "string" ? claims.iss : null,
+        keyName: typeof keyName === "string" ? keyName : null,
+      };
+    } catch {
+      return null;
+    }
+  }
+
+  async #verifyWithConsumer(token: Unverified, credential: CredentialView): Promise<Verdict> {
+    // The algorithm is the key's own: a public key must never be taken for a secret.
+    if (credential.algorithm !== token.algorithm)
+      return refused("algorithm", "the algorithm of the token is not that of its key");
+    const material = validMaterial(credential, Date.now());
+    if (material.length === 0) return refused("key_expired", "the key of the token has expired");
+    const { publicKey } = credential;
+    if (publicKey !== null)
+      return await this.#verifyWithAny(
+        token,
+        [await this.#importOnce(publicKey, token.algorithm)],
+        credential,
+      );
+    const secrets = material.flatMap(({ secret }) => (secret === null ? [] : [secret]));
+    const keys = secrets.map((secret) => new TextEncoder().encode(secret));
+    return await this.#verifyWithAny(token, keys, credential);
+  }
+
+  #importOnce(pem: string, algorithm: string): Promise<CryptoKey> {
+    const name = `${algorithm} ${pem}`;
+    const known = this.#ofConsumers.get(name);
+    if (known !== undefined) return known;
+    const key = importSPKI(pem, algorithm);
+    this.#ofConsumers.set(name, key);
+    return key;
+  }
+
+  async #verifyWithIssuer(token: Unverified): Promise<Verdict> {
+    const source = this.#common ?? this.#byIssuer.get(token.issuer ?? "") ?? null;
+    if (source === null)
+      return this.#byIssuer.size === 0
+        ? unknownKey
+        : refused("issuer", "the issuer of the token is not accepted");
+    const keys = await source.keys();
+    if (keys === null) return { kind: "unavailable" };
+    const verdict = await this.#verifyWithSet(token, keys);
+    if (verdict !== unknownKey && (verdict !== wrongSignature || token.keyId !== null))
+      return verdict;
+    // The key may be newer than what is known.
+    const newer = await source.newer(keys);
+    return newer === null ? verdict : await this.#verifyWithSet(token, newer);
+  }
+
+  async #verifyWithSet(token: Unverified, keys: KeySet): Promise<Verdict> {
+    const candidates = await keys.candidates(token.algorithm, token.keyId);
+    return candidates.length === 0
+      ? unknownKey
+      : await this.#verifyWithAny(token, candidates, null);
+  }
+
+  async #verifyWithAny(
+    token: Unverified,
+    keys: readonly (CryptoKey | Uint8Array)[],
+    credential: CredentialView | null,
+  ): Promise<Verdict> {
+    const { issuer, audience, clock_skew: clockTolerance } = this.#own;
+    const options = {
+      algorithms: [token.algorithm],
+      clockTolerance,
+      ...(issuer.length === 0 ? {} : { issuer: [...issuer] }),
+      ...(audience.length === 0 ? {} : { audience: [...audience] }),
+    };
+    for (const key of keys) {
+      try {
+        const { payload } = await jwtVerify(token.text, key, options);
+        return this.#judgeClaims(payload) ?? { kind: "accepted", claims: payload, credential };
+      } catch (error) {
+        const verdict = toRefusal(error);
+        if (verdict !== wrongSignature) return verdict;
+      }
+    }
+    return wrongSignature;
+  }
+
+  /** What the library does not check; null: nothing is wrong. */
+  #judgeClaims(claims: JWTPayload): Refused | null {
+    const { maximum_expiration: most, claims_required: required, clock_skew: skew } = this.#own;
+    if (most > 0) {
+      if (claims.exp === undefined)
+        return refused("no_expiration", "the token does not say when it expires");
+      if (claims.exp - Math.floor(Date.now() / 1000) > most + skew)
+        return refused("too_long", "the token is valid for too long");
+    }
+    const isFulfilled = Object.entries(required).every(([name, wanted]) =>
+      fulfils(claimOf(claims, name), wanted),
+    );
+    return isFulfilled ? null : refused("claims", "a claim of the token is not what it must be");
+  }
+}
+
+const isAddress = (text: string) => /^https?:\/\//.test(text) && URL.canParse(text);
+
+const ofClaims: Readonly<Record<string, readonly [reason: string, detail: string]>> = {
+  exp: ["malformed", "the token is malformed"],
+  nbf: ["not_yet_valid", "the token is not valid yet"],
+  iss: ["issuer", "the issuer of the token is not accepted"],
+  aud: ["audience", "the token is for somebody else"],
+};
+
+/** The messages of the library name claims and reasons, but no text of them goes out unread. */
+function toRefusal(error: unknown): Refused {
+  if (error instanceof errors.JWSSignatureVerificationFailed) return wrongSignature;
+  if (error instanceof errors.JWTExpired) return refused("expired", "the token has expired");
+  if (!(error instanceof errors.JWTClaimValidationFailed)) return malformed;
+  const [reason, detail] = ofClaims[error.claim] ?? ["malformed", "the token is malformed"];
+  return refused(reason, detail);
+}
