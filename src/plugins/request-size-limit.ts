@@ -1,0 +1,90 @@
+// request-size-limit: refuses requests whose body, header fields or target are too large.
+import { Type as t } from "@sinclair/typebox";
+import { type Outcome, reject } from "../pdk/answer.ts";
+import type { RequestContext } from "../pdk/context.ts";
+import { definePlugin, httpScopes } from "../pdk/definition.ts";
+import { config, flag, integer } from "../pdk/fields.ts";
+
+const schema = config({
+  max_body_bytes: t.Integer({
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    default: 10_485_760,
+    description: "Longest body; one of unknown length is counted while it passes",
+  }),
+  max_headers_bytes: integer(16_384, {
+    minimum: 1,
+    maximum: 1_048_576,
+    description: "Names and values of all header fields together, four bytes more for each field",
+  }),
+  max_uri_bytes: integer(8192, {
+    minimum: 1,
+    maximum: 1_048_576,
+    description: "Path and query together",
+  }),
+  require_content_length: flag(
+    false,
+    "Refuse bodies whose length is not known beforehand, with 411",
+  ),
+});
+
+export default definePlugin({
+  name: "request-size-limit",
+  summary: "Refuses requests that are larger than a service wants to see",
+  description: `A body that says how long it is, is refused before a byte of it goes on: 413. One that does not (chunked, HTTP/2 without a
+length) is counted on its way and cut off, so a target may see the beginning of it; \`require_content_length\` refuses those
+from the start with 411. Header fields: 431. Path and query: 414.
+
+The limits of the listener and of \`settings.limits\` count too; the lowest decides.`,
+  group: "access",
+  order: 8900,
+  phases: ["access"],
+  scopes: httpScopes,
+  config: schema,
+  example: { max_body_bytes: 1_048_576 },
+  onError: "closed",
+  create(own) {
+    const {
+      max_body_bytes: maxBody,
+      max_headers_bytes: maxHeaders,
+      max_uri_bytes: maxTarget,
+    } = own;
+    return {
+      access(context): Outcome {
+        if (context.target.length > maxTarget) return tooLong;
+        if (isLonger(context.headers, maxHeaders)) return tooManyFields;
+        const length = context.bodyLength;
+        if (length === 0) return undefined;
+        if (length > maxBody) return tooLarge;
+        if (length < 0) {
+          if (own.require_content_length) return lengthRequired;
+          context.limitBody(maxBody);
+        }
+        return undefined;
+      },
+    };
+  },
+});
+
+function isLonger(headers: RequestContext["headers"], maxBytes: number): boolean {
+  let bytes = 0;
+  for (const name in headers) bytes += name.length + (headers[name] ?? "").length + 4;
+  return bytes > maxBytes;
+}
+
+const tooLong = reject(414, "size.uri", {
+  detail: "the path and query are too long",
+  token: "http_request_error",
+});
+const tooManyFields = reject(431, "size.headers", {
+  detail: "the header fields are too large",
+  token: "http_request_error",
+});
+const tooLarge = reject(413, "size.body", {
+  detail: "the body is too large",
+  token: "http_request_error",
+});
+const lengthRequired = reject(411, "size.length_required", {
+  detail: "the length of the body must be known",
+  token: "http_request_error",
+});
