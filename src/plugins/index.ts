@@ -4,6 +4,7 @@ import acl from "./acl.ts";
 import basicAuth from "./basic-auth.ts";
 import botDetection from "./bot-detection.ts";
 import cors from "./cors.ts";
+import csrf from "./csrf.ts";
 import forwardAuth from "./forward-auth.ts";
 import ipRestriction from "./ip-restriction.ts";
 import jwt from "./jwt.ts";
@@ -20,6 +21,7 @@ export const plugins: readonly AnyPlugin[] = [
   basicAuth,
   botDetection,
   cors,
+  csrf,
   forwardAuth,
   ipRestriction,
   jwt,
