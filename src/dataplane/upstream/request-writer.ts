@@ -105,7 +105,8 @@ function ownFields(context: RequestContext, token: string): string {
   };
   const chain = isTrusted ? before("x-forwarded-for") : "";
   const connection = isTrusted ? trustedFields(context) : context.listener.upstreamFields;
-  const certificate = context.connection?.clientCertificateField ?? "";
+  const isReplaced = context.edits?.replaces("client-cert") === true;
+  const certificate = isReplaced ? "" : (context.connection?.clientCertificateField ?? "");
   return `${certificate}x-forwarded-for: ${chain}${context.peerAddress()}\r\nx-real-ip: ${context.clientAddress()}\r\nx-forwarded-host: ${context.clientHost()}\r\n${connection}via: ${before("via")}1.1 sluice\r\ncdn-loop: ${before("cdn-loop")}${token}\r\n`;
 }
 
