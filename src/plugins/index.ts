@@ -1,5 +1,6 @@
 // The parts list: every plugin that the gateway has; no logic.
 import type { AnyPlugin } from "../pdk/definition.ts";
+import accessPolicy from "./access-policy.ts";
 import acl from "./acl.ts";
 import basicAuth from "./basic-auth.ts";
 import botDetection from "./bot-detection.ts";
@@ -9,6 +10,7 @@ import forwardAuth from "./forward-auth.ts";
 import ipRestriction from "./ip-restriction.ts";
 import jwt from "./jwt.ts";
 import keyAuth from "./key-auth.ts";
+import mtlsAuth from "./mtls-auth.ts";
 import oidc from "./oidc.ts";
 import redirect from "./redirect.ts";
 import requestId from "./request-id.ts";
@@ -17,6 +19,7 @@ import respond from "./respond.ts";
 import securityHeaders from "./security-headers.ts";
 
 export const plugins: readonly AnyPlugin[] = [
+  accessPolicy,
   acl,
   basicAuth,
   botDetection,
@@ -26,6 +29,7 @@ export const plugins: readonly AnyPlugin[] = [
   ipRestriction,
   jwt,
   keyAuth,
+  mtlsAuth,
   oidc,
   redirect,
   requestId,
