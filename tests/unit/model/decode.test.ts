@@ -131,6 +131,12 @@ describe("a document is refused", () => {
   });
 });
 
+test("a list is no object, even where an object may have any members", () => {
+  const list = { name: "x", health: { active: { headers: [1] } } };
+  expect(() => decode(serviceInput, list)).toThrow("health.active.headers: must be an object");
+  expect(() => decode(serviceInput, [])).toThrow();
+});
+
 describe("a document that is accepted", () => {
   test("gets every default, at every depth", () => {
     const service = decode(serviceInput, { name: "a", health: { active: { enabled: true } } });
