@@ -254,7 +254,7 @@ describe("what a certificate says", () => {
       fingerprint: "",
       commonName: null,
       notAfter: 0,
-      names: [{ kind: "dns" as const, value }],
+      names: [{ kind: value.includes(":") ? ("address" as const) : ("dns" as const), value }],
     };
     expect(compileNames([wanted])(identity)).toBe(isAllowed);
   });
