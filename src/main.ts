@@ -50,6 +50,7 @@ import { StoreError } from "./store/error.ts";
 import { CredentialUseTable } from "./store/credentials.ts";
 import { emptyConfiguration, firstConfiguration } from "./store/first-configuration.ts";
 import { RevisionTable } from "./store/revisions.ts";
+import { RollupTable } from "./store/rollups.ts";
 import { SessionTable } from "./store/sessions.ts";
 import { Store, type StoredState } from "./store/store.ts";
 import { TotpTable } from "./store/totp.ts";
@@ -129,6 +130,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const targetBoard = TargetBoard.create(workers);
   const board = WorkerBoard.create(workers);
   const traffic = TrafficMetrics.create(workers);
+  const targetTraffic = TrafficMetrics.create(workers);
   const { requests: kept } = stored.config.settings.retention;
   const requests = kept === 0 ? null : RequestRing.create(kept);
   const pool = new WorkerPool({
@@ -145,6 +147,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     board,
     targets: targetBoard,
     traffic,
+    targetTraffic,
     requests,
     used: (credentialIds) => control.credentialUse.touch(credentialIds),
     log,
@@ -162,6 +165,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     askWorker: (question) => pool.askOne(question),
     observed: {
       traffic,
+      targetTraffic,
       board,
       requests,
       useRequests: (ring) => {
@@ -186,6 +190,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   if (store.isEmpty()) store.begin(stored.config, entryOf("first start"));
   const file = await followFile(options, control, log);
   const upkeep = setInterval(() => control.keepUp(), UPKEEP_MS);
+  control.observation.stats.start();
   const socket = serveControlSocket({ dataDir, operations: new Recovery(control), log });
   announce(
     { version, dataDir, management: server.url, config: control.changes.config, workers },
@@ -230,6 +235,7 @@ function createControl(
     tokenStore: store.with((context) => new TokenTable(context)),
     revisionStore: store.with((context) => new RevisionTable(context)),
     credentialUseStore: store.with((context) => new CredentialUseTable(context)),
+    rollupStore: store.with((context) => new RollupTable(context)),
     plugins: catalogue,
   });
 }
@@ -274,6 +280,7 @@ async function stopGateway(
   await Promise.race([managementStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
   clearInterval(upkeep);
   control.keepUp();
+  control.observation.stats.stop();
   control.audit.flush(true);
   store.close();
 }

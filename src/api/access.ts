@@ -86,6 +86,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/requests/stream", methods: readOnly, stream: true },
   { path: "/api/v1/requests", methods: readOnly },
   { path: "/api/v1/requests/:id", methods: readOnly },
+  { path: "/api/v1/stats", methods: readOnly },
   { path: "/api/v1/settings", methods: { GET: "viewer", PUT: "admin", PATCH: "admin" } },
   { path: "/api/v1/admin/status", methods: open },
   { path: "/healthz", methods: open },

@@ -26,6 +26,7 @@ import { serviceEndpoints } from "./routes/services.ts";
 import { settingsEndpoints } from "./routes/settings.ts";
 import { ssoEndpoints } from "./routes/sso.ts";
 import { streamRouteEndpoints } from "./routes/stream-routes.ts";
+import { statsEndpoints } from "./routes/stats.ts";
 import { type StatusSource, statusEndpoints } from "./routes/status.ts";
 import { targetEndpoints } from "./routes/targets.ts";
 import { transferEndpoints } from "./routes/transfer.ts";
@@ -108,6 +109,7 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...auditEndpoints(control.audit),
     ...eventEndpoints(source.streams),
     ...requestEndpoints(control, source.streams),
+    ...statsEndpoints(control),
     ...metricsEndpoints(control.observation.metrics),
     ...statusEndpoints(source),
   ];

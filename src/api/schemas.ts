@@ -3,6 +3,7 @@ import { type TSchema, Type as t } from "@sinclair/typebox";
 import { accessSchemas } from "./access-schemas.ts";
 import { consumerSchemas } from "./consumer-schemas.ts";
 import { requestSchemas } from "./request-schemas.ts";
+import { statsSchemas } from "./stats-schemas.ts";
 import { transferSchemas } from "./transfer-schemas.ts";
 import { certificateFacts, certificateInput } from "../model/certificate.ts";
 import { explainInput } from "../model/explain.ts";
@@ -245,6 +246,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   ...accessSchemas,
   ...consumerSchemas,
   ...requestSchemas,
+  ...statsSchemas,
   ...transferSchemas,
   Settings: t.Composite(
     [settingsInput, t.Object({ updated_at: t.String({ format: "date-time" }) })],

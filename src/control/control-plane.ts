@@ -34,6 +34,7 @@ import { createSecrets } from "./secrets.ts";
 import { createServices } from "./services.ts";
 import { SettingsUseCases } from "./settings.ts";
 import { type Observation, ObservationBase, type ObservedWorkers } from "./observation.ts";
+import type { RollupStore } from "./stats/rollups.ts";
 import { type AskWorkers, StreamConnections } from "./stream-connections.ts";
 import { createStreamRoutes } from "./stream-routes.ts";
 import { createTargets, type Targets } from "./targets.ts";
@@ -68,6 +69,8 @@ export interface ControlPlaneOptions {
   /** Absent when no workers run. */
   readonly askWorkers?: AskWorkers;
   readonly askWorker?: AskWorker;
+  /** Where the past of the statistics is kept. Default: nowhere. */
+  readonly rollupStore?: RollupStore;
   /** What workers count and write down of the traffic. Default: nothing. */
   readonly observed?: ObservedWorkers;
 }

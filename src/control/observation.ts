@@ -10,12 +10,19 @@ import type { Changes, Rollout } from "./change.ts";
 import type { TargetStates } from "./health/target-states.ts";
 import { Metrics, type WorkerState } from "./metrics/metrics.ts";
 import { TrafficRows } from "./metrics/traffic-rows.ts";
+import type { Log } from "../log.ts";
+import { Rollups, type RollupStore } from "./stats/rollups.ts";
+import { Stats } from "./stats/stats.ts";
+import { TargetSeries } from "./stats/target-series.ts";
+import { TrafficDeltas } from "./stats/traffic-deltas.ts";
 import { LiveRequests } from "./requests/live-requests.ts";
 import { RequestLog } from "./requests/request-log.ts";
 
 /** What workers share with whoever looks on. */
 export interface ObservedWorkers {
   readonly traffic: TrafficMetrics;
+  /** The same by target. */
+  readonly targetTraffic: TrafficMetrics;
   readonly board: WorkerBoard;
   readonly states: () => readonly WorkerState[];
   /** Where they write requests down at first; null: nowhere. */
@@ -33,6 +40,9 @@ export interface ObservationOptions {
   readonly observed?: ObservedWorkers | undefined;
   readonly rollout: Rollout;
   readonly clock: Clock;
+  readonly log: Log;
+  /** Where the past of the statistics is kept. Default: nowhere. */
+  readonly rollupStore?: RollupStore;
   /** What is served first. */
   readonly served: Snapshot;
 }
@@ -49,6 +59,7 @@ export class ObservationBase {
   readonly #options: ObservationOptions;
   readonly #traffic: TrafficMetrics;
   readonly #pluginRows: ReadonlyMap<string, number>;
+  readonly #targetSeries: TargetSeries;
 
   constructor(options: ObservationOptions) {
     const { observed } = options;
@@ -60,7 +71,9 @@ export class ObservationBase {
       (name) => [name, traffic.claim(pluginSeriesKey(name))] as const,
     );
     this.#pluginRows = new Map(plugins.filter(([, row]) => row !== OTHER_ROW));
-    this.rows = new TrafficRows({ ...options, metrics: traffic });
+    const targetTraffic = observed?.targetTraffic ?? TrafficMetrics.create(0, { capacity: 0 });
+    this.#targetSeries = new TargetSeries({ ...options, metrics: targetTraffic });
+    this.rows = new TrafficRows({ ...options, metrics: traffic, rollout: this.#targetSeries });
   }
 
   complete({ changes, states, targetBoard }: Observed): Observation {
@@ -84,7 +97,31 @@ export class ObservationBase {
       ring: () => requests.ring,
       view: (entry) => requests.view(entry),
     });
-    return { traffic: this.rows, metrics, requests, live };
+    return { traffic: this.rows, metrics, requests, live, stats: this.#stats(changes) };
+  }
+
+  #stats(changes: Changes): Stats {
+    const { observed, clock, log, rollupStore: store = nowhere } = this.#options;
+    const config = () => changes.config;
+    const sum = (column: "active_requests" | "open_websockets") => {
+      let total = 0;
+      for (let worker = 0; worker < this.#traffic.workers; worker++)
+        total += observed?.board.get(worker, column) ?? 0;
+      return total;
+    };
+    return new Stats({
+      ...{ clock, config },
+      deltas: new TrafficDeltas({
+        config,
+        routes: () => this.rows.read(),
+        targets: () => this.#targetSeries.read(),
+      }),
+      rollups: new Rollups({ store, clock, log }),
+      present: () => ({
+        in_flight: sum("active_requests"),
+        open_websockets: sum("open_websockets"),
+      }),
+    });
   }
 }
 
@@ -94,4 +131,7 @@ export interface Observation {
   readonly metrics: Metrics;
   readonly requests: RequestLog;
   readonly live: LiveRequests;
+  readonly stats: Stats;
 }
+
+const nowhere: RollupStore = { transact: () => undefined, range: () => [] };

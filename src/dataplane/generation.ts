@@ -70,6 +70,7 @@ export function nextGeneration(
   );
   const certificates = apply(previous?.certificates, change.certificates, (plan) => plan);
   const { limits } = settings;
+  context.recorder.forgetTargets();
   return {
     revision: change.revision,
     settings,

@@ -19,6 +19,9 @@ export class RequestRecord {
   /** Of the last attempt. */
   targetId = "";
   attempts = 0;
+  /** Attempts before the last one, unless the same target was only asked again on a new connection; null: none. */
+  earlier: { readonly targetId: string; readonly status: number; readonly ms: number }[] | null =
+    null;
   /** Of the answer that began; 0: none has. */
   status = 0;
   /** When the first attempt began, and when the last answer had arrived whole or the last attempt had failed. */
@@ -43,12 +46,19 @@ export class RequestRecord {
   began(targetId: string): void {
     const now = performance.now();
     if (this.attempts === 0) this.upstreamAt = now;
+    else if (targetId !== this.targetId || this.headAt !== 0) this.#keepAttempt(now);
     this.attempts++;
     this.targetId = targetId;
     this.attemptAt = now;
     // True of a kept connection; one that has to be made tells when it is there.
     this.connectedAt = now;
     this.headAt = 0;
+  }
+
+  #keepAttempt(now: number): void {
+    this.earlier ??= [];
+    const status = this.headAt === 0 ? 502 : this.status;
+    this.earlier.push({ targetId: this.targetId, status, ms: now - this.attemptAt });
   }
 
   /** The head of an answer is there. */

@@ -12,14 +12,18 @@ import {
   pluginSeriesKey,
   routeSeriesKey,
   streamSeriesKey,
+  targetSeriesKey,
 } from "../shared-memory/series-key.ts";
 import { noFacts, RequestBatch } from "./request-batch.ts";
 import type { RequestContext } from "./request-context.ts";
+import type { RequestRecord } from "./request-record.ts";
 
 export interface TrafficRecorderOptions {
   /** Index of this worker, from 0. */
   readonly worker: number;
   readonly traffic: TrafficMetrics;
+  /** Counts by target. Default: none. */
+  readonly targetTraffic?: TrafficMetrics;
   /** Null: nothing is written down. */
   readonly requests: RequestRing | null;
 }
@@ -49,6 +53,10 @@ export class TrafficRecorder {
   readonly #traffic: TrafficMetrics;
   readonly #writer: TrafficWriter;
   readonly #noRoute: Series;
+  readonly #targetTraffic: TrafficMetrics | null;
+  readonly #targetWriter: TrafficWriter | null;
+  /** By id. */
+  readonly #targets = new Map<string, Series>();
   /** By type. */
   readonly #plugins = new Map<string, Series>();
   readonly #batch: RequestBatch;
@@ -58,10 +66,12 @@ export class TrafficRecorder {
   #clockOffset = performance.timeOrigin;
   #clockCheckedAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ worker, traffic, requests }: TrafficRecorderOptions) {
+  constructor({ worker, traffic, targetTraffic, requests }: TrafficRecorderOptions) {
     this.#traffic = traffic;
     this.#writer = traffic.writer(worker);
     this.#noRoute = traffic.noRoute;
+    this.#targetTraffic = targetTraffic ?? null;
+    this.#targetWriter = targetTraffic?.writer(worker) ?? null;
     this.#batch = new RequestBatch(requests, worker);
   }
 
@@ -103,6 +113,37 @@ export class TrafficRecorder {
     counted.isBrokenOff = record.isBrokenOff;
     this.#writer.ended(record.route?.series ?? this.#noRoute, counted);
     if (this.#batch.isOn) this.#writeDown(context, now);
+    if (record.attempts > 0) this.#countTargets(record, end);
+  }
+
+  /** Each attempt counts for its target: with the status that the target gave, or that the client was told in its place. */
+  #countTargets(record: RequestRecord, end: number): void {
+    if (this.#targetWriter === null) return;
+    const counted = this.#counted;
+    if (record.headAt !== 0) counted.status = record.status;
+    counted.totalUs = Math.max(0, end - record.attemptAt) * 1000;
+    counted.upstreamUs = 0;
+    this.#targetWriter.ended(this.#targetSeries(record.targetId), counted);
+    if (record.earlier === null) return;
+    for (const attempt of record.earlier) {
+      const totalUs = attempt.ms * 1000;
+      const failed = { ...nothingCounted(), status: attempt.status, totalUs };
+      this.#targetWriter.ended(this.#targetSeries(attempt.targetId), failed);
+    }
+  }
+
+  #targetSeries(id: string): Series {
+    let series = this.#targets.get(id);
+    if (series === undefined) {
+      series = this.#targetTraffic?.seriesOf(targetSeriesKey(id)) ?? this.#noRoute;
+      this.#targets.set(id, series);
+    }
+    return series;
+  }
+
+  /** Another version is served: targets may have gone, and come again under another row. */
+  forgetTargets(): void {
+    this.#targets.clear();
   }
 
   #writeDown(context: RequestContext, now: number): void {
@@ -151,7 +192,10 @@ export class TrafficRecorder {
   }
 
   /** Bytes of a connection since the last time, so that long ones are seen while they last. */
-  streamMoved(series: Series, bytesIn: number, bytesOut: number): void {
+  streamMoved(
+    series: Series,
+    { bytesIn, bytesOut }: { readonly bytesIn: number; readonly bytesOut: number },
+  ): void {
     if (bytesIn > 0) this.#writer.add(series, "bytes_in", bytesIn);
     if (bytesOut > 0) this.#writer.add(series, "bytes_out", bytesOut);
   }

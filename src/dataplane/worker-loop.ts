@@ -60,10 +60,11 @@ async function start(
   const beat = () => board.set(worker, "heartbeat", Date.now());
   beat();
   setInterval(beat, HEARTBEAT_MS);
-  const { traffic, requests } = command.shared;
+  const { traffic, targetTraffic, requests } = command.shared;
   const recorder = new TrafficRecorder({
     worker,
     traffic: new TrafficMetrics(traffic),
+    targetTraffic: new TrafficMetrics(targetTraffic),
     requests: requests === null ? null : new RequestRing(requests),
   });
   const plane = parts.createDataPlane({

@@ -13,3 +13,6 @@ export const pluginSeriesKey = (name: string): string => `plugin ${name}`;
 
 /** On the board of targets: the connections that a stream route has. */
 export const streamBoardKey = (streamRouteId: string): string => `stream ${streamRouteId}`;
+
+/** In the memory for targets. */
+export const targetSeriesKey = (targetId: string): string => `target ${targetId}`;

@@ -22,6 +22,8 @@ export interface StartCommand {
     readonly targets: SharedArrayBuffer;
     readonly counters: SharedArrayBuffer;
     readonly traffic: SharedArrayBuffer;
+    /** The same for targets. */
+    readonly targetTraffic: SharedArrayBuffer;
     /** Null: requests are not written down. */
     readonly requests: SharedArrayBuffer | null;
   };

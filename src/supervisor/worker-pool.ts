@@ -31,6 +31,8 @@ export interface WorkerPoolOptions {
   readonly used?: (credentialIds: readonly string[]) => void;
   /** What workers count of the traffic. Default: counts that nobody reads. */
   readonly traffic?: TrafficMetrics;
+  /** The same by target. */
+  readonly targetTraffic?: TrafficMetrics;
   /** Where workers write requests down at first. Default: nowhere. */
   readonly requests?: RequestRing | null;
   readonly log: Log;
@@ -52,6 +54,8 @@ export class WorkerPool {
     this.#active = options.snapshot;
     this.#requests = options.requests ?? null;
     const traffic = options.traffic ?? TrafficMetrics.create(options.workers);
+    const targetTraffic =
+      options.targetTraffic ?? TrafficMetrics.create(options.workers, { capacity: 0 });
     const counters =
       options.counters ?? CounterTable.create({ keys: 1024, workers: options.workers });
     this.times = { ...defaultTimes, ...options.times };
@@ -62,6 +66,7 @@ export class WorkerPool {
           ...options,
           index,
           traffic,
+          targetTraffic,
           counters,
           pluginKey: options.pluginKey ?? "",
           used: options.used ?? (() => {}),

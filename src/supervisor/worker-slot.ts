@@ -29,6 +29,7 @@ export interface WorkerSlotOptions {
   /** Credentials were used in the worker. */
   readonly used: (credentialIds: readonly string[]) => void;
   readonly traffic: TrafficMetrics;
+  readonly targetTraffic: TrafficMetrics;
   /** Where requests are written down at the moment. */
   readonly requests: () => RequestRing | null;
   readonly log: Log;
@@ -106,6 +107,7 @@ export class WorkerSlot {
             targets: targets.buffer,
             counters: this.#options.counters.buffer,
             traffic: this.#options.traffic.buffer,
+            targetTraffic: this.#options.targetTraffic.buffer,
             requests: requests?.buffer ?? null,
           },
           change: diff(null, snapshot),

@@ -52,6 +52,7 @@ async function threads(port: number) {
             targets: board.buffer,
             counters: CounterTable.create({ keys: 1024, workers: WORKERS }).buffer,
             traffic: TrafficMetrics.create(WORKERS).buffer,
+            targetTraffic: TrafficMetrics.create(WORKERS).buffer,
             requests: null,
           },
           change: diff(null, snapshot),

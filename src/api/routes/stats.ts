@@ -1,0 +1,98 @@
+// The endpoint of the dashboard: what is asked for, in the words of the use-case; knows no counter.
+import type { Changes } from "../../control/change.ts";
+import type { Observation } from "../../control/observation.ts";
+import { ranges, type StatsRange, type StatsSubject } from "../../control/stats/stats.ts";
+import { ApiError } from "../../model/error.ts";
+import { errorResponses, queryParameter } from "../description.ts";
+import type { Call, Endpoint } from "../endpoint.ts";
+import { requireKnownQuery } from "../write-options.ts";
+
+const DEFAULT_TOP = 10;
+const MAX_TOP = 40;
+
+const subjects = ["route", "service", "target"] as const;
+
+export function statsEndpoints({
+  observation,
+  changes,
+}: {
+  readonly observation: Observation;
+  readonly changes: Changes;
+}): Endpoint[] {
+  return [
+    {
+      method: "GET",
+      path: "/api/v1/stats",
+      takesBody: false,
+      description,
+      answer: (call) => {
+        requireKnownQuery(call, ["range", "top", ...subjects]);
+        const question = { range: rangeOf(call), top: topOf(call) };
+        const subject = subjectOf(call, changes);
+        return { body: observation.stats.read({ ...question, subject }) };
+      },
+    },
+  ];
+}
+
+function single({ query }: Call, name: string): string | null {
+  const values = query.getAll(name);
+  if (values.length > 1) throw new ApiError(400, `${name}: must be given once`);
+  return values[0] ?? null;
+}
+
+function rangeOf(call: Call): StatsRange {
+  const text = single(call, "range") ?? "1h";
+  if (Object.hasOwn(ranges, text)) return text as StatsRange;
+  throw new ApiError(400, `range: must be one of ${Object.keys(ranges).join(", ")}`);
+}
+
+function topOf(call: Call): number {
+  const text = single(call, "top") ?? String(DEFAULT_TOP);
+  const top = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (top >= 1 && top <= MAX_TOP) return top;
+  throw new ApiError(400, `top: must be a whole number from 1 to ${MAX_TOP}`);
+}
+
+function subjectOf(call: Call, { config }: Changes): StatsSubject | null {
+  const given = subjects.flatMap((kind) => {
+    const text = single(call, kind);
+    return text === null ? [] : [{ kind, text }];
+  });
+  if (given.length > 1)
+    throw new ApiError(400, `${given[1]?.kind}: only one of ${subjects.join(", ")} may be given`);
+  const [one] = given;
+  if (one === undefined) return null;
+  const { kind, text } = one;
+  const named: ReadonlyMap<string, { readonly id: string; readonly name?: string | null }> =
+    kind === "route" ? config.routes : kind === "service" ? config.services : config.targets;
+  const found = [...named.values()].find(({ id, name }) => id === text || name === text);
+  // What is gone still has a past.
+  return { kind, id: found?.id ?? text };
+}
+
+const description = {
+  summary: "Figures of the traffic, now and in the past",
+  description:
+    "`now` is the last minute, `history` the time that `range` names: the last hour by minutes, the last day by five minutes, the" +
+    " last 30 days by hours. Percentiles are those of all requests of the time, at most 6.2 % off. Of routes, services and targets" +
+    " those with the most requests are listed, the rest is `_other`; `_none` are requests that no route took.",
+  tags: ["Statistics"],
+  parameters: [
+    queryParameter("range", "`1h` (default), `24h` or `30d`"),
+    queryParameter(
+      "top",
+      `How many routes, services and targets are listed; 1 to ${MAX_TOP}, default ${DEFAULT_TOP}`,
+    ),
+    queryParameter("route", "Points of this route only: id or name"),
+    queryParameter("service", "Points of this service only: id or name"),
+    queryParameter("target", "Points of this target only: id"),
+  ],
+  responses: {
+    "200": {
+      description: "The figures",
+      content: { "application/json": { schema: { $ref: "#/components/schemas/Stats" } } },
+    },
+    ...errorResponses([400, 401, 403, 500]),
+  },
+};

@@ -1,0 +1,219 @@
+// The figures of the dashboard: the last minute and the past; knows no memory, no SQL and no HTTP.
+import type { Clock } from "../../clock.ts";
+import type { GatewayConfig } from "../../model/gateway-config.ts";
+import { emptyHistogram } from "../../shared-memory/histogram.ts";
+import { addressOf } from "../requests/request-view.ts";
+import { RecentWindow, SLOT_MS } from "./recent-window.ts";
+import { HOUR, MINUTE, type Rollups, type Span, startOf } from "./rollups.ts";
+import { addTallies, type Tally, type TallyView, toView } from "./tally.ts";
+import { type Counted, CountedMap, type StatKind, type TrafficDeltas } from "./traffic-deltas.ts";
+
+/** Ranges of the past: rows of which span make up the points, and how many seconds a point stands for. */
+export const ranges = {
+  "1h": { seconds: 3600, points: MINUTE, step: 60, objects: MINUTE },
+  "24h": { seconds: 86_400, points: MINUTE, step: 300, objects: HOUR },
+  "30d": { seconds: 30 * 86_400, points: HOUR, step: 3600, objects: HOUR },
+} as const satisfies Record<string, { seconds: number; points: Span; step: number; objects: Span }>;
+export type StatsRange = keyof typeof ranges;
+
+/** Something of the configuration, or `_other` and `_none`. */
+export interface ObjectView extends TallyView {
+  readonly id: string;
+  /** The present name, or the last one of what is gone. */
+  readonly name: string;
+  readonly requests_per_second: number;
+}
+
+export interface PointView extends TallyView {
+  /** RFC 3339: when it began. */
+  readonly at: string;
+}
+
+interface ByObject {
+  readonly by_route: readonly ObjectView[];
+  readonly by_service: readonly ObjectView[];
+  readonly by_target: readonly ObjectView[];
+}
+
+export interface StatsView {
+  readonly at: string;
+  readonly now: TallyView &
+    ByObject & {
+      /** How long it was counted: a minute, less after a start. */
+      readonly seconds: number;
+      readonly requests_per_second: number;
+      readonly bytes_in_per_second: number;
+      readonly bytes_out_per_second: number;
+      readonly in_flight: number;
+      readonly open_websockets: number;
+    };
+  readonly history: ByObject & {
+    readonly range: StatsRange;
+    readonly from: string;
+    readonly to: string;
+    readonly step_seconds: number;
+    readonly total: TallyView;
+    /** Only those in which there was traffic, oldest first. */
+    readonly points: readonly PointView[];
+  };
+}
+
+/** Whose history is asked for; null: everything. */
+export interface StatsSubject {
+  readonly kind: Exclude<StatKind, "total">;
+  readonly id: string;
+}
+
+export interface StatsQuestion {
+  readonly range: StatsRange;
+  /** Objects of a kind that are listed. */
+  readonly top: number;
+  readonly subject: StatsSubject | null;
+}
+
+export interface StatsOptions {
+  readonly deltas: TrafficDeltas;
+  readonly rollups: Rollups;
+  readonly clock: Clock;
+  readonly config: () => GatewayConfig;
+  readonly present: () => { readonly in_flight: number; readonly open_websockets: number };
+}
+
+export class Stats {
+  readonly #options: StatsOptions;
+  readonly #window = new RecentWindow();
+  #countedAt: number;
+  #timer: Timer | null = null;
+
+  constructor(options: StatsOptions) {
+    this.#options = options;
+    this.#countedAt = options.clock.now();
+  }
+
+  /** Counts every ten seconds from here on, at the full tens, so that minutes end where they should. */
+  start(): void {
+    const pause = SLOT_MS - (this.#options.clock.now() % SLOT_MS);
+    this.#timer = setTimeout(() => {
+      this.count();
+      this.start();
+    }, pause);
+    this.#timer.unref();
+  }
+
+  /** Writes what is left. */
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.count();
+    this.#options.rollups.write({ isEnd: true });
+  }
+
+  /** Takes in what has been served since the last time, and writes down minutes that are over. */
+  count(): void {
+    const { deltas, rollups, clock } = this.#options;
+    const now = clock.now();
+    const counted = deltas.take();
+    this.#window.add(counted, this.#countedAt, now);
+    rollups.add(counted, this.#countedAt, now);
+    this.#countedAt = now;
+    rollups.write();
+  }
+
+  read({ range, top, subject }: StatsQuestion): StatsView {
+    this.count();
+    const now = this.#countedAt;
+    return {
+      at: new Date(now).toISOString(),
+      now: this.#now(top),
+      history: this.#history({ range, top, subject }, now),
+    };
+  }
+
+  #now(top: number): StatsView["now"] {
+    const { seconds, counted } = this.#window.read();
+    const total = toView(sumOf(counted.of("total")));
+    const perSecond = (count: number) => rate(count, seconds);
+    return {
+      ...total,
+      seconds: Math.round(seconds),
+      requests_per_second: perSecond(total.requests),
+      bytes_in_per_second: perSecond(total.bytes_in),
+      bytes_out_per_second: perSecond(total.bytes_out),
+      ...this.#options.present(),
+      ...this.#byObject((kind) => counted.of(kind), { top, seconds }),
+    };
+  }
+
+  #history({ range, top, subject }: StatsQuestion, now: number): StatsView["history"] {
+    const { seconds, points: span, step, objects } = ranges[range];
+    const { rollups } = this.#options;
+    const to = startOf(now, step);
+    const time = { from: to - seconds + step, to: Math.floor(now / 1000) };
+    const key =
+      subject === null
+        ? ({ span, kind: "total" } as const)
+        : { span, kind: subject.kind, object_id: subject.id };
+    const byStep = new Map<number, Tally>();
+    for (const { at, counted } of rollups.range(key, time)) {
+      const start = startOf(at * 1000, step);
+      const there = byStep.get(start);
+      const sum = sumOf(counted);
+      byStep.set(start, there === undefined ? sum : addTallies(there, sum));
+    }
+    const objectTime = { from: startOf(time.from * 1000, objects), to: time.to };
+    const counted = (kind: StatKind) => {
+      const found = new CountedMap();
+      for (const row of rollups.range({ span: objects, kind }, objectTime))
+        found.addAll(row.counted);
+      return found.of(kind);
+    };
+    return {
+      range,
+      from: toDate(time.from),
+      to: toDate(time.to),
+      step_seconds: step,
+      total: toView([...byStep.values()].reduce(addTallies, NOTHING)),
+      points: [...byStep].map(([at, tally]) => ({ at: toDate(at), ...toView(tally) })),
+      ...this.#byObject(counted, { top, seconds }),
+    };
+  }
+
+  #byObject(
+    of: (kind: StatKind) => readonly Counted[],
+    { top, seconds }: { readonly top: number; readonly seconds: number },
+  ): ByObject {
+    const list = (kind: StatKind) =>
+      [...of(kind)]
+        .sort((a, b) => b.tally.requests - a.tally.requests)
+        .slice(0, top)
+        .map(({ id, name, tally }) => ({
+          id,
+          name: this.#nameOf(kind, id) ?? name,
+          requests_per_second: rate(tally.requests, seconds),
+          ...toView(tally),
+        }));
+    return { by_route: list("route"), by_service: list("service"), by_target: list("target") };
+  }
+
+  /** Of what is still there: it may have been renamed since. */
+  #nameOf(kind: StatKind, id: string): string | null {
+    const { routes, services, targets } = this.#options.config();
+    if (kind === "route") return routes.get(id)?.name ?? null;
+    if (kind === "service") return services.get(id)?.name ?? null;
+    const target = targets.get(id);
+    return target === undefined ? null : addressOf(target);
+  }
+}
+
+const NOTHING: Tally = {
+  ...{ requests: 0, errors: 0, client_errors: 0, broken_off: 0, retries: 0 },
+  ...{ bytes_in: 0, bytes_out: 0 },
+  latency: emptyHistogram(),
+};
+
+const sumOf = (counted: readonly Counted[]): Tally =>
+  counted.map(({ tally }) => tally).reduce(addTallies, NOTHING);
+
+const rate = (count: number, seconds: number) => Math.round((count / seconds) * 1000) / 1000;
+
+const toDate = (seconds: number) => new Date(seconds * 1000).toISOString();

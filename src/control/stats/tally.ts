@@ -1,0 +1,119 @@
+// What is counted of requests over some time, with its durations, and how that is added up and written down; knows no time and no object.
+import { BUCKETS, diff, type Histogram, merge, percentile } from "../../shared-memory/histogram.ts";
+import type { TrafficSnapshot } from "../../shared-memory/traffic-metrics.ts";
+
+const counters = [
+  "requests",
+  /** Answered with 500 and above. */
+  "errors",
+  /** Answered with 400 to 499. */
+  "client_errors",
+  "broken_off",
+  "retries",
+  "bytes_in",
+  "bytes_out",
+] as const;
+type Counter = (typeof counters)[number];
+
+/** Counts since some moment; durations in microseconds. */
+export interface Tally extends Readonly<Record<Counter, number>> {
+  readonly latency: Histogram;
+}
+
+/** A tally as plain data; of the histogram only the buckets in which something is: index, count, index, count. */
+export interface TallyDocument extends Readonly<Record<Counter, number>> {
+  readonly sum_us: number;
+  readonly buckets: readonly number[];
+}
+
+const tallyOf = (count: (name: Counter) => number, latency: Histogram): Tally =>
+  ({
+    ...Object.fromEntries(counters.map((name) => [name, count(name)])),
+    latency,
+  }) as unknown as Tally;
+
+/** What a row holds since it was made. */
+export function tallyOfRow({ counters: counts, codes, histograms }: TrafficSnapshot): Tally {
+  const ofClass = (digit: string) => {
+    let sum = 0;
+    for (const [code, count] of codes) if (code.startsWith(digit)) sum += count;
+    return sum;
+  };
+  return tallyOf((name) => {
+    if (name === "requests") return counts.ended;
+    if (name === "errors") return ofClass("5");
+    return name === "client_errors" ? ofClass("4") : counts[name];
+  }, histograms.total);
+}
+
+export const addTallies = (one: Tally, other: Tally): Tally =>
+  tallyOf((name) => one[name] + other[name], merge(one.latency, other.latency));
+
+/** What came since `before`. A row that holds less than it did was begun anew: then all of it came since. */
+export function tallySince(after: Tally, before: Tally | undefined): Tally {
+  if (before === undefined || after.requests < before.requests) return after;
+  return tallyOf(
+    (name) => Math.max(0, after[name] - before[name]),
+    diff(after.latency, before.latency),
+  );
+}
+
+export function toDocument(tally: Tally): TallyDocument {
+  const { latency } = tally;
+  const buckets: number[] = [];
+  latency.buckets.forEach((count, index) => {
+    if (count > 0) buckets.push(index, count);
+  });
+  const counts = Object.fromEntries(counters.map((name) => [name, tally[name]]));
+  return { ...(counts as Record<Counter, number>), sum_us: Math.round(latency.sum), buckets };
+}
+
+/** What another version has written may lack something, or have more. */
+export function fromDocument(document: Partial<TallyDocument>): Tally {
+  const buckets = new Float64Array(BUCKETS);
+  const written = document.buckets ?? [];
+  let total = 0;
+  for (let at = 0; at + 1 < written.length; at += 2) {
+    const count = written[at + 1] ?? 0;
+    buckets[written[at] ?? 0] = count;
+    total += count;
+  }
+  const latency = { count: total, sum: document.sum_us ?? 0, buckets };
+  return tallyOf((name) => document[name] ?? 0, latency);
+}
+
+/** Milliseconds; null when nothing was measured. */
+export interface LatencyView {
+  readonly mean: number | null;
+  readonly p50: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+}
+
+/** A tally as people read it. */
+export interface TallyView extends Readonly<Record<Counter, number>> {
+  /** `errors` as a part of `requests`, from 0 to 1. */
+  readonly error_share: number;
+  readonly latency_ms: LatencyView;
+}
+
+export function toView(tally: Tally): TallyView {
+  const { latency, requests, errors } = tally;
+  const at = (share: number) =>
+    latency.count === 0 ? null : milliseconds(percentile(latency, share));
+  const counts = Object.fromEntries(counters.map((name) => [name, tally[name]]));
+  return {
+    ...(counts as Record<Counter, number>),
+    error_share: requests === 0 ? 0 : round(errors / requests, 1e6),
+    latency_ms: {
+      mean: latency.count === 0 ? null : milliseconds(latency.sum / latency.count),
+      p50: at(0.5),
+      p95: at(0.95),
+      p99: at(0.99),
+    },
+  };
+}
+
+const round = (value: number, steps: number) => Math.round(value * steps) / steps;
+
+const milliseconds = (us: number) => round(us / 1000, 1000);

@@ -1,0 +1,97 @@
+// What came to the counters of all objects since they were read last; knows no time and no database.
+import type { GatewayConfig } from "../../model/gateway-config.ts";
+import type { CountedTraffic } from "../metrics/traffic-rows.ts";
+import { addressOf } from "../requests/request-view.ts";
+import { addTallies, type Tally, tallyOfRow, tallySince } from "./tally.ts";
+import type { CountedTarget } from "./target-series.ts";
+
+export const statKinds = ["total", "route", "service", "target"] as const;
+export type StatKind = (typeof statKinds)[number];
+
+/** Stands for the objects that are not told apart. */
+export const OTHERS = "_other";
+/** Stands for requests that no route took. */
+export const NOBODY = "_none";
+
+/** What was counted of one object. */
+export interface Counted {
+  readonly kind: StatKind;
+  /** Empty for the total; `_other` and `_none` stand for what is no object. */
+  readonly id: string;
+  readonly name: string;
+  readonly tally: Tally;
+}
+
+export interface CounterSource {
+  readonly routes: () => readonly CountedTraffic[];
+  readonly targets: () => readonly CountedTarget[];
+  readonly config: () => GatewayConfig;
+}
+
+/** Counts by kind and object. */
+export class CountedMap {
+  readonly #found = new Map<string, Counted>();
+
+  add(counted: Counted): void {
+    const key = `${counted.kind} ${counted.id}`;
+    const known = this.#found.get(key);
+    const tally = known === undefined ? counted.tally : addTallies(known.tally, counted.tally);
+    this.#found.set(key, { ...counted, tally });
+  }
+
+  addAll(all: readonly Counted[]): void {
+    for (const counted of all) this.add(counted);
+  }
+
+  of(kind: StatKind): Counted[] {
+    return [...this.#found.values()].filter((counted) => counted.kind === kind);
+  }
+
+  get all(): Counted[] {
+    return [...this.#found.values()];
+  }
+}
+
+export class TrafficDeltas {
+  readonly #source: CounterSource;
+  #before = new Map<string, Tally>();
+
+  constructor(source: CounterSource) {
+    this.#source = source;
+  }
+
+  /** What has had traffic since the last call; each request is in the answer of one call. */
+  take(): Counted[] {
+    const now = new Map<string, Tally>();
+    const since = (key: string, tally: Tally) => {
+      now.set(key, tally);
+      const delta = tallySince(tally, this.#before.get(key));
+      return delta.requests === 0 ? null : delta;
+    };
+    const found = new CountedMap();
+    for (const { owner, traffic } of this.#source.routes()) {
+      if (traffic.counters.ended === 0) continue;
+      if (owner.kind === "stream_route" || owner.kind === "listener") continue;
+      const tally = since(`${owner.kind} ${owner.id} ${owner.serviceId}`, tallyOfRow(traffic));
+      if (tally === null) continue;
+      found.add({ kind: "total", id: "", name: "", tally });
+      const id = owner.kind === "route" ? owner.id : owner.name;
+      found.add({ kind: "route", id, name: owner.name, tally });
+      const service =
+        owner.kind === "route" ? { id: owner.serviceId, name: owner.serviceName } : null;
+      if (service !== null && service.id !== "") found.add({ kind: "service", ...service, tally });
+      if (owner.kind === "other") found.add({ kind: "service", id: OTHERS, name: OTHERS, tally });
+    }
+    const { targets } = this.#source.config();
+    for (const { id, traffic } of this.#source.targets()) {
+      if (traffic.counters.ended === 0) continue;
+      const tally = since(`target ${id}`, tallyOfRow(traffic));
+      if (tally === null) continue;
+      const target = targets.get(id);
+      const name = id === "" ? OTHERS : target === undefined ? id : addressOf(target);
+      found.add({ kind: "target", id: id === "" ? OTHERS : id, name, tally });
+    }
+    this.#before = now;
+    return found.all;
+  }
+}

@@ -1,0 +1,92 @@
+// What was counted in minutes and hours, in its table; knows nothing of what is counted.
+import { and, asc, eq, gt, gte, lt, lte, or, sql } from "drizzle-orm";
+import type {
+  RollupDocument,
+  RollupKey,
+  RollupRow,
+  RollupRows,
+  RollupStore,
+} from "../control/stats/rollups.ts";
+import { trafficRollups } from "./schema.ts";
+import type { TableContext } from "./store.ts";
+
+export class RollupTable implements RollupStore {
+  readonly #context: TableContext;
+
+  constructor(context: TableContext) {
+    this.#context = context;
+  }
+
+  transact(work: (rows: RollupRows) => void): void {
+    const { db, transact } = this.#context;
+    transact(() => work(rowsOf(db)));
+  }
+
+  range(
+    { span, kind, object_id }: Parameters<RollupStore["range"]>[0],
+    { from, to }: Parameters<RollupStore["range"]>[1],
+  ): RollupRow[] {
+    const { at, document } = trafficRollups;
+    const found = this.#context.db
+      .select({ at, object_id: trafficRollups.object_id, document })
+      .from(trafficRollups)
+      .where(
+        and(
+          eq(trafficRollups.span, span),
+          gte(at, from),
+          lte(at, to),
+          eq(trafficRollups.kind, kind),
+          object_id === undefined ? undefined : eq(trafficRollups.object_id, object_id),
+        ),
+      )
+      .orderBy(asc(at))
+      .all();
+    return found.map((row) => ({ ...row, span, kind, document: toRollup(row.document) }));
+  }
+}
+
+const toRollup = (document: Record<string, unknown>) => document as unknown as RollupDocument;
+
+function rowsOf(db: TableContext["db"]): RollupRows {
+  const placed = ({ span, at, kind }: Omit<RollupKey, "object_id">) =>
+    and(eq(trafficRollups.span, span), eq(trafficRollups.at, at), eq(trafficRollups.kind, kind));
+  return {
+    get(key) {
+      const row = db
+        .select({ document: trafficRollups.document })
+        .from(trafficRollups)
+        .where(and(placed(key), eq(trafficRollups.object_id, key.object_id)))
+        .get();
+      return row === undefined ? null : toRollup(row.document);
+    },
+    ids: (key) =>
+      new Set(
+        db
+          .select({ id: trafficRollups.object_id })
+          .from(trafficRollups)
+          .where(placed(key))
+          .all()
+          .map(({ id }) => id),
+      ),
+    put({ document, ...key }) {
+      const { span, at, kind, object_id } = trafficRollups;
+      db.insert(trafficRollups)
+        .values({ ...key, document: { ...document } })
+        .onConflictDoUpdate({
+          target: [span, at, kind, object_id],
+          set: { document: sql`excluded.document` },
+        })
+        .run();
+    },
+    prune(span, { from, to }) {
+      db.delete(trafficRollups)
+        .where(
+          and(
+            eq(trafficRollups.span, span),
+            or(lt(trafficRollups.at, from), gt(trafficRollups.at, to)),
+          ),
+        )
+        .run();
+    },
+  };
+}
