@@ -32,6 +32,9 @@ const UNRESERVED = /[A-Za-z0-9\-._~]/;
 // A segment that is a dot segment to someone: ended by a slash or backslash, plain or escaped, or by a `;` parameter,
 // which Java servers cut off before they resolve dots; proxies such as nginx decode an escaped `;` before they pass it on.
 const DOT_SEGMENT = /(?:^|\/|%2F|%5C)\.\.?(?:\/|%2F|%5C|;|%3B|$)/;
+// Servers that cut parameters off before they decode read `/a;b%2Fc` as `/a`, those that decode first as `/a/c`.
+// From the start of the segment on: to begin anew at each `;` would take the square of the length.
+const AMBIGUOUS_PARAMETER = /\/[^/;]*;[^/]*?%(?:2F|5C)/;
 
 /**
  * Splits `req.url`; null when the target is invalid and the request must get 400: it has a fragment (RFC 9112 3.2
@@ -63,7 +66,7 @@ export function splitTarget(url: string): RequestTarget | null {
  * others written in upper case (RFC 3986 6.2.2: the same resource to every server, so `/%61dmin` must meet the rules of
  * `/admin`); `//`, `%2F` and all other escapes are kept.
  * Refused, because servers disagree on what they mean: malformed escapes, `%00`, characters that a URL never holds, and
- * every segment that is `.` or `..` to someone (`/../`, `..%2f`, `%5C..`, `..;x`).
+ * every segment that is `.` or `..` to someone (`/../`, `..%2f`, `%5C..`, `..;x`), and escaped slashes in parameters.
  */
 export function canonicalPath(path: string): string | null {
   if (path.charCodeAt(0) !== 47 || NOT_IN_A_PATH.test(path)) return null;
@@ -73,7 +76,7 @@ export function canonicalPath(path: string): string | null {
     const character = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
     return UNRESERVED.test(character) ? character : triplet.toUpperCase();
   });
-  return DOT_SEGMENT.test(decoded) ? null : decoded;
+  return DOT_SEGMENT.test(decoded) || AMBIGUOUS_PARAMETER.test(decoded) ? null : decoded;
 }
 
 /**

@@ -34,7 +34,7 @@ export interface AuthenticationConfig {
 }
 
 /** A preflight request (Fetch standard, CORS protocol). */
-const isPreflight = (context: RequestContext): boolean =>
+export const isPreflight = (context: RequestContext): boolean =>
   context.method === "OPTIONS" &&
   context.header("origin") !== null &&
   context.header("access-control-request-method") !== null;
