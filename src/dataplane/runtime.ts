@@ -110,6 +110,7 @@ class Runtime implements DataPlane {
     const streamOptions = {
       worker: options.worker,
       board: options.targets,
+      recorder: this.#recorder,
       refused: (reason: string, fields: object) =>
         options.log("warn", "stream refused", { reason, ...fields }),
     };

@@ -12,13 +12,24 @@ import {
 } from "./traffic-cells.ts";
 
 /** Rows for routes, stream routes, listeners and plugins together. */
-const CAPACITY = 3000;
+const CAPACITY = 1000;
 /** Part of the rows that may be in use: more, and finding one that is not there would look at very many. */
 const MOST_FILLED = 0.8;
 /** As 64-bit floats: the number of workers and the capacity. */
 const HEADER_BYTES = 64;
 const FREE = 0n;
 const REUSABLE = 1n;
+
+/**
+ * The memory of `TrafficMetrics` as it crosses to a thread. Each worker's cells are a buffer of their own, because a thread that
+ * holds a large buffer collects its garbage later: it must not hold those of all others.
+ */
+export interface TrafficMemory {
+  /** The number of workers and the capacity, keys and epochs. */
+  readonly index: SharedArrayBuffer;
+  /** Of each worker; null: not for whoever gets this. */
+  readonly cells: readonly (SharedArrayBuffer | null)[];
+}
 
 /** Rows that always exist: of everything that has no row of its own, and of requests that no route took. */
 export const OTHER_ROW = 0;
@@ -58,33 +69,45 @@ export interface TrafficSnapshot {
  * in the cells of the one before it.
  */
 export class TrafficMetrics {
-  readonly buffer: SharedArrayBuffer;
+  readonly memory: TrafficMemory;
   readonly workers: number;
   /** Rows that there may be, beside those that always exist. */
   readonly capacity: number;
   readonly #rows: number;
   readonly #keys: BigUint64Array;
   readonly #epochs: Int32Array;
-  readonly #cells: Float64Array;
+  /** Of each worker; empty where the memory is not at hand. */
+  readonly #cells: readonly Float64Array[];
   /** Of the main thread. */
   #inUse = 0;
 
-  constructor(buffer: SharedArrayBuffer) {
-    this.buffer = buffer;
-    const [workers = 0, capacity = 0] = new Float64Array(buffer, 0, 2);
+  constructor(memory: TrafficMemory) {
+    const { index, cells } = memory;
+    this.memory = memory;
+    const [workers = 0, capacity = 0] = new Float64Array(index, 0, 2);
     this.workers = workers;
     this.capacity = capacity;
     this.#rows = rowsFor(capacity);
-    this.#keys = new BigUint64Array(buffer, HEADER_BYTES, this.#rows);
-    this.#epochs = new Int32Array(buffer, HEADER_BYTES + this.#rows * 8, this.#rows);
-    this.#cells = new Float64Array(buffer, cellsAt(this.#rows), this.#rows * ROW_CELLS * workers);
+    this.#keys = new BigUint64Array(index, HEADER_BYTES, this.#rows);
+    this.#epochs = new Int32Array(index, HEADER_BYTES + this.#rows * 8, this.#rows);
+    this.#cells = cells.map((buffer) => new Float64Array(buffer ?? new SharedArrayBuffer(0)));
   }
 
   static create(workers: number, { capacity = CAPACITY } = {}): TrafficMetrics {
     const rows = rowsFor(capacity);
-    const buffer = new SharedArrayBuffer(cellsAt(rows) + rows * ROW_CELLS * 8 * workers);
-    new Float64Array(buffer, 0, 2).set([workers, capacity]);
-    return new TrafficMetrics(buffer);
+    const index = new SharedArrayBuffer(indexBytes(rows));
+    new Float64Array(index, 0, 2).set([workers, capacity]);
+    const cells = Array.from(
+      { length: workers },
+      () => new SharedArrayBuffer(rows * ROW_CELLS * 8),
+    );
+    return new TrafficMetrics({ index, cells });
+  }
+
+  /** What a worker is given to make its own view of. */
+  memoryFor(worker: number): TrafficMemory {
+    const { index, cells } = this.memory;
+    return { index, cells: cells.map((buffer, of) => (of === worker ? buffer : null)) };
   }
 
   /** Rows in use; for the main thread. */
@@ -100,11 +123,9 @@ export class TrafficMetrics {
     const hash = hashOf(key);
     let row = this.#firstOf(hash);
     while (Atomics.load(this.#keys, row) > REUSABLE) row = this.#after(row);
-    for (let worker = 0; worker < this.workers; worker++) {
-      const at = this.#at(worker, row);
-      // Memory that was never written to takes no room: zeros are written only where something else is.
-      if (this.#isUsed(at)) this.#cells.fill(0, at, at + ROW_CELLS);
-    }
+    const at = row * ROW_CELLS;
+    // Memory that was never written to takes no room: zeros are written only where something else is.
+    for (const cells of this.#cells) if (isUsed(cells, at)) cells.fill(0, at, at + ROW_CELLS);
     this.#inUse++;
     // Last, because from here on others find it.
     Atomics.store(this.#keys, row, hash);
@@ -132,30 +153,20 @@ export class TrafficMetrics {
 
   /** For one worker, which alone may use it. */
   writer(worker: number): TrafficWriter {
-    const at = this.#at(worker, 0);
-    return new TrafficWriter(this.#cells.subarray(at, at + this.#rows * ROW_CELLS), this.#epochs);
+    return new TrafficWriter(this.#cells[worker] ?? new Float64Array(), this.#epochs);
   }
 
   /** The counts of a row over all workers. */
   read(row: number): TrafficSnapshot {
+    const at = row * ROW_CELLS;
     let sum: Float64Array | null = null;
-    for (let worker = 0; worker < this.workers; worker++) {
-      const at = this.#at(worker, row);
-      if (!this.#isUsed(at)) continue;
+    for (const cells of this.#cells) {
+      if (!isUsed(cells, at)) continue;
       sum ??= new Float64Array(ROW_CELLS);
       for (let cell = 0; cell < ROW_CELLS; cell++)
-        sum[cell] = (sum[cell] ?? 0) + (this.#cells[at + cell] ?? 0);
+        sum[cell] = (sum[cell] ?? 0) + (cells[at + cell] ?? 0);
     }
     return sum === null ? NOTHING : toSnapshot(sum);
-  }
-
-  #isUsed(at: number): boolean {
-    for (let cell = 0; cell < CODES_AT; cell++) if (this.#cells[at + cell] !== 0) return true;
-    return false;
-  }
-
-  #at(worker: number, row: number): number {
-    return (worker * this.#rows + row) * ROW_CELLS;
   }
 
   #seriesAt(row: number): Series {
@@ -252,8 +263,13 @@ const NOTHING: TrafficSnapshot = toSnapshot(new Float64Array(ROW_CELLS));
 
 const rowsFor = (capacity: number) => Math.ceil(capacity / MOST_FILLED) + FIRST_ROW + 1;
 
-/** Behind the keys and the epochs, at a border of eight. */
-const cellsAt = (rows: number) => Math.ceil((HEADER_BYTES + rows * 12) / 8) * 8;
+/** Of the header, the keys and the epochs. */
+const indexBytes = (rows: number) => HEADER_BYTES + rows * 12;
+
+function isUsed(cells: Float64Array, at: number): boolean {
+  for (let cell = at; cell < at + CODES_AT; cell++) if ((cells[cell] ?? 0) !== 0) return true;
+  return false;
+}
 
 /** 64 bits of a key; the two smallest numbers mean something else. */
 function hashOf(key: string): bigint {

@@ -1,5 +1,6 @@
 // The messages between the supervisor and one data-plane worker; plain data, no behaviour.
 import type { Issue } from "../model/error.ts";
+import type { TrafficMemory } from "../shared-memory/traffic-metrics.ts";
 import type { ExplainedRequest, Explanation } from "./explanation.ts";
 import type { SnapshotChange } from "./snapshot.ts";
 
@@ -21,9 +22,9 @@ export interface StartCommand {
     readonly workers: SharedArrayBuffer;
     readonly targets: SharedArrayBuffer;
     readonly counters: SharedArrayBuffer;
-    readonly traffic: SharedArrayBuffer;
+    readonly traffic: TrafficMemory;
     /** The same for targets. */
-    readonly targetTraffic: SharedArrayBuffer;
+    readonly targetTraffic: TrafficMemory;
     /** Null: requests are not written down. */
     readonly requests: SharedArrayBuffer | null;
   };

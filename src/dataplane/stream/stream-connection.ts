@@ -2,6 +2,7 @@
 import type { Socket } from "bun";
 import { MAX_HELLO_BYTES, readClientHello } from "../../net/client-hello.ts";
 import { type ProxiedEnds, readProxyHeader, writeProxyHeader } from "../../net/proxy-protocol.ts";
+import type { StreamFacts, StreamVisit } from "../plugin/stream-visit.ts";
 import type { FailureText } from "../../shared-memory/target-health.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import { Pipe, type Side } from "./pipe.ts";
@@ -20,6 +21,8 @@ export interface StreamScope {
   /** Counts a connection in; false when there are too many. */
   enter(route: StreamRouteRuntime): boolean;
   leave(route: StreamRouteRuntime): void;
+  /** The plugins that want to see it; null: none. */
+  visit(facts: Omit<StreamFacts, "streamRoute">, route: StreamRouteRuntime): StreamVisit | null;
   /** Opens a connection to a target; the handlers hear the outcome. */
   dial(target: TargetRuntime, handlers: TargetHandlers): void;
   refused(reason: string, fields: Readonly<Record<string, unknown>>): void;
@@ -48,6 +51,8 @@ export class StreamConnection implements TargetHandlers {
   readonly id: string;
   readonly startedAt = Date.now();
   readonly portKey: string;
+  /** Why it was refused; null: it was not. */
+  refusal: string | null = null;
   #state: State = "peeking";
   #deadline: number;
   #early: Buffer[] = [];
@@ -57,6 +62,8 @@ export class StreamConnection implements TargetHandlers {
   #clientHasEnded = false;
   /** A side that is gone while the other one still has to take what it sent. */
   #isGone: "client" | "target" | null = null;
+  #serverName: string | null;
+  #visit: StreamVisit | null = null;
   #route: StreamRouteRuntime | null = null;
   #service: ServiceRuntime | null = null;
   #target: TargetRuntime | null = null;
@@ -74,6 +81,8 @@ export class StreamConnection implements TargetHandlers {
       readonly scope: StreamScope;
       /** Both ends, when somebody else has accepted the connection and read what a proxy says before it. */
       readonly ends?: ProxiedEnds | null;
+      /** TLS name that was read before, by whoever ended TLS. */
+      readonly serverName?: string | null;
     },
   ) {
     this.id = id;
@@ -81,6 +90,7 @@ export class StreamConnection implements TargetHandlers {
     this.portKey = at.portKey;
     this.#ends = at.ends ?? null;
     this.#sawProxyHeader = this.#ends !== null;
+    this.#serverName = at.serverName ?? null;
     this.#scope = at.scope;
     this.#deadline = at.scope.now() + PEEK_MS;
   }
@@ -99,11 +109,11 @@ export class StreamConnection implements TargetHandlers {
     );
   }
 
-  get bytesUp(): number {
+  get bytesIn(): number {
     return this.#pipe?.bytesUp ?? this.#earlyBytes;
   }
 
-  get bytesDown(): number {
+  get bytesOut(): number {
     return this.#pipe?.bytesDown ?? 0;
   }
 
@@ -161,7 +171,21 @@ export class StreamConnection implements TargetHandlers {
     if (!this.#scope.enter(route)) return this.#refuse("too many connections");
     this.#route = route;
     this.#service = service;
+    const refusal = this.#askPlugins(route, service);
+    if (refusal !== null) return this.#refuse(refusal);
     this.#connect();
+  }
+
+  #askPlugins(route: StreamRouteRuntime, { id, service }: ServiceRuntime): string | null {
+    const facts = {
+      id: this.id,
+      protocol: "tcp",
+      client: this.client,
+      serverName: this.#serverName,
+      service: { id, name: service.name },
+    } as const;
+    this.#visit = this.#scope.visit(facts, route);
+    return this.#visit?.connect() ?? null;
   }
 
   /** False: not yet, or refused. */
@@ -191,6 +215,7 @@ export class StreamConnection implements TargetHandlers {
       this.#refuse("the connection does not begin with TLS");
       return "unknown";
     }
+    this.#serverName = hello.serverName;
     return routeOfName(routes, hello.serverName);
   }
 
@@ -317,6 +342,7 @@ export class StreamConnection implements TargetHandlers {
 
   #refuse(reason: string): void {
     if (this.#state === "closed") return;
+    this.refusal = reason;
     this.#scope.refused(reason, {
       client: this.client.address,
       route: this.#route?.route.name ?? null,
@@ -340,6 +366,13 @@ export class StreamConnection implements TargetHandlers {
       this.#socket.terminate();
       this.#upstream?.terminate();
     }
+    this.#visit?.end({
+      bytesIn: this.bytesIn,
+      bytesOut: this.bytesOut,
+      durationMs: Date.now() - this.startedAt,
+      targetId: this.#target?.id ?? null,
+      refusal: this.refusal,
+    });
     this.#scope.closed(this);
   }
 }

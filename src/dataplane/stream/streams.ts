@@ -10,8 +10,12 @@ import { portKey } from "../listener/listeners.ts";
 import type { ProxiedEnds } from "../../net/proxy-protocol.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
+import type { PluginSet } from "../plugin/plugin-set.ts";
+import { type StreamScene, StreamVisit } from "../plugin/stream-visit.ts";
 import { dial } from "./dial.ts";
+import type { TrafficRecorder } from "../traffic-recorder.ts";
 import { type ClientSocket, StreamConnection, type StreamScope } from "./stream-connection.ts";
+import { StreamRecorder } from "./stream-recorder.ts";
 import { routeOfName, type StreamRouteRuntime } from "./stream-runtime.ts";
 import { needsFront, TerminatingPort } from "./terminating-port.ts";
 
@@ -22,6 +26,7 @@ export interface StreamVersion {
   /** Whoever asks for the port of a listener comes in there. */
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificateIndex: CertificateIndex;
+  readonly plugins: PluginSet;
 }
 
 /** A bound port. */
@@ -40,6 +45,8 @@ export interface StreamsOptions {
   readonly worker: number;
   readonly board: TargetBoard;
   readonly refused: StreamScope["refused"];
+  readonly plugins: StreamScene;
+  readonly recorder: TrafficRecorder;
 }
 
 /** Time that the connections of a route that is gone or changed get to end by themselves. */
@@ -54,6 +61,7 @@ export class Streams {
   readonly #connections = new Map<string, StreamConnection>();
   readonly #draining = new Map<StreamConnection, number>();
   readonly #scope: StreamScope;
+  readonly #recorder: StreamRecorder;
   #live: StreamVersion | null = null;
   #byPort: ReadonlyMap<string, readonly StreamRouteRuntime[]> = new Map();
   #clock: Timer | null = null;
@@ -62,6 +70,7 @@ export class Streams {
   constructor(options: StreamsOptions) {
     const { board, worker } = options;
     this.#options = options;
+    this.#recorder = new StreamRecorder(options.recorder, "tcp");
     this.#scope = {
       now: () => performance.now(),
       routesAt: (key) => this.#byPort.get(key) ?? [],
@@ -73,9 +82,11 @@ export class Streams {
         return false;
       },
       leave: ({ row }) => board.leave(row, worker),
+      visit: (facts, route) => visitOf(facts, route, { version: this.#live, options }),
       dial,
       refused: options.refused,
       closed: (connection) => {
+        this.#recorder.ended(connection);
         this.#connections.delete(connection.id);
         this.#draining.delete(connection);
       },
@@ -165,8 +176,8 @@ export class Streams {
         stream_route_id: routeId,
         client: formatEnd(connection.client),
         target_id: connection.target?.id ?? null,
-        bytes_in: connection.bytesUp,
-        bytes_out: connection.bytesDown,
+        bytes_in: connection.bytesIn,
+        bytes_out: connection.bytesOut,
         started_at: new Date(connection.startedAt).toISOString(),
       }));
   }
@@ -183,7 +194,7 @@ export class Streams {
     const routes = this.#byPort.get(key);
     if (routes === undefined || hello === null) return null;
     if (routeOfName(routes, hello.serverName) === null) return null;
-    const connection = this.#accept(socket, key, ends);
+    const connection = this.#accept(socket, key, { ends });
     connection.clientSent(early);
     return connection;
   }
@@ -211,7 +222,8 @@ export class Streams {
       route: () => this.#byPort.get(key)?.[0] ?? null,
       certificates: () => this.#live?.certificateIndex ?? null,
       accepted: (socket, facts) => {
-        const connection = this.#accept(socket, key, endsOf(facts));
+        const { serverName } = facts;
+        const connection = this.#accept(socket, key, { ends: endsOf(facts), serverName });
         connection.begin();
         return connection;
       },
@@ -225,10 +237,14 @@ export class Streams {
     };
   }
 
-  #accept(socket: unknown, key: string, ends: ProxiedEnds | null): StreamConnection {
+  #accept(
+    socket: unknown,
+    key: string,
+    known: { readonly ends?: ProxiedEnds | null; readonly serverName?: string | null },
+  ): StreamConnection {
     const id = `${this.#options.worker + 1}-${++this.#count}-${Date.now().toString(36)}`;
     const scope = this.#scope;
-    const at = { portKey: key, scope, ends };
+    const at = { portKey: key, scope, ...known };
     const connection = new StreamConnection(id, socket as ClientSocket, at);
     this.#connections.set(id, connection);
     this.#clock ??= setInterval(() => this.#tick(), TICK_MS);
@@ -241,7 +257,7 @@ export class Streams {
     }
     return {
       open: (socket: Accepted) => {
-        socket.data = this.#accept(socket, key, null);
+        socket.data = this.#accept(socket, key, {});
         socket.data.begin();
       },
       data: (socket: Accepted, chunk: Buffer) => socket.data.clientSent(chunk),
@@ -254,12 +270,27 @@ export class Streams {
 
   #tick(): void {
     const now = performance.now();
-    for (const connection of this.#connections.values()) connection.tick(now);
+    for (const connection of this.#connections.values()) {
+      connection.tick(now);
+      if (this.#connections.has(connection.id)) this.#recorder.moved(connection);
+    }
     for (const [connection, until] of this.#draining) if (now >= until) connection.close();
     if (this.#connections.size > 0 || this.#clock === null) return;
     clearInterval(this.#clock);
     this.#clock = null;
   }
+}
+
+/** What plugins see of a new connection; null: none wants to. */
+export function visitOf(
+  facts: Parameters<StreamScope["visit"]>[0],
+  { id, route }: StreamRouteRuntime,
+  by: { readonly version: StreamVersion | null; readonly options: StreamsOptions },
+): StreamVisit | null {
+  const chain = by.version?.plugins.forStream(id, route.service_id) ?? [];
+  if (chain.length === 0) return null;
+  const streamRoute = { id, name: route.name };
+  return new StreamVisit({ ...facts, streamRoute }, by.options.plugins, chain);
 }
 
 /** Closes ports that were bound for a version that is not served. */

@@ -36,6 +36,8 @@ export class UdpSession {
   readonly startedAt = Date.now();
   /** The version whose settings hold; a new one that leads to the same place takes over. */
   route: StreamRouteRuntime;
+  /** Why it was refused; null: it was not. */
+  refusal: string | null = null;
   bytesIn = 0;
   bytesOut = 0;
   /** In the worker's milliseconds. */
@@ -175,6 +177,7 @@ export class UdpSession {
   }
 
   #giveUp(reason: string): void {
+    this.refusal = reason;
     this.#options.dropped(reason);
     this.close();
   }

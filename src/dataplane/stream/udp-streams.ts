@@ -3,7 +3,8 @@ import type { Issue } from "../../model/error.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { StreamRouteRuntime } from "./stream-runtime.ts";
-import { bindIssue, formatEnd, type StreamsOptions, type StreamVersion } from "./streams.ts";
+import { bindIssue, formatEnd, type StreamsOptions, type StreamVersion, visitOf } from "./streams.ts";
+import { StreamRecorder } from "./stream-recorder.ts";
 import { plainAddress, UdpPort } from "./udp-port.ts";
 import { type ClientEnd, UdpSession } from "./udp-session.ts";
 
@@ -37,6 +38,7 @@ export class UdpStreams {
   readonly #drops = new Map<string, Drop>();
   /** Ports that a version in preparation counts on. */
   #wanted: ReadonlySet<string> = new Set();
+  readonly #recorder: StreamRecorder;
   #live: UdpVersion | null = null;
   #clock: Timer | null = null;
   #count = 0;
@@ -44,6 +46,7 @@ export class UdpStreams {
 
   constructor(options: StreamsOptions) {
     this.#options = options;
+    this.#recorder = new StreamRecorder(options.recorder, "udp");
   }
 
   /** Binds what the version needs and is not bound yet. With issues nothing stays bound. */
@@ -164,6 +167,7 @@ export class UdpStreams {
       reply: (datagram) => bound.port?.send(datagram, from),
       dropped: (reason) => void this.#drop(route, reason),
       closed: (gone) => {
+        this.#recorder.ended(gone);
         bound.sessions.delete(key);
         this.#sessions.delete(gone.id);
         this.#draining.delete(gone);
@@ -199,6 +203,7 @@ export class UdpStreams {
     const now = performance.now();
     for (const session of this.#sessions.values())
       if (now - session.lastAt >= session.route.route.udp_session_timeout * 1000) session.close();
+      else this.#recorder.moved(session);
     for (const [session, until] of this.#draining) if (now >= until) session.close();
     for (const [key, bound] of this.#ports)
       if (bound.route === null && bound.sessions.size === 0 && !this.#wanted.has(key))

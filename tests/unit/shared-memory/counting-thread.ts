@@ -1,13 +1,13 @@
 // A thread that counts and writes down requests as fast as it can; run by traffic-metrics.test.ts and request-ring.test.ts.
 import { RequestRing } from "../../../src/shared-memory/request-ring.ts";
-import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
+import { type TrafficMemory, TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
 import { factsOf } from "./request-facts.ts";
 
 declare const self: Worker;
 
 /** What a thread is to do. */
 export interface CountingTask {
-  readonly traffic: SharedArrayBuffer;
+  readonly traffic: TrafficMemory;
   readonly ring: SharedArrayBuffer;
   readonly worker: number;
   readonly keys: readonly string[];

@@ -40,10 +40,14 @@ test("the sums over 4 threads, and over the restart of one, are exactly what was
   const metrics = TrafficMetrics.create(workers);
   const ring = RequestRing.create(100);
   const rows = keys.map((key) => metrics.claim(key));
-  const task = { traffic: metrics.buffer, ring: ring.buffer, keys, requests };
-  await Promise.all([0, 1, 2, 3].map((worker) => count({ ...task, worker })));
+  const taskOf = (worker: number) => ({
+    traffic: metrics.memoryFor(worker),
+    ring: ring.buffer,
+    ...{ keys, requests, worker },
+  });
+  await Promise.all([0, 1, 2, 3].map((worker) => count(taskOf(worker))));
   // Another thread in the place of the second one goes on with its counts.
-  await count({ ...task, worker: 1 });
+  await count(taskOf(1));
   const all = 5 * requests;
   const read = rows.map((row) => metrics.read(row));
   const sum = (of: (row: (typeof read)[number]) => number) =>
@@ -66,7 +70,7 @@ describe("rows", () => {
     const metrics = TrafficMetrics.create(1);
     const row = metrics.claim("a");
     expect(metrics.claim("a")).toBe(row);
-    expect(new TrafficMetrics(metrics.buffer).seriesOf("a").row).toBe(row);
+    expect(new TrafficMetrics(metrics.memoryFor(0)).seriesOf("a").row).toBe(row);
     expect(metrics.seriesOf("b").row).toBe(OTHER_ROW);
     expect(metrics.noRoute.row).toBe(NO_ROUTE_ROW);
   });
