@@ -1,4 +1,4 @@
-// Certificates: uploaded ones are checked and put in order, self-signed ones are made; keys are sealed and never shown. No HTTP words.
+// Certificates: uploaded ones are checked and put in order, self-signed ones are made, others are ordered later; keys are sealed and never shown. No HTTP words.
 import type { Clock } from "../clock.ts";
 import {
   type CertificateChain,
@@ -8,10 +8,18 @@ import {
 } from "../crypto/certificate-chain.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { createSelfSigned } from "../crypto/x509.ts";
-import { type Certificate, certificateInput } from "../model/certificate.ts";
+import {
+  type Certificate,
+  certificateFacts,
+  certificateInput,
+  type CertificateStatus,
+  isIssued,
+} from "../model/certificate.ts";
 import { decode } from "../model/decode.ts";
-import { invalid } from "../model/error.ts";
+import { ApiError, invalid } from "../model/error.ts";
 import { mergePatch } from "../model/merge-patch.ts";
+import { issuingFields, materialWhileOrdered } from "./acme/certificate-fields.ts";
+import { noProgress, type Progress, statusOf } from "./acme/progress.ts";
 import { type Document, isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import { findByKey } from "./key.ts";
@@ -26,25 +34,33 @@ import {
 } from "./resource.ts";
 
 /** What clients see of a certificate: never its key. */
-export type CertificateView = Omit<Certificate, "sealed_key"> & {
-  readonly status: "valid" | "expired" | "pending";
-  readonly last_error: string | null;
-};
+export type CertificateView = Omit<Certificate, "sealed_key"> &
+  Omit<Progress, "isRunning"> & { readonly status: CertificateStatus };
 
 const SELF_SIGNED_DAYS = 397;
 
-const readOnly = ["status", "not_before", "not_after", "issuer", "fingerprint", "last_error"];
+const readOnly = Object.keys(certificateFacts);
+
+export interface CertificatesOptions {
+  readonly changes: Changes;
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  /** How far the ordering of one has come. Default: nothing is ordered. */
+  readonly progressOf?: (certificate: Certificate) => Progress;
+}
 
 export class Certificates {
   readonly #changes: Changes;
   readonly #box: SecretBox;
   readonly #clock: Clock;
+  readonly #progressOf: (certificate: Certificate) => Progress;
   readonly #resource: Resource<"certificates", CertificateView>;
 
-  constructor(changes: Changes, box: SecretBox, clock: Clock) {
+  constructor({ changes, box, clock, progressOf = () => noProgress }: CertificatesOptions) {
     this.#changes = changes;
     this.#box = box;
     this.#clock = clock;
+    this.#progressOf = progressOf;
     this.#resource = new Resource(changes, this.#kind());
   }
 
@@ -58,7 +74,18 @@ export class Certificates {
 
   /** The chain as PEM, without the key. */
   chainOf(key: string): string {
-    return this.#resource.get(key).view.certificate;
+    const { certificate, name } = this.#resource.get(key).view;
+    if (certificate === null)
+      throw new ApiError(409, `certificate "${name}" has not been issued yet`);
+    return certificate;
+  }
+
+  /** Throws a 404 when there is none. */
+  find(key: string): Certificate {
+    const { id } = this.#resource.get(key).view;
+    const found = this.#changes.config.certificates.get(id);
+    if (found === undefined) throw new ApiError(404, `certificate "${key}" does not exist`);
+    return found;
   }
 
   async create(body: unknown, options: WriteOptions): Promise<Written<CertificateView>> {
@@ -96,7 +123,13 @@ export class Certificates {
 
   /** A self-signed certificate is made before the change begins, because that takes a while. */
   async #withMaterial(body: unknown, old: Certificate | null): Promise<unknown> {
-    if (!isDocument(body) || body["source"] !== "self_signed") return body;
+    if (!isDocument(body)) return body;
+    if (body["source"] === "acme" || body["certificate"] === null) {
+      // What was read can be sent back, also when it was renewed in between.
+      const { certificate: _, ...rest } = body;
+      return rest;
+    }
+    if (body["source"] !== "self_signed") return body;
     const isOwn = (field: "certificate" | "private_key") =>
       !(field in body) || (field === "certificate" && body[field] === old?.certificate);
     for (const field of ["certificate", "private_key"] as const)
@@ -114,7 +147,7 @@ export class Certificates {
   }
 
   #lasts({ not_after: end }: Certificate): boolean {
-    return Date.parse(end) > this.#clock.now();
+    return end !== null && Date.parse(end) > this.#clock.now();
   }
 
   #kind(): ResourceKind<"certificates", CertificateView> {
@@ -123,12 +156,19 @@ export class Certificates {
       word: "certificate",
       readOnly,
       parents: {},
-      decode: (document, _, old) => {
-        const { certificate, private_key: key, ...fields } = decode(certificateInput, document);
-        const pem = certificate ?? old?.certificate;
-        if (pem === undefined) throw invalid("certificate", "is required");
-        if (key === undefined && old === null) throw invalid("private_key", "is required");
-        const chain = this.#read(pem, key ?? this.#box.open(old?.sealed_key ?? ""));
+      decode: (document, draft, old) => {
+        const { certificate, private_key: key, ...input } = decode(certificateInput, document);
+        const fields = { ...input, ...issuingFields(input, draft.config) };
+        if (fields.source === "acme") {
+          if (key !== undefined)
+            throw invalid("private_key", 'is made by the gateway when source is "acme"');
+          return { fields: { ...fields, ...materialWhileOrdered(old) } };
+        }
+        const pem = certificate ?? old?.certificate ?? null;
+        if (pem === null) throw invalid("certificate", "is required");
+        const sealed = old?.sealed_key ?? null;
+        if (key === undefined && sealed === null) throw invalid("private_key", "is required");
+        const chain = this.#read(pem, key ?? this.#box.open(sealed ?? ""));
         return {
           fields: {
             ...fields,
@@ -163,27 +203,23 @@ export class Certificates {
 
   /** Sealing gives something new each time, and writing what is there already must change nothing. */
   #seal(key: string, old: Certificate | null): string {
-    return old !== null && this.#box.open(old.sealed_key) === key
-      ? old.sealed_key
-      : this.#box.seal(key);
+    const sealed = old?.sealed_key ?? null;
+    return sealed !== null && this.#box.open(sealed) === key ? sealed : this.#box.seal(key);
   }
 
-  #view({ sealed_key: _, ...certificate }: Certificate): CertificateView {
-    const now = this.#clock.now();
-    const isPending = Date.parse(certificate.not_before) > now;
-    const isExpired = Date.parse(certificate.not_after) <= now;
-    return {
-      ...certificate,
-      status: isExpired ? "expired" : isPending ? "pending" : "valid",
-      last_error: null,
-    };
+  #view(certificate: Certificate): CertificateView {
+    const { sealed_key: _, ...shown } = certificate;
+    const { isRunning, ...progress } = this.#progressOf(certificate);
+    const status = statusOf(certificate, { isRunning, ...progress }, this.#clock.now());
+    return { ...shown, status, ...progress };
   }
 }
 
 /** What of a stored certificate clients can send. */
 function sendable(certificate: Certificate): Document {
   const { sealed_key: _, ...rest } = certificate;
-  return Object.fromEntries(Object.entries(rest).filter(([field]) => !readOnly.includes(field)));
+  const fields = Object.entries(rest).filter(([field]) => !readOnly.includes(field));
+  return Object.fromEntries(fields.filter(([, value]) => value !== null));
 }
 
 function domainsOf(body: Document): string[] {
@@ -206,6 +242,7 @@ function chosenNames(
   const meantAll =
     isReplaced &&
     Bun.deepEquals(old.domains, wanted) &&
+    isIssued(old) &&
     Bun.deepEquals(namesIn(old.certificate), wanted);
   if (wanted.length === 0 || meantAll) {
     if (chain.names.length === 0) throw invalid("certificate", "holds no host name");

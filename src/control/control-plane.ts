@@ -140,7 +140,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       { changes, audit },
       options.askWorkers ?? (() => Promise.resolve([])),
     ),
-    certificates: new Certificates(changes, options.box, options.clock),
+    certificates: new Certificates({ ...options, changes }),
     secrets: createSecrets(changes, options.box),
     ...consumption,
     ...access,

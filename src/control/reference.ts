@@ -1,5 +1,6 @@
 // Which objects refer to or belong to which, and how an object is called in a sentence; one table for all collections.
 import type { Issue } from "../model/error.ts";
+import type { Certificate } from "../model/certificate.ts";
 import type { CollectionName, GatewayConfig, SingletonName } from "../model/gateway-config.ts";
 import type { PluginScope } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
@@ -101,6 +102,10 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
         ...servicesWith(config, id),
         ...streamRoutesThat((route) => route.certificate_id === id),
       ];
+    case "acme_accounts":
+      return certificatesThat(config, (certificate) => certificate.acme_account_ids.includes(id));
+    case "dns_providers":
+      return certificatesThat(config, (certificate) => certificate.dns_provider_id === id);
     case "listeners":
       return routesThat((route) => route.listener_ids.includes(id));
     case "secrets":
@@ -115,6 +120,15 @@ function pluginsNaming(config: GatewayConfig, id: string): Referrer[] {
   return [...config.plugins.values()]
     .filter((plugin) => JSON.stringify(plugin.config).includes(id))
     .map((plugin) => ({ collection: "plugins", id: plugin.id }));
+}
+
+function certificatesThat(
+  config: GatewayConfig,
+  refers: (certificate: Certificate) => boolean,
+): Referrer[] {
+  return [...config.certificates.values()]
+    .filter(refers)
+    .map(({ id }) => ({ collection: "certificates", id }));
 }
 
 function servicesWith(config: GatewayConfig, certificate: string): Referrer[] {

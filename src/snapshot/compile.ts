@@ -10,7 +10,7 @@ import type { Problem } from "./problem.ts";
 import { findShadows, type Shadows } from "./shadow.ts";
 import type { PluginCatalogue } from "./plugin-config.ts";
 import { planConsumers, planCredentials, planPlugins } from "./plugin-plans.ts";
-import { planCertificates } from "./certificate-plans.ts";
+import { pairOf, planCertificates } from "./certificate-plans.ts";
 import type {
   ListenerPlan,
   RoutePlan,
@@ -132,8 +132,7 @@ function planServices(
     plans.set(id, {
       id,
       service,
-      clientCertificate:
-        own === undefined ? null : { cert: own.certificate, key: openSealed(own.sealed_key) },
+      clientCertificate: pairOf(own, openSealed),
       targets: service.enabled ? (targets.get(id) ?? []) : [],
     });
   }
@@ -185,8 +184,7 @@ function planStreamRoutes(
       before?.route === route &&
       own === previous?.config.certificates.get(route.certificate_id ?? "");
     if (isKept) kept++;
-    const chosen =
-      own === undefined ? tls : { cert: own.certificate, key: openSealed(own.sealed_key) };
+    const chosen = pairOf(own, openSealed) ?? tls;
     plans.set(
       route.id,
       isKept

@@ -189,9 +189,29 @@ function checkListeners(candidate: Candidate, context: RuleContext, list: Proble
 }
 
 function checkCertificates(candidate: Candidate, list: ProblemList): void {
-  for (const certificate of candidate.difference.certificates.upserts)
+  const { config, difference } = candidate;
+  for (const certificate of difference.certificates.upserts)
     checkName(certificate, list.of("certificates", certificate.id));
   checkNames("certificates", candidate, list);
+  const { acme_accounts: accounts, dns_providers: providers } = difference;
+  const isAnyGone = accounts.removals.length + providers.removals.length > 0;
+  const checked = isAnyGone ? config.certificates.values() : difference.certificates.upserts;
+  for (const certificate of checked) checkIssuing(certificate, config, list);
+}
+
+function checkIssuing(certificate: Certificate, config: GatewayConfig, list: ProblemList): void {
+  const report = list.of("certificates", certificate.id);
+  for (const [index, id] of certificate.acme_account_ids.entries())
+    if (!config.acme_accounts.has(id))
+      report(`acme_account_ids[${index}]`, "ACME account does not exist");
+  const { dns_provider_id: provider, challenge, domains } = certificate;
+  if (provider !== null && !config.dns_providers.has(provider))
+    report("dns_provider_id", "DNS provider does not exist");
+  if (certificate.source !== "acme") return;
+  const wildcard = domains.findIndex((name) => name.startsWith("*."));
+  if (challenge !== "dns-01" && wildcard >= 0)
+    report(`domains[${wildcard}]`, 'a wildcard needs the challenge "dns-01"');
+  if (domains.length === 0 && certificate.on_demand === null) report("domains", "is required");
 }
 
 /** Unique names: only new names are compared, with all others of the collection. */

@@ -194,8 +194,8 @@ export class Metrics {
 }
 
 function certificateMetrics({ certificates }: GatewayConfig): Metric[] {
-  const samples = [...certificates.values()].map(({ id, name, not_after }) =>
-    sampleOf({ certificate: name ?? id }, Date.parse(not_after) / 1000),
+  const samples = [...certificates.values()].flatMap(({ id, name, not_after }) =>
+    not_after === null ? [] : [sampleOf({ certificate: name ?? id }, Date.parse(not_after) / 1000)],
   );
   const help = "When the certificate runs out, in seconds since 1970.";
   return [gauge("sluice_certificate_expiry_timestamp_seconds", help, samples)];

@@ -21,6 +21,9 @@ export const createFinishers = (box: SecretBox, plugins: PluginCatalogue): Recor
 /** A key that does not belong to its certificate would only be found by the handshakes that fail. */
 function checkCertificate(fields: Document, old: Document | undefined, box: SecretBox): Document {
   const { certificate, sealed_key: key } = fields;
+  if (fields["source"] === "acme" && (certificate ?? null) === null) return withIssued(fields, old);
+  if ((certificate ?? null) === null) throw invalid("certificate", "is required");
+  if ((key ?? null) === null) throw invalid("sealed_key", "is required");
   if (typeof certificate !== "string" || typeof key !== "string") return fields;
   if (certificate === "" || key === "") return fields;
   if (certificate === old?.["certificate"] && key === old["sealed_key"]) return fields;
@@ -33,6 +36,14 @@ function checkCertificate(fields: Document, old: Document | undefined, box: Secr
     if (!(error instanceof ChainError)) throw error;
     throw invalid(error.field === "private_key" ? "sealed_key" : error.field, error.message);
   }
+}
+
+/** A document that says what is to be ordered need not hold what was issued: that stays as long as it is for the same names. */
+function withIssued(fields: Document, old: Document | undefined): Document {
+  if (old?.["source"] !== "acme" || !Bun.deepEquals(old["domains"], fields["domains"]))
+    return fields;
+  const { certificate, sealed_key, not_before, not_after, issuer, fingerprint } = old;
+  return { ...fields, certificate, sealed_key, not_before, not_after, issuer, fingerprint };
 }
 
 /** Which fields are secret, only the plugin knows: one that was written as a text must not be stored as one. */
