@@ -76,6 +76,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/certificates", methods: collection },
   { path: "/api/v1/certificates/:id", methods: element },
   { path: "/api/v1/certificates/:id/pem", methods: readOnly },
+  { path: "/api/v1/acme/accounts", methods: collection },
+  { path: "/api/v1/acme/accounts/:id", methods: element },
   // Without secrets: those who are below admin are refused them by the endpoint.
   { path: "/api/v1/export", methods: readOnly },
   { path: "/api/v1/import", methods: { POST: "admin" } },

@@ -9,6 +9,7 @@ import { ApiError } from "../model/error.ts";
 import type { Reference } from "./reference.ts";
 import { toResponse } from "./reply.ts";
 import type { EventStreams } from "./event-stream.ts";
+import { acmeEndpoints } from "./routes/acme.ts";
 import { auditEndpoints } from "./routes/audit.ts";
 import { authEndpoints, type SignInSource } from "./routes/auth.ts";
 import { metricsEndpoints } from "./routes/metrics.ts";
@@ -95,6 +96,7 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...routeEndpoints(control),
     ...listenerEndpoints(control),
     ...certificateEndpoints(control),
+    ...acmeEndpoints(control),
     ...streamRouteEndpoints(control),
     ...pluginEndpoints(control),
     ...consumerEndpoints(control),

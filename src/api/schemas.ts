@@ -5,6 +5,7 @@ import { consumerSchemas } from "./consumer-schemas.ts";
 import { requestSchemas } from "./request-schemas.ts";
 import { statsSchemas } from "./stats-schemas.ts";
 import { transferSchemas } from "./transfer-schemas.ts";
+import { acmeAccountInput } from "../model/acme-account.ts";
 import { certificateFacts, certificateInput } from "../model/certificate.ts";
 import { explainInput } from "../model/explain.ts";
 import { identity } from "../model/fields.ts";
@@ -196,6 +197,10 @@ export const schemas: Readonly<Record<string, TSchema>> = {
     { title: "Certificate" },
   ),
   CertificateInput: certificateInput,
+  AcmeAccount: t.Composite([identityObject, t.Omit(acmeAccountInput, ["eab_hmac_key"])], {
+    title: "ACME account",
+  }),
+  AcmeAccountInput: acmeAccountInput,
   StreamRoute: t.Composite([identityObject, streamRouteInput], { title: "Stream route" }),
   StreamRouteInput: streamRouteInput,
   Connection: t.Object(

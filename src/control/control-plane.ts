@@ -24,6 +24,7 @@ import { CredentialUse } from "./credential-use.ts";
 import { TargetRows } from "./health/target-rows.ts";
 import { TargetStates } from "./health/target-states.ts";
 import { createHealth, type HealthUseCases } from "./health/create-health.ts";
+import { type AcmeAccounts, createAcmeAccounts } from "./acme/accounts.ts";
 import type { UseStore } from "./last-use.ts";
 import { createListeners } from "./listeners.ts";
 import { Plugins } from "./plugins.ts";
@@ -88,6 +89,7 @@ export interface ControlPlane {
   readonly explain: RouteExplainer;
   readonly listeners: ReturnType<typeof createListeners>;
   readonly certificates: Certificates;
+  readonly acmeAccounts: AcmeAccounts;
   readonly streamRoutes: ReturnType<typeof createStreamRoutes>;
   readonly streamConnections: StreamConnections;
   readonly secrets: ReturnType<typeof createSecrets>;
@@ -141,6 +143,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       options.askWorkers ?? (() => Promise.resolve([])),
     ),
     certificates: new Certificates({ ...options, changes }),
+    acmeAccounts: createAcmeAccounts(changes, options.box),
     secrets: createSecrets(changes, options.box),
     ...consumption,
     ...access,

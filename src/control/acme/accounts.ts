@@ -1,0 +1,70 @@
+// Accounts at certificate authorities: their keys are made here and never shown; registering them is somebody else's work.
+import { generateKeyPairSync } from "node:crypto";
+import type { SecretBox } from "../../crypto/secret-box.ts";
+import { certificatesProblem } from "../../crypto/certificate-chain.ts";
+import { type AcmeAccount, acmeAccountInput } from "../../model/acme-account.ts";
+import { decode } from "../../model/decode.ts";
+import { invalid } from "../../model/error.ts";
+import type { Changes } from "../change.ts";
+import { Resource, type ResourceKind } from "../resource.ts";
+
+/** What clients see of an account: none of its keys. */
+export type AcmeAccountView = Omit<AcmeAccount, "sealed_key" | "sealed_eab_key">;
+
+export type AcmeAccounts = Resource<"acme_accounts", AcmeAccountView>;
+
+export const createAcmeAccounts = (changes: Changes, box: SecretBox): AcmeAccounts =>
+  new Resource(changes, createKind(box));
+
+const viewOf = ({ sealed_key: _, sealed_eab_key: __, ...view }: AcmeAccount): AcmeAccountView =>
+  view;
+
+const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountView> => ({
+  collection: "acme_accounts",
+  word: "ACME account",
+  readOnly: [],
+  parents: {},
+  decode: (document, _, old) => {
+    const { eab_hmac_key: eabKey, ...fields } = decode(acmeAccountInput, document);
+    if (!fields.terms_agreed)
+      throw invalid(
+        "terms_agreed",
+        "must be true: certificates are issued only to those who agree to the authority's terms of service",
+      );
+    const wrong =
+      fields.ca_certificates === "" ? null : certificatesProblem(fields.ca_certificates);
+    if (wrong !== null) throw invalid("ca_certificates", wrong);
+    const sealed_eab_key = sealEabKey(box, { keyId: fields.eab_key_id, eabKey }, old);
+    return {
+      fields: { ...fields, sealed_eab_key, sealed_key: old?.sealed_key ?? box.seal(newKey()) },
+    };
+  },
+  sendable: viewOf,
+  viewer: () => viewOf,
+  content: () => (account) => account,
+});
+
+/** Both parts of an external account binding, or neither. */
+function sealEabKey(
+  box: SecretBox,
+  sent: { readonly keyId: string | null; readonly eabKey: string | undefined },
+  old: AcmeAccount | null,
+): string | null {
+  const { keyId, eabKey } = sent;
+  if (keyId === null) {
+    if (eabKey !== undefined) throw invalid("eab_key_id", "is required with eab_hmac_key");
+    return null;
+  }
+  const sealed = old?.sealed_eab_key ?? null;
+  if (eabKey === undefined) {
+    if (sealed === null) throw invalid("eab_hmac_key", "is required with eab_key_id");
+    return sealed;
+  }
+  // Sealing gives something new each time, and writing what is there already must change nothing.
+  return sealed !== null && box.open(sealed) === eabKey ? sealed : box.seal(eabKey);
+}
+
+function newKey(): string {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  return privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+}
