@@ -20,6 +20,7 @@ import { createCallout } from "./plugin/callout.ts";
 import { createGeo } from "./plugin/geo.ts";
 import { type LoadedPlugins, PluginLoader } from "./plugin/plugin-loader.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
+import { streamScene } from "./plugin/stream-visit.ts";
 import { loopToken } from "./upstream/request-writer.ts";
 import type { RequestResult } from "../pdk/context.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
@@ -113,6 +114,7 @@ class Runtime implements DataPlane {
       recorder: this.#recorder,
       refused: (reason: string, fields: object) =>
         options.log("warn", "stream refused", { reason, ...fields }),
+      plugins: streamScene(this.#scope, options.log),
     };
     this.#streams = new Streams(streamOptions);
     this.#udp = new UdpStreams(streamOptions);

@@ -1,7 +1,7 @@
 // All plugin instances of one version and which of them apply where; knows no request.
 import type { Condition } from "../../model/condition.ts";
-import { compileCondition } from "../../pdk/condition.ts";
-import type { RequestContext } from "../../pdk/context.ts";
+import { compileCondition, compileStreamCondition } from "../../pdk/condition.ts";
+import type { RequestContext, StreamContext } from "../../pdk/context.ts";
 import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
 import type { PluginPlan } from "../../snapshot/snapshot.ts";
 import { Chain } from "./chain.ts";
@@ -15,6 +15,8 @@ export interface PluginRuntime {
   readonly order: number;
   /** Null: for every request. */
   readonly when: ((context: RequestContext) => boolean) | null;
+  /** The same for stream connections. */
+  readonly whenStream: ((context: StreamContext) => boolean) | null;
   readonly onError: "open" | "closed";
 }
 
@@ -29,6 +31,7 @@ export const pluginRuntime = (
   handlers,
   order: plan.priority ?? definition.order,
   when: compiled(plan.when),
+  whenStream: plan.when === null ? null : compileStreamCondition(plan.when),
   onError: plan.onError ?? definition.onError,
 });
 
@@ -51,6 +54,11 @@ const RANK = {
   stream_route: 7,
 } as const satisfies Record<PluginPlan["scope"], number>;
 
+const NONE: readonly PluginRuntime[] = [];
+
+/** Routes that change their service leave chains behind. */
+const MAX_STREAM_CHAINS = 10_000;
+
 /** Immutable; chains are put together when they are first needed. */
 export class PluginSet {
   readonly all: ReadonlyMap<string, PluginRuntime>;
@@ -60,6 +68,8 @@ export class PluginSet {
   readonly #byStreamRoute = new Map<string, PluginRuntime[]>();
   /** Those for a consumer, alone or with a route or service. */
   readonly #byConsumer = new Map<string, PluginRuntime[]>();
+  /** Chains of stream routes, as far as they were asked for. */
+  readonly #ofStreams = new Map<string, readonly PluginRuntime[]>();
   readonly #elsewhere: Chain | null;
 
   constructor(all: ReadonlyMap<string, PluginRuntime>) {
@@ -93,6 +103,17 @@ export class PluginSet {
 
   /** Instances for connections of a stream route, in order; those for HTTP are left out. */
   forStream(streamRouteId: string, serviceId: string | null): readonly PluginRuntime[] {
+    if (this.isEmpty) return NONE;
+    const key = `${streamRouteId} ${serviceId}`;
+    const known = this.#ofStreams.get(key);
+    if (known !== undefined) return known;
+    const chosen = this.#chosenForStream(streamRouteId, serviceId);
+    if (this.#ofStreams.size >= MAX_STREAM_CHAINS) this.#ofStreams.clear();
+    this.#ofStreams.set(key, chosen);
+    return chosen;
+  }
+
+  #chosenForStream(streamRouteId: string, serviceId: string | null): readonly PluginRuntime[] {
     const candidates = [
       ...this.#global,
       ...(this.#byService.get(serviceId ?? "") ?? []),

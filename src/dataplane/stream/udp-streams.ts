@@ -2,14 +2,30 @@
 import type { Issue } from "../../model/error.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
+import type { StreamVisit } from "../plugin/stream-visit.ts";
+import type { ServiceRuntime } from "../service-runtime.ts";
 import type { StreamRouteRuntime } from "./stream-runtime.ts";
-import { bindIssue, formatEnd, type StreamsOptions, type StreamVersion, visitOf } from "./streams.ts";
+import {
+  bindIssue,
+  formatEnd,
+  type StreamsOptions,
+  type StreamVersion,
+  visitOf,
+} from "./streams.ts";
 import { StreamRecorder } from "./stream-recorder.ts";
 import { plainAddress, UdpPort } from "./udp-port.ts";
 import { type ClientEnd, UdpSession } from "./udp-session.ts";
 
 export interface UdpVersion extends StreamVersion {
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
+}
+
+/** A session that is about to begin. */
+interface Opening {
+  readonly id: string;
+  readonly client: ClientEnd;
+  readonly route: StreamRouteRuntime;
+  readonly service: ServiceRuntime;
 }
 
 /** A bound port and who sends to it. */
@@ -161,13 +177,23 @@ export class UdpStreams {
     if (bound.sessions.size >= route.route.udp_max_sessions || !this.#enter(route))
       return this.#drop(route, "too many sessions");
     const key = `${from.address} ${from.port}`;
+    const id = `${this.#options.worker + 1}-u${++this.#count}-${Date.now().toString(36)}`;
+    const visit = this.#visitOf({ id, client, route, service });
+    const refusal = visit?.connect() ?? null;
+    if (refusal !== null) return this.#refuse(visit, { route, refusal });
     const session = new UdpSession({
-      ...{ client, route, service, now },
-      id: `${this.#options.worker + 1}-u${++this.#count}-${Date.now().toString(36)}`,
+      ...{ id, client, route, service, now },
       reply: (datagram) => bound.port?.send(datagram, from),
       dropped: (reason) => void this.#drop(route, reason),
       closed: (gone) => {
         this.#recorder.ended(gone);
+        visit?.end({
+          bytesIn: gone.bytesIn,
+          bytesOut: gone.bytesOut,
+          durationMs: Date.now() - gone.startedAt,
+          targetId: gone.target?.id ?? null,
+          refusal: gone.refusal,
+        });
         bound.sessions.delete(key);
         this.#sessions.delete(gone.id);
         this.#draining.delete(gone);
@@ -179,6 +205,22 @@ export class UdpStreams {
     this.#clock ??= setInterval(() => this.#tick(), TICK_MS);
     session.begin();
     return session;
+  }
+
+  #visitOf({ id, client, route, service }: Opening): StreamVisit | null {
+    const named = { id: service.id, name: service.service.name };
+    const facts = { id, protocol: "udp", client, serverName: null, service: named } as const;
+    return visitOf(facts, route, { version: this.#live, options: this.#options });
+  }
+
+  /** A plugin does not want the client. */
+  #refuse(
+    visit: StreamVisit | null,
+    { route, refusal }: { readonly route: StreamRouteRuntime; readonly refusal: string },
+  ): null {
+    this.#options.board.leave(route.row, this.#options.worker);
+    visit?.end({ bytesIn: 0, bytesOut: 0, durationMs: 0, targetId: null, refusal });
+    return this.#drop(route, refusal);
   }
 
   #enter({ route, row }: StreamRouteRuntime): boolean {
