@@ -7,11 +7,13 @@ import botDetection from "./bot-detection.ts";
 import cors from "./cors.ts";
 import csrf from "./csrf.ts";
 import forwardAuth from "./forward-auth.ts";
+import hmacAuth from "./hmac-auth.ts";
 import ipRestriction from "./ip-restriction.ts";
 import jwt from "./jwt.ts";
 import keyAuth from "./key-auth.ts";
 import mtlsAuth from "./mtls-auth.ts";
 import oidc from "./oidc.ts";
+import otelTracing from "./otel-tracing.ts";
 import redirect from "./redirect.ts";
 import requestId from "./request-id.ts";
 import requestSizeLimit from "./request-size-limit.ts";
@@ -26,11 +28,13 @@ export const plugins: readonly AnyPlugin[] = [
   cors,
   csrf,
   forwardAuth,
+  hmacAuth,
   ipRestriction,
   jwt,
   keyAuth,
   mtlsAuth,
   oidc,
+  otelTracing,
   redirect,
   requestId,
   requestSizeLimit,

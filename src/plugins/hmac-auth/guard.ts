@@ -1,0 +1,180 @@
+// Checks the signatures of requests and says who the client is; knows neither the form of a signature nor of a digest.
+import { createHmac, createPublicKey, type KeyObject, timingSafeEqual, verify } from "node:crypto";
+import { type Outcome, reject } from "../../pdk/answer.ts";
+import { isExempt, refuse, validMaterial } from "../../pdk/authentication.ts";
+import { Cache } from "../../pdk/cache.ts";
+import type { CredentialView, RequestContext } from "../../pdk/context.ts";
+import type { PluginKit } from "../../pdk/kit.ts";
+import type { HmacConfig } from "../hmac-auth.ts";
+import type { SignedMessage } from "./components.ts";
+import { fitsDigest } from "./digest.ts";
+import { covers, type MessageSignature, readSignatures, signatureBase } from "./signature.ts";
+
+const CHALLENGE = "Signature";
+const MAX_KEYS = 1000;
+const HOUR_MS = 3_600_000;
+const MAX_NONCE_CHARACTERS = 256;
+
+/** Last words of the reason, and what the client is told. */
+const problems = {
+  missing: "a signature is needed",
+  malformed: "the signature is malformed",
+  key_unknown: "the signature is not valid",
+  key_expired: "the signature is not valid",
+  algorithm: "the algorithm of the signature is not accepted",
+  components: "the signature does not cover all that it must",
+  no_time: "the signature does not say when it was made",
+  too_old: "the signature is too old",
+  too_new: "the signature is of a time to come",
+  expired: "the signature has expired",
+  wrong: "the signature is not valid",
+  no_nonce: "the signature has no nonce, or one that is too long",
+  replayed: "the signature was used before",
+  digest: "the digest of the body is missing, not signed or wrong",
+} as const;
+type Problem = keyof typeof problems;
+
+interface Good {
+  readonly signature: MessageSignature;
+  readonly credential: CredentialView;
+}
+
+export class Guard {
+  readonly #own: HmacConfig;
+  readonly #kit: PluginKit;
+  readonly #keys = new Cache<KeyObject>({ maxEntries: MAX_KEYS, ttlMs: HOUR_MS });
+
+  constructor(own: HmacConfig, kit: PluginKit) {
+    this.#own = own;
+    this.#kit = kit;
+  }
+
+  auth(context: RequestContext): Outcome | Promise<Outcome> {
+    const own = this.#own;
+    if (isExempt(context, own)) return undefined;
+    const input = context.header("signature-input");
+    const value = context.header("signature");
+    if (input === null || value === null) return this.#no(context, "missing");
+    const signatures = readSignatures(input, value);
+    const [first] = signatures ?? [];
+    if (signatures === null || first === undefined) return this.#no(context, "malformed");
+    const good = this.#firstGood(signatures, context);
+    if (typeof good === "string") return this.#no(context, good);
+    if (!own.validate_body || !(context.hasBody || covers(good.signature, "content-digest")))
+      return this.#letIn(context, good);
+    return this.#checkBody(context, good);
+  }
+
+  /** The first one that is good, or what is wrong with the first one. */
+  #firstGood(signatures: readonly MessageSignature[], context: RequestContext): Good | Problem {
+    let first: Problem | null = null;
+    for (const signature of signatures) {
+      const verdict = this.#verify(signature, context);
+      if (typeof verdict !== "string") return verdict;
+      first ??= verdict;
+    }
+    return first ?? "malformed";
+  }
+
+  #verify(signature: MessageSignature, context: RequestContext): Good | Problem {
+    const { keyId, algorithm } = signature;
+    const credential = keyId === null ? null : context.consumers.credential("hmac", keyId);
+    if (credential === null) return "key_unknown";
+    const own = credential.algorithm;
+    const isAccepted = (this.#own.algorithms as readonly (string | null)[]).includes(own);
+    if (!isAccepted || (algorithm !== null && algorithm !== own)) return "algorithm";
+    const problem = this.#problemOf(signature);
+    if (problem !== null) return problem;
+    const base = signatureBase(signature, messageOf(context));
+    if (base === null) return "components";
+    const material = validMaterial(credential, Date.now());
+    if (material.length === 0) return "key_expired";
+    const isRight =
+      own === "ed25519"
+        ? this.#fitsPublicKey(credential, base, signature.value)
+        : material.some(
+            ({ secret }) => secret !== null && fitsSecret(secret, base, signature.value),
+          );
+    return isRight ? { signature, credential } : "wrong";
+  }
+
+  /** What can be said without a key; null: nothing is wrong. */
+  #problemOf(signature: MessageSignature): Problem | null {
+    const { required_components: required, clock_skew: skew, nonce_cache: needsNonce } = this.#own;
+    if (!required.every((name) => covers(signature, name))) return "components";
+    const { created, expires, nonce } = signature;
+    const now = Math.floor(Date.now() / 1000);
+    if (created === null) return "no_time";
+    if (created > now + skew) return "too_new";
+    if (created < now - skew) return "too_old";
+    if (expires !== null && expires < now) return "expired";
+    if (!needsNonce) return null;
+    const length = nonce?.length ?? 0;
+    return length === 0 || length > MAX_NONCE_CHARACTERS ? "no_nonce" : null;
+  }
+
+  #fitsPublicKey({ publicKey }: CredentialView, base: Uint8Array, value: Uint8Array): boolean {
+    if (publicKey === null) return false;
+    let key = this.#keys.get(publicKey);
+    if (key === undefined) {
+      key = createPublicKey(publicKey);
+      this.#keys.set(publicKey, key);
+    }
+    return verify(null, base, key, value);
+  }
+
+  async #checkBody(context: RequestContext, good: Good): Promise<Outcome> {
+    const field = context.header("content-digest");
+    if (field === null || !covers(good.signature, "content-digest"))
+      return this.#no(context, "digest");
+    const body = await context.readBody(this.#own.max_body);
+    if (body === null)
+      return reject(413, "auth.hmac.body_too_large", {
+        detail: "the body is too long to be checked",
+      });
+    return fitsDigest(field, body) ? this.#letIn(context, good) : this.#no(context, "digest");
+  }
+
+  #letIn(context: RequestContext, { signature, credential }: Good): Outcome {
+    if (this.#own.nonce_cache && this.#isReplay(signature)) return this.#no(context, "replayed");
+    context.authenticate(credential.consumer, { credential });
+    this.#kit.used(credential.id);
+    if (this.#own.hide_credentials) {
+      context.upstream.removeHeader("signature");
+      context.upstream.removeHeader("signature-input");
+    }
+    return undefined;
+  }
+
+  /** Only signatures that are good are remembered: nobody else can use up a nonce or the memory. */
+  #isReplay({ keyId, nonce }: MessageSignature): boolean {
+    // One made ahead of time is good for twice the difference of clocks; the window before counts as well.
+    const windowMs = 2 * this.#own.clock_skew * 1000;
+    const key = JSON.stringify([keyId, nonce]);
+    const { current, previous } = this.#kit.counters.add(key, 1, windowMs);
+    return current + previous > 1;
+  }
+
+  #no(context: RequestContext, problem: Problem): Outcome {
+    return refuse(context, this.#own, {
+      reason: `auth.hmac.${problem}`,
+      detail: problems[problem],
+      challenge: CHALLENGE,
+    });
+  }
+}
+
+function fitsSecret(secret: string, base: Uint8Array, value: Uint8Array): boolean {
+  const expected = createHmac("sha256", secret).update(base).digest();
+  return expected.byteLength === value.byteLength && timingSafeEqual(expected, value);
+}
+
+const messageOf = (context: RequestContext): SignedMessage => ({
+  method: context.method,
+  scheme: context.scheme,
+  authority: context.clientHost,
+  path: context.path,
+  query: context.query,
+  target: context.target,
+  header: (name) => context.header(name),
+});
