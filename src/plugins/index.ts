@@ -11,6 +11,7 @@ import hmacAuth from "./hmac-auth.ts";
 import ipRestriction from "./ip-restriction.ts";
 import jwt from "./jwt.ts";
 import keyAuth from "./key-auth.ts";
+import ldapAuth from "./ldap-auth.ts";
 import mtlsAuth from "./mtls-auth.ts";
 import oidc from "./oidc.ts";
 import otelTracing from "./otel-tracing.ts";
@@ -32,6 +33,7 @@ export const plugins: readonly AnyPlugin[] = [
   ipRestriction,
   jwt,
   keyAuth,
+  ldapAuth,
   mtlsAuth,
   oidc,
   otelTracing,

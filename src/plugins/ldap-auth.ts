@@ -1,0 +1,178 @@
+// ldap-auth: clients show a user name and a password that a directory knows.
+import { type Outcome, reject } from "../pdk/answer.ts";
+import { isExempt, refuse } from "../pdk/authentication.ts";
+import { type BasicLogin, readBasicLogin } from "../pdk/basic-login.ts";
+import { Cache } from "../pdk/cache.ts";
+import type { RequestContext } from "../pdk/context.ts";
+import { authScopes, definePlugin } from "../pdk/definition.ts";
+import type { PluginKit } from "../pdk/kit.ts";
+import { networkOf } from "../pdk/net.ts";
+import { Directory, type Person } from "./ldap-auth/directory.ts";
+import { type Config, problemsOf, schema } from "./ldap-auth/settings.ts";
+
+/** RFC 7617 section 2.1. */
+const CHALLENGE = 'Basic charset="UTF-8"';
+const MAX_CACHED = 10_000;
+const MAX_NAME = 256;
+const MAX_PASSWORD = 1024;
+/** Connections to the directory at once. */
+const MAX_UNDER_WAY = 64;
+const WINDOW_MS = 60_000;
+/** Wrong passwords in a minute from one address: directories lock accounts after a few. */
+const MAX_FAILURES = 10;
+/** An IPv6 client has at least such a network to itself. */
+const IPV6_PREFIX = 64;
+
+type Verdict =
+  { readonly kind: "right"; readonly person: Person } | { readonly kind: "wrong" | "unavailable" };
+
+class Guard {
+  readonly #own: Config;
+  readonly #kit: PluginKit;
+  readonly #directory: Directory;
+  readonly #key: Uint8Array;
+  readonly #right: Cache<Person>;
+  readonly #underWay = new Map<string, Promise<Verdict>>();
+
+  constructor(own: Config, kit: PluginKit, directory: Directory) {
+    this.#own = own;
+    this.#kit = kit;
+    this.#directory = directory;
+    this.#key = kit.deriveKey("logins");
+    this.#right = new Cache({ maxEntries: MAX_CACHED, ttlMs: own.cache_ttl * 1000 });
+  }
+
+  auth(context: RequestContext): Outcome | Promise<Outcome> {
+    if (isExempt(context, this.#own)) return undefined;
+    const header = context.header("authorization");
+    if (header === null) return this.#no(context, "auth.ldap.missing", "a password is needed");
+    const login = readBasicLogin(header);
+    if (login === null || !isPossible(login)) return this.#wrong(context);
+    const text = JSON.stringify([login.username, login.password]);
+    const digest = new Bun.CryptoHasher("sha256", this.#key).update(text).digest("base64url");
+    const known = this.#right.get(digest);
+    if (known !== undefined) return this.#letIn(context, login, known);
+    return this.#check(context, login, digest);
+  }
+
+  async #check(context: RequestContext, login: BasicLogin, digest: string): Promise<Outcome> {
+    let verdict = this.#underWay.get(digest);
+    if (verdict === undefined) {
+      if (this.#underWay.size >= MAX_UNDER_WAY)
+        return reject(503, "auth.ldap.busy", {
+          detail: "too many passwords are being checked",
+          headers: { "Retry-After": "1" },
+        });
+      const wait = this.#reserve(context);
+      if (wait > 0)
+        return reject(429, "auth.ldap.throttled", {
+          detail: "too many wrong passwords from this address",
+          headers: { "Retry-After": String(wait) },
+        });
+      verdict = this.#ask(context, login, digest).finally(() => this.#underWay.delete(digest));
+      this.#underWay.set(digest, verdict);
+    }
+    const result = await verdict;
+    if (result.kind === "right") return this.#letIn(context, login, result.person);
+    if (result.kind === "wrong") return this.#wrong(context);
+    return reject(503, "auth.ldap.unavailable", {
+      detail: "the password cannot be checked now",
+      token: "proxy_internal_response",
+    });
+  }
+
+  async #ask(context: RequestContext, login: BasicLogin, digest: string): Promise<Verdict> {
+    const { counters, log } = this.#kit;
+    try {
+      const person = await this.#directory.check(login.username, login.password);
+      if (person === null) return { kind: "wrong" };
+      counters.add(placeOf(context), -1, WINDOW_MS);
+      this.#right.set(digest, person);
+      return { kind: "right", person };
+    } catch (error) {
+      counters.add(placeOf(context), -1, WINDOW_MS);
+      const [message = ""] = (error as Error).message.split("\n");
+      log("warn", "the directory cannot be asked", { error: message });
+      return { kind: "unavailable" };
+    }
+  }
+
+  /** Counts an attempt as a failure before it is made, or many at a time would slip through; 0 or seconds to wait. */
+  #reserve(context: RequestContext): number {
+    const { counters } = this.#kit;
+    const place = placeOf(context);
+    const { current, previous, elapsedMs } = counters.add(place, 1, WINDOW_MS);
+    const left = WINDOW_MS - elapsedMs;
+    if (current + previous * (left / WINDOW_MS) <= MAX_FAILURES) return 0;
+    counters.add(place, -1, WINDOW_MS);
+    return Math.max(1, Math.ceil(left / 1000));
+  }
+
+  #letIn(context: RequestContext, { username }: BasicLogin, { groups }: Person): Outcome {
+    const { consumer_by: by, hide_credentials: hides } = this.#own;
+    // Directories do not tell these apart, and one person must not have several names here.
+    const name = username.replace(/ +/g, " ").toLowerCase();
+    const { consumers } = context;
+    const consumer =
+      by === null
+        ? null
+        : by === "username"
+          ? consumers.byUsername(name)
+          : consumers.byCustomId(name);
+    context.authenticate(consumer, { credentialId: name, groups });
+    if (hides) context.upstream.removeHeader("authorization");
+    return undefined;
+  }
+
+  #wrong(context: RequestContext): Outcome {
+    return this.#no(context, "auth.ldap.wrong", "the user name and password are not valid");
+  }
+
+  #no(context: RequestContext, reason: string, detail: string): Outcome {
+    return refuse(context, this.#own, { reason, detail, challenge: CHALLENGE });
+  }
+}
+
+const placeOf = (context: RequestContext) => networkOf(context.clientAddress(), IPV6_PREFIX);
+
+/** An empty password makes no bind fail. Directories ignore blanks around names, and so would let in one that is none. */
+const isPossible = ({ username, password }: BasicLogin) =>
+  username !== "" &&
+  username === username.trim() &&
+  username.length <= MAX_NAME &&
+  password !== "" &&
+  password.length <= MAX_PASSWORD;
+
+export default definePlugin({
+  name: "ldap-auth",
+  summary: "Lets in clients that show a user name and a password that a directory (LDAP) knows",
+  description: `There are two ways to check a password. With \`\${username}\` in \`bind_dn\` the gateway signs in at the directory as the
+client: \`uid=\${username},ou=people,dc=example,dc=com\`, or \`\${username}@corp.example\` with Active Directory. A \`base_dn\` then
+means that exactly one entry must fit \`filter\` as well. Without it, the account in \`bind_dn\` looks for the client's entry with
+\`base_dn\` and \`filter\`, and the gateway signs in as that entry. Names are escaped wherever they are put in; empty passwords
+are refused before anybody is asked.
+
+With \`group_base_dn\` the groups of the client are read; acl and other plugins can use them. The user name is told upstream, in
+lower case, in X-Credential-Identifier.
+
+Use \`ldaps://\` or \`start_tls\`: over plain \`ldap://\` everybody on the way can read the passwords. Passwords that were right are
+remembered for \`cache_ttl\` seconds as a keyed digest, so that a password that was changed or an account that was locked goes on
+for so long. After ten wrong passwords in a minute from one address further ones are answered with 429. While the directory
+does not answer, requests are refused with 503.`,
+  group: "authentication",
+  order: 8100,
+  phases: ["auth"],
+  scopes: authScopes,
+  config: schema,
+  example: {
+    url: "ldaps://ldap.example.com",
+    bind_dn: "uid=${username},ou=people,dc=example,dc=com",
+    group_base_dn: "ou=groups,dc=example,dc=com",
+  },
+  onError: "closed",
+  check: problemsOf,
+  async create(own, kit) {
+    const guard = new Guard(own, kit, new Directory(own, await import("ldapts")));
+    return { auth: (context) => guard.auth(context) };
+  },
+});
