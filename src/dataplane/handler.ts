@@ -33,6 +33,11 @@ export function handle(
     return hangUp();
   const context = readRequest(source);
   if (!(context instanceof RequestContext)) return refuse(request, context, scope);
+  if (scope.challenges.hasTokens) {
+    // Before everything that somebody has set up: none of it may keep a certificate from being renewed.
+    const shown = scope.challenges.answer(context.method, context.path);
+    if (shown !== null) return own(shown, context, scene);
+  }
   if (listener.clientAuthority !== null && isMisdirected(context, generation))
     return fail(context, failures.misdirected, scene);
   if (scope.aborted.refusesAny && scope.aborted.refuses(context.clientAddress()))

@@ -3,6 +3,7 @@ import type { Issue } from "../model/error.ts";
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
 import { AbortedRequests } from "./aborted-requests.ts";
+import { OpenChallenges } from "./challenges.ts";
 import { CollectBudget } from "./collecting.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
 import { errorResponse } from "./error-page.ts";
@@ -84,6 +85,7 @@ class Runtime implements DataPlane {
     this.#scope = {
       inFlight,
       collectBudget: new CollectBudget(0),
+      challenges: new OpenChallenges(),
       aborted: new AbortedRequests((client) =>
         options.log("warn", "a client breaks off too many requests and is refused for a while", {
           client,
@@ -125,6 +127,8 @@ class Runtime implements DataPlane {
       limits: new ConnectionLimits(options.targets, options.worker),
       adopt: (key, arrival) => this.#streams.adopt(key, arrival),
       refused: (listener, reason, client) => refusals.refused(listener, reason, client),
+      challenges: this.#scope.challenges,
+      failed: (issue) => options.log("error", "a listener could not change", { ...issue }),
     });
     this.#sweeper = setInterval(() => this.#sweep(), 1000);
   }
@@ -224,6 +228,11 @@ class Runtime implements DataPlane {
   answer(question: WorkerQuestion): WorkerAnswer {
     if (question.kind === "explain")
       return this.#live && explain(this.#live, question.request, this.#scope.geo);
+    if (question.kind === "challenges") {
+      this.#scope.challenges.replace(question.challenges);
+      this.#listeners.reconcile();
+      return true;
+    }
     if (question.kind === "flush") {
       this.#recorder.flush();
       return true;

@@ -87,6 +87,8 @@ async function start(
   if (issues.length > 0) scope.postMessage({ kind: "rejected", revision, issues });
   else {
     plane.activate(revision);
+    if (command.challenges !== undefined)
+      plane.answer({ kind: "challenges", challenges: command.challenges });
     board.set(worker, "revision", revision);
     scope.postMessage({ kind: "ready", revision });
   }

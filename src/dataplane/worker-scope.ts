@@ -1,5 +1,6 @@
 // What all requests of one worker share; knows no single request.
 import type { AbortedRequests } from "./aborted-requests.ts";
+import type { OpenChallenges } from "./challenges.ts";
 import type { CollectBudget } from "./collecting.ts";
 import type { ProxyError } from "./error.ts";
 import type { WebSocketProxy } from "./handler.ts";
@@ -13,6 +14,7 @@ export interface WorkerScope {
   readonly inFlight: InFlight;
   readonly collectBudget: CollectBudget;
   readonly aborted: AbortedRequests;
+  readonly challenges: OpenChallenges;
   /** The one place that logs a failed request. */
   report(context: RequestContext, error: ProxyError): void;
   /** The same for a request that could not be read. */

@@ -29,6 +29,16 @@ export interface StartCommand {
     readonly requests: SharedArrayBuffer | null;
   };
   readonly change: SnapshotChange;
+  /** Absent: none are open. */
+  readonly challenges?: Challenges;
+}
+
+/** What certificate authorities are shown while they check that names are ours. */
+export interface Challenges {
+  /** Answers to requests, by token (RFC 8555 section 8.3). */
+  readonly http: readonly { readonly token: string; readonly answer: string }[];
+  /** Certificates for handshakes, PEM, by lower-case name (RFC 8737). */
+  readonly tls: readonly { readonly name: string; readonly cert: string; readonly key: string }[];
 }
 
 /** What a worker is asked beside its versions. */
@@ -39,6 +49,8 @@ export type WorkerQuestion =
   | { readonly kind: "kill"; readonly connectionId: string }
   /** Write down all requests that have ended, so that they can be read; the answer is true. */
   | { readonly kind: "flush" }
+  /** Show authorities this from now on, and nothing else; the answer is true. */
+  | { readonly kind: "challenges"; readonly challenges: Challenges }
   /** What would become of this request? Any one worker can tell. */
   | { readonly kind: "explain"; readonly request: ExplainedRequest };
 

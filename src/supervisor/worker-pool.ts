@@ -6,7 +6,7 @@ import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
-import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type { Challenges, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
 import { WorkerSlot } from "./worker-slot.ts";
@@ -48,6 +48,7 @@ export class WorkerPool {
   #active: Snapshot;
   #lastWatch = Date.now();
   #tickets = 0;
+  #challenges: Challenges = { http: [], tls: [] };
   #requests: RequestRing | null;
 
   constructor(options: WorkerPoolOptions) {
@@ -73,6 +74,7 @@ export class WorkerPool {
           times: this.times,
           active: () => this.#active,
           requests: () => this.#requests,
+          challenges: () => this.#challenges,
         }),
     );
     this.#watch = setInterval(() => this.#checkHeartbeats(), this.times.silentMs / 5);
@@ -99,6 +101,17 @@ export class WorkerPool {
   set requests(ring: RequestRing | null) {
     this.#requests = ring;
     for (const slot of this.slots) slot.useRequests(ring);
+  }
+
+  /**
+   * Has all workers show certificate authorities this from now on. Resolves when every one that runs does; throws when one
+   * does not say so. One that is started later shows it from its beginning.
+   */
+  async showChallenges(challenges: Challenges): Promise<void> {
+    this.#challenges = challenges;
+    await Promise.all(
+      this.slots.map((slot) => slot.showChallenges(challenges, () => ++this.#tickets)),
+    );
   }
 
   /** Starts all workers; resolves when they listen. The issues say why one cannot; throws when one ended. */

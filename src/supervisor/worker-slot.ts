@@ -7,7 +7,12 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import { diff } from "../snapshot/diff.ts";
-import type { WorkerAnswer, WorkerEvent, WorkerQuestion } from "../snapshot/message.ts";
+import type {
+  Challenges,
+  WorkerAnswer,
+  WorkerEvent,
+  WorkerQuestion,
+} from "../snapshot/message.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import type { SupervisorTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";
@@ -32,6 +37,8 @@ export interface WorkerSlotOptions {
   readonly targetTraffic: TrafficMetrics;
   /** Where requests are written down at the moment. */
   readonly requests: () => RequestRing | null;
+  /** What certificate authorities are shown at the moment. */
+  readonly challenges: () => Challenges;
   readonly log: Log;
   readonly times: SupervisorTimes;
   /** The version that a thread started now has to serve. */
@@ -111,6 +118,7 @@ export class WorkerSlot {
             requests: requests?.buffer ?? null,
           },
           change: diff(null, snapshot),
+          challenges: this.#options.challenges(),
         },
         ["ready", "rejected"],
         times.startMs,
@@ -170,6 +178,23 @@ export class WorkerSlot {
       return (await run.thread.ask(command, ["answer"], this.#options.times.activateMs)).value;
     } catch {
       return null;
+    }
+  }
+
+  /**
+   * Has the thread show this to certificate authorities, be it still starting. A slot without a thread has nothing to do:
+   * the next one is started with it. Throws when the thread does not answer in time.
+   */
+  async showChallenges(challenges: Challenges, nextTicket: () => number): Promise<void> {
+    const run = this.#run;
+    if (run === null) return;
+    const question = { kind: "challenges", challenges } as const;
+    const command = { kind: "ask", ticket: nextTicket(), question } as const;
+    try {
+      await run.thread.ask(command, ["answer"], this.#options.times.prepareMs);
+    } catch (error) {
+      if (error instanceof NoAnswer && error.reason === "stopped") return;
+      throw error;
     }
   }
 

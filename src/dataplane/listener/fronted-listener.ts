@@ -3,6 +3,7 @@ import type { Server } from "bun";
 import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
+import { ACME_PROTOCOL, type OpenChallenges } from "../challenges.ts";
 import { hangUp } from "../hang-up.ts";
 import type { Arrival, Ticket, Verdict } from "./arriving-connection.ts";
 import type { SocketOwner } from "./carried-connection.ts";
@@ -28,6 +29,7 @@ export interface FrontContext extends ListenerContext {
   /** The stream route beside the listener that takes the name, as owner of the client's socket; null when none does. */
   adopt(arrival: Arrival): SocketOwner | null;
   refused(reason: string, address: string): void;
+  readonly challenges: OpenChallenges;
 }
 
 /** RFC 8446 section 6: an alert record, fatal, unrecognized_name. */
@@ -38,7 +40,7 @@ export function openFrontedListener(plan: ListenerPlan, context: FrontContext): 
   const known = new KnownConnections();
   const server = serveBehind(plan, context, known);
   try {
-    const { front, ends } = openFront(plan, context, {
+    const { front, ends, proofs } = openFront(plan, context, {
       port: server.port ?? 0,
       known,
     });
@@ -48,6 +50,7 @@ export function openFrontedListener(plan: ListenerPlan, context: FrontContext): 
       async stop() {
         await front.stop();
         ends?.stop();
+        proofs.stop();
         await server.stop(false);
       },
       goAway: () => void server.stop(false),
@@ -55,6 +58,7 @@ export function openFrontedListener(plan: ListenerPlan, context: FrontContext): 
         void server.stop(false);
         await front.close();
         ends?.close();
+        proofs.close();
         await server.stop(true);
       },
     };
@@ -86,11 +90,12 @@ function openFront(
   plan: ListenerPlan,
   context: FrontContext,
   behind: { readonly port: number; readonly known: KnownConnections },
-): { readonly front: Front; readonly ends: TlsEnds | null } {
+): { readonly front: Front; readonly ends: TlsEnds | null; readonly proofs: TlsEnds } {
   const { listener, tls } = plan;
   const index = new CertificateIndex(context.certificates);
   const clientAuth = clientAuthOf(listener);
-  const { admit, refused } = context;
+  const { admit, refused, challenges } = context;
+  const proofs = proofEnds(refused);
   const ends =
     clientAuth === null
       ? null
@@ -110,6 +115,12 @@ function openFront(
   // What cannot be used must refuse the change, not every client after it.
   if (ends !== null && tls !== null) ends.find(tls);
   const settle = (arrival: Arrival): Verdict => {
+    const { serverName = null, protocols = [] } = arrival.hello ?? {};
+    const proof = challenges.certificateFor(serverName, protocols);
+    if (proof !== null) {
+      proofs.keep((certificate) => challenges.isOpen(certificate));
+      return front.carry(arrival, proofs.find(proof), factsOf(arrival));
+    }
     const owner = context.adopt(arrival);
     if (owner !== null) return { owner, holdsTicket: false };
     const name = arrival.hello?.serverName ?? null;
@@ -129,5 +140,20 @@ function openFront(
     settle,
     refused,
   });
-  return { front, ends };
+  return { front, ends, proofs };
 }
+
+/** Where authorities see the certificate that proves a name. RFC 8737 section 3: nothing is said after the handshake. */
+const proofEnds = (refused: FrontContext["refused"]): TlsEnds =>
+  new TlsEnds({
+    minVersion: "1.2",
+    protocols: [ACME_PROTOCOL],
+    clientAuth: null,
+    accepted: (socket) => ({
+      clientSent() {},
+      clientDrained() {},
+      clientEnded: () => void socket.end(),
+      clientClosed() {},
+    }),
+    refused,
+  });

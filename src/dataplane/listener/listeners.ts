@@ -4,6 +4,7 @@ import type { Issue } from "../../model/error.ts";
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { Arrival } from "./arriving-connection.ts";
 import type { SocketOwner } from "./carried-connection.ts";
+import type { OpenChallenges } from "../challenges.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { needsFront, openFrontedListener } from "./fronted-listener.ts";
 import { type HttpListener, openHttpListener, type RequestHandler } from "./http-listener.ts";
@@ -23,6 +24,9 @@ export interface ListenersOptions {
   /** The stream route at the port that takes the name; null when none does. */
   adopt(portKey: string, arrival: Arrival): SocketOwner | null;
   refused(listener: string, reason: string, address: string): void;
+  readonly challenges: OpenChallenges;
+  /** A listener could not be bound anew beside a version. */
+  failed(issue: Issue): void;
 }
 
 /** Listeners bound for a version that is not served yet, by id. */
@@ -68,6 +72,29 @@ export class Listeners {
       this.#bound.set(id, listener);
     }
     for (const id of [...this.#bound.keys()]) if (!version.listeners.has(id)) this.#retire(id);
+    this.reconcile();
+  }
+
+  /**
+   * Puts https listeners behind a front while authorities may want to see a certificate there, and takes them away from it
+   * afterwards. One that cannot be bound anew stays as it is.
+   */
+  reconcile(): void {
+    const live = this.#live;
+    if (live === null) return;
+    const wrong = [...live.listeners.values()].filter((plan) => {
+      const bound = this.#bound.get(plan.id);
+      return bound !== undefined && bound.isFronted !== this.#isFronted(plan, live);
+    });
+    for (const plan of wrong) {
+      try {
+        const opened = this.#open(plan, live);
+        this.#retire(plan.id);
+        this.#bound.set(plan.id, opened);
+      } catch (error) {
+        this.#options.failed(bindIssue(plan, error));
+      }
+    }
   }
 
   /** Accepts no more; whoever is connected is sent away after the present request. */
@@ -85,25 +112,32 @@ export class Listeners {
   #mustBind(plan: ListenerPlan, version: ListenerVersion): boolean {
     const bound = this.#bound.get(plan.id);
     if (bound === undefined) return true;
-    if (bound.isFronted !== isFronted(plan, version)) return true;
+    if (bound.isFronted !== this.#isFronted(plan, version)) return true;
     if (plan.tls !== null && this.#live?.certificates !== version.certificates) return true;
     if (bound.plan === plan) return false;
     return JSON.stringify(bindKey(bound.plan)) !== JSON.stringify(bindKey(plan));
   }
 
   #open(plan: ListenerPlan, version: ListenerVersion): HttpListener {
-    const { answerOn, websocket, limits, adopt, refused } = this.#options;
+    const { answerOn, websocket, limits, adopt, refused, challenges } = this.#options;
     const { id, listener } = plan;
     const context = { answer: answerOn(id), websocket, certificates: version.certificates };
-    if (!isFronted(plan, version)) return openHttpListener(plan, context);
+    if (!this.#isFronted(plan, version)) return openHttpListener(plan, context);
     const key = portKey(listener.address, listener.port);
     return openFrontedListener(plan, {
       ...context,
+      challenges,
       // As they are now, because a change of limits alone binds nothing anew.
       admit: () => limits.admit(this.#live?.listeners.get(id)?.listener ?? listener),
       adopt: (arrival) => adopt(key, arrival),
       refused: (reason, address) => refused(listener.name, reason, address),
     });
+  }
+
+  #isFronted(plan: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
+    const { listener } = plan;
+    const isShared = passthroughPorts.has(portKey(listener.address, listener.port));
+    return (plan.tls !== null && this.#options.challenges.hasNames) || needsFront(listener, isShared);
   }
 
   #retire(id: string): void {
@@ -118,10 +152,6 @@ export class Listeners {
 /** Closes everything at once. */
 export async function closeListeners(listeners: Iterable<HttpListener>): Promise<void> {
   await Promise.all([...listeners].map((listener) => listener.close()));
-}
-
-function isFronted({ listener }: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
-  return needsFront(listener, passthroughPorts.has(portKey(listener.address, listener.port)));
 }
 
 /** What a socket, or the server behind it, was given. */
