@@ -7,12 +7,7 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import { diff } from "../snapshot/diff.ts";
-import type {
-  Challenges,
-  WorkerAnswer,
-  WorkerEvent,
-  WorkerQuestion,
-} from "../snapshot/message.ts";
+import type { Challenges, WorkerAnswer, WorkerEvent, WorkerQuestion } from "../snapshot/message.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import type { SupervisorTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";

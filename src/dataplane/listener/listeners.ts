@@ -137,7 +137,9 @@ export class Listeners {
   #isFronted(plan: ListenerPlan, { passthroughPorts }: ListenerVersion): boolean {
     const { listener } = plan;
     const isShared = passthroughPorts.has(portKey(listener.address, listener.port));
-    return (plan.tls !== null && this.#options.challenges.hasNames) || needsFront(listener, isShared);
+    return (
+      (plan.tls !== null && this.#options.challenges.hasNames) || needsFront(listener, isShared)
+    );
   }
 
   #retire(id: string): void {
