@@ -63,6 +63,8 @@ const TRAVERSALS = DOTS.flatMap((dots) =>
 
 test.each([
   ...TRAVERSALS,
+  "/a;b%2fc",
+  "/a/b;c;d%5Ce",
   "/..",
   "/../",
   "/a/\\..",

@@ -1,0 +1,99 @@
+// What is wrong with configurations of plugins beyond their schemas is told when they are written.
+import { beforeAll, describe, expect, test } from "bun:test";
+import { freePort } from "../../support/data-plane.ts";
+import { useGateway } from "../api/client.ts";
+
+const api = useGateway();
+let streamRoute = "";
+beforeAll(async () => {
+  const targets = [{ host: "127.0.0.1", port: 9 }];
+  await api.create("/services", { name: "db", protocol: "tcp", targets });
+  const { id } = await api.create("/stream-routes", {
+    name: "db",
+    listen_address: "127.0.0.1",
+    listen_port: freePort(),
+    service_id: "db",
+  });
+  streamRoute = id;
+});
+
+const problem = async (plugin: object): Promise<string> => {
+  const { status, body } = await api.call("POST /plugins", { body: plugin });
+  if (status === 201) await api.call(`DELETE /plugins/${body.id}`);
+  return status === 400 ? String(body.error) : `${status}`;
+};
+
+const SLOW = "^(a+)+$";
+
+describe("the rule of a policy", () => {
+  test.each([
+    [{ when: { cidr: ["10.0.0.0/40"] }, action: "deny" }, "config.rules[0].when.cidr[0]: "],
+    [{ when: { path: ["admin"] }, action: "deny" }, "config.rules[0].when.path[0]: "],
+    [{ when: { path: [`~${SLOW}`] }, action: "deny" }, "config.rules[0].when.path[0]: "],
+    [{ when: { header: { a: `~${SLOW}` } }, action: "deny" }, "config.rules[0].when.header.a: "],
+    [
+      { when: { not: { country: ["DEU"] } }, action: "deny" },
+      "config.rules[0].when.not.country[0]: ",
+    ],
+    [{ when: { paths: ["/"] }, action: "deny" }, "config.rules[0].when.paths: "],
+    [{ when: {}, action: "drop" }, "config.rules[0].action: "],
+    [{ when: {} }, "config.rules[0].action: "],
+    [{ when: {}, action: "deny", name: "a:b" }, "config.rules[0].name: "],
+  ])("%j is refused", async (rule, message) => {
+    expect(await problem({ name: "access-policy", config: { rules: [rule] } })).toStartWith(
+      message,
+    );
+  });
+
+  test("is accepted when it is sound", async () => {
+    const rules = [
+      { when: { path: ["/a", "=/b", "~^/c"], time: { after: "08:00" } }, action: "deny" },
+    ];
+    expect(await problem({ name: "access-policy", config: { rules } })).toBe("201");
+  });
+});
+
+test.each([
+  ["cors", { origins: [`~${SLOW}`] }, "config.origins[0]: "],
+  // Harmless where a part is enough, and not where the whole has to fit.
+  ["cors", { origins: ["~(a*)*"] }, "config.origins[0]: "],
+  ["cors", { origins: ["*"], credentials: true }, "config.credentials: "],
+  ["csrf", { allowed_origins: ["~("] }, "config.allowed_origins[0]: "],
+  ["bot-detection", { deny: [SLOW] }, "config.deny[0]: "],
+  ["redirect", { to: "https://${request.query.x}" }, "config.to: "],
+  ["redirect", { to: "/${request.nothing}" }, "config.to: "],
+  ["redirect", { to: "/", regex: SLOW }, "config.regex: "],
+  ["redirect", { status: 304 }, "config.status: "],
+  ["respond", { headers: { "X-A": "a\r\nb" } }, "config.headers.X-A: "],
+  ["respond", { bypass: { cidr: ["x"] } }, "config.bypass.cidr[0]: "],
+  ["ip-restriction", { deny: ["1.2.3"] }, "config.deny[0]: "],
+  ["ip-restriction", { message: "a\nb" }, "config.message: "],
+  ["security-headers", { csp: "a\nb" }, "config.csp: "],
+  ["request-id", { header: "Host" }, "config.header: "],
+])("%s with %j is refused", async (name, config, message) => {
+  expect(await problem({ name, config })).toStartWith(message);
+});
+
+describe("on a stream route", () => {
+  test.each([
+    [{ cidr: ["10.0.0.0/8"], country: ["DE"], asn: [1], time: { after: "08:00" } }, "201"],
+    [{ not: { cidr: ["10.0.0.0/8"] } }, "201"],
+    [
+      { path: ["/"] },
+      "when.path: is not known of a stream connection: only cidr, country, asn and time are",
+    ],
+    [
+      { not: { method: ["GET"] } },
+      "when.not.method: is not known of a stream connection: only cidr, country, asn and time are",
+    ],
+  ])("the condition %j gets %s", async (when, message) => {
+    const plugin = { name: "ip-restriction", stream_route_id: streamRoute, when };
+    expect(await problem(plugin)).toBe(message);
+  });
+
+  test("a plugin for HTTP is refused", async () => {
+    expect(await problem({ name: "cors", stream_route_id: streamRoute })).toContain(
+      "cannot be put on a stream route",
+    );
+  });
+});
