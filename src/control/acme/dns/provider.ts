@@ -1,5 +1,7 @@
 // What a DNS provider has to be able to do so that names can be proved with TXT records; knows no provider's API.
 
+import type { DnsProvider } from "../../../model/dns-provider.ts";
+
 /** A TXT record: an absolute name in lower case without a final dot, and its text without quotes. */
 export interface TxtRecord {
   readonly fqdn: string;
@@ -15,6 +17,23 @@ export interface DnsProviderClient {
   /** The zones that it may write, where the provider can tell. */
   zones?(): Promise<readonly string[]>;
 }
+
+/** A provider whose secrets are readable: every field of `config` holds plain values. */
+export type OpenedDnsProvider = Omit<DnsProvider, "config"> & {
+  readonly config: Readonly<Record<string, unknown>>;
+};
+
+/** Throws an ApiError when the configuration cannot be used. */
+export type CreateDnsClient = (
+  provider: OpenedDnsProvider,
+  parts: DnsClientParts,
+) => DnsProviderClient;
+
+/** Resolves when all name servers of the record's zone have it; throws in words when they do not in time. */
+export type WaitForPropagation = (
+  record: TxtRecord,
+  options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
+) => Promise<void>;
 
 /** What every provider's client is given beside its own configuration. */
 export interface DnsClientParts {
