@@ -70,7 +70,7 @@ export class Attempts {
     this.#target = target;
     this.#count++;
     this.#isBegun = true;
-    this.#plan.context.record.began(target.id);
+    this.#plan.context.record.began(target);
     if (this.#plan.service.group.needsLatency) this.#startedAt = performance.now();
     return target;
   }

@@ -8,6 +8,12 @@ export interface NotedRoute {
   readonly route: { readonly service_id: string | null };
 }
 
+/** What is noted of the target of an attempt. */
+interface Target {
+  readonly id: string;
+  readonly authority: string;
+}
+
 /** Times are milliseconds of `performance.now()`; 0: it did not happen. Looking at the clock is what costs most here. */
 export class RequestRecord {
   /** When the head of the request was there. */
@@ -18,6 +24,8 @@ export class RequestRecord {
   otherServiceId: string | null = null;
   /** Of the last attempt. */
   targetId = "";
+  /** As requests name it: `host` or `host:port`. */
+  targetAddress = "";
   attempts = 0;
   /** Attempts before the last one, unless the same target was only asked again on a new connection; null: none. */
   earlier: { readonly targetId: string; readonly status: number; readonly ms: number }[] | null =
@@ -43,12 +51,13 @@ export class RequestRecord {
   isBrokenOff = false;
 
   /** An attempt begins on a target. */
-  began(targetId: string): void {
+  began({ id: targetId, authority }: Target): void {
     const now = performance.now();
     if (this.attempts === 0) this.upstreamAt = now;
     else if (targetId !== this.targetId || this.headAt !== 0) this.#keepAttempt(now);
     this.attempts++;
     this.targetId = targetId;
+    this.targetAddress = authority;
     this.attemptAt = now;
     // True of a kept connection; one that has to be made tells when it is there.
     this.connectedAt = now;

@@ -23,9 +23,9 @@ import { type LoadedPlugins, PluginLoader } from "./plugin/plugin-loader.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
 import { streamScene } from "./plugin/stream-visit.ts";
 import { loopToken } from "./upstream/request-writer.ts";
-import type { RequestResult } from "../pdk/context.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { RequestContext } from "./request-context.ts";
+import { resultOf } from "./request-result.ts";
 import { NameResolver } from "./names/name-resolver.ts";
 import { PoolRegistry } from "./service-runtime.ts";
 import { discardPorts, type OpenedPorts, Streams } from "./stream/streams.ts";
@@ -281,7 +281,7 @@ class Runtime implements DataPlane {
   #ended(context: RequestContext, status: number): void {
     this.#options.board.add(this.#options.worker, "requests_total", 1);
     this.#recorder.ended(context, status);
-    context.visit?.log(resultOf(status));
+    context.visit?.log(resultOf(context.record, status));
   }
 
   #report(context: RequestContext, error: ProxyError): void {
@@ -338,17 +338,6 @@ function createPluginLoader(
     callout: createCallout({ loopToken: loopToken(instanceId) }),
   });
 }
-
-const resultOf = (status: number): RequestResult => ({
-  status,
-  upstreamStatus: null,
-  bytesIn: 0,
-  bytesOut: 0,
-  durationMs: 0,
-  firstByteMs: null,
-  targetId: null,
-  attempts: 0,
-});
 
 function notServing(request: Request): Response {
   return errorResponse(subjectOf(request), failures.starting);

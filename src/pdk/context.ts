@@ -200,6 +200,13 @@ export interface RequestResult {
   readonly firstByteMs: number | null;
   readonly targetId: string | null;
   readonly attempts: number;
+  /** The time with targets, in milliseconds since the request came; null when it went to none. */
+  readonly upstream: {
+    readonly startMs: number;
+    readonly endMs: number;
+    /** Of the last target: `host` or `host:port`. */
+    readonly address: string;
+  } | null;
 }
 
 /** The head of an answer before it goes to the client, and what becomes of its body. */

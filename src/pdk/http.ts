@@ -8,3 +8,4 @@ export { normalizeHost } from "../http/authority.ts";
 export { GATEWAY_FIELDS } from "../http/gateway-fields.ts";
 export { connectionOptions, HOP_BY_HOP } from "../http/hop-by-hop.ts";
 export { addVary } from "../http/vary.ts";
+export { formatTraceParent, parseTraceParent, type TraceParent } from "../http/trace-context.ts";

@@ -1,0 +1,31 @@
+// The traceparent field of W3C Trace Context; knows no span and no sampling.
+
+/** What a valid traceparent says. */
+export interface TraceParent {
+  /** 32 hexadecimal digits, lower case. */
+  readonly traceId: string;
+  /** 16 hexadecimal digits: the span of the caller. */
+  readonly spanId: string;
+  readonly flags: number;
+}
+
+/** Section 3.2.2: version ff and ids of zeros are invalid; later versions may be longer, after another dash. */
+const PATTERN =
+  /^(?!ff)([\da-f]{2})-((?!0{32})[\da-f]{32})-((?!0{16})[\da-f]{16})-([\da-f]{2})(?:-.*)?$/;
+
+/** In the flags: somebody records this trace. */
+export const SAMPLED = 1;
+
+/** Null when it is not valid, and so stands for nothing. */
+export function parseTraceParent(text: string | null): TraceParent | null {
+  if (text === null || text.length < 55 || text.length > 512) return null;
+  const [, version, traceId, spanId, flags] = PATTERN.exec(text) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return null;
+  if (version === "00" && text.length !== 55) return null;
+  return { traceId, spanId, flags: Number.parseInt(flags, 16) };
+}
+
+/** Section 4.3: whatever version came, the one that is known goes out, and only flags that are known. */
+export function formatTraceParent(traceId: string, spanId: string, isSampled: boolean): string {
+  return `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
+}

@@ -1,0 +1,201 @@
+// otel-tracing: takes part in W3C traces and sends spans to an OpenTelemetry collector.
+import { type Static, Type as t } from "@sinclair/typebox";
+import type { RequestContext } from "../pdk/context.ts";
+import { definePlugin, httpScopes } from "../pdk/definition.ts";
+import { config, group, integer, milliseconds, nullable, secret, url } from "../pdk/fields.ts";
+import { formatTraceParent, isFieldValue, isToken, parseTraceParent } from "../pdk/http.ts";
+import type { PluginKit } from "../pdk/kit.ts";
+import { Exporter } from "./otel-tracing/exporter.ts";
+import { Ids } from "./otel-tracing/ids.ts";
+import { type Trace, writeResource, writeSpans } from "./otel-tracing/span.ts";
+
+const schema = config({
+  endpoint: nullable(
+    url({
+      description:
+        "Collector that takes OTLP over HTTP, such as `http://collector:4318`; without a path, `/v1/traces` is used. Null: traces are passed on, and nothing is sent",
+    }),
+  ),
+  headers: t.Record(
+    t.String({ minLength: 1, maxLength: 256 }),
+    secret({ description: "Value of the field" }),
+    {
+      default: {},
+      maxProperties: 20,
+      description: "Fields of requests to the collector, such as one with a token",
+    },
+  ),
+  sample_rate: t.Number({
+    minimum: 0,
+    maximum: 1,
+    default: 0.1,
+    description:
+      "Part of the traces that begin here of which spans are sent; traces that began elsewhere follow what was decided there",
+  }),
+  resource_attributes: t.Record(
+    t.String({ minLength: 1, maxLength: 256 }),
+    t.String({ maxLength: 1024 }),
+    {
+      default: {},
+      maxProperties: 50,
+      description:
+        "What spans say of this gateway; `service.name` is `sluice` unless it is given here",
+    },
+  ),
+  batch: group(
+    {
+      max_size: integer(512, {
+        minimum: 1,
+        maximum: 10_000,
+        description: "Spans that are sent at once",
+      }),
+      max_delay: milliseconds(5000, "Milliseconds that a span waits at most for others"),
+      max_queue: integer(4096, {
+        minimum: 1,
+        maximum: 100_000,
+        description:
+          "Spans that wait in a worker; what there is no room for is dropped and counted",
+      }),
+      max_retry_time: milliseconds(
+        60_000,
+        "Milliseconds after which a batch that nobody takes is dropped",
+      ),
+      timeout: milliseconds(10_000, "Milliseconds for one request to the collector"),
+    },
+    "How spans are sent",
+  ),
+});
+
+type Config = Static<typeof schema>;
+
+/** What is known of the trace of a request until it ends. */
+interface Traced {
+  readonly trace: Trace;
+  readonly isSampled: boolean;
+}
+
+export default definePlugin({
+  name: "otel-tracing",
+  summary: "Takes part in W3C traces and sends spans to an OpenTelemetry collector",
+  description: `A \`traceparent\` that came with the request is continued, with its \`tracestate\`; a request without a valid one begins a
+trace. For each request that is sampled, a server span and, when it went to a target, a client span below it are sent to the
+collector as OTLP/HTTP in JSON, with attributes by the semantic conventions for HTTP. The target gets a \`traceparent\` that names
+the client span.
+
+Whether a trace is sampled follows the flag of the caller; of traces that begin here \`sample_rate\` are sampled, decided by the
+trace's id, so that gateways in a row agree. The query of a request is not told, because secrets may be in it.
+
+Spans wait in memory and are sent in batches by each worker. When the collector does not answer, or with 429, 502, 503 or 504, a batch is
+sent again after a pause; when the queue is full, new spans are dropped, and the log says how many. No request ever waits.
+
+Without an \`endpoint\` nothing is sent: valid traces are passed on as they came. With \`request-id\`, which also begins traces, this
+plugin keeps the ids that it gave and decides about the sampling.`,
+  group: "observability",
+  order: 9950,
+  phases: ["request", "log"],
+  scopes: httpScopes,
+  config: schema,
+  example: { resource_attributes: { "deployment.environment.name": "test" }, sample_rate: 1 },
+  onError: "open",
+  check: ({ endpoint, headers }) => [
+    ...(endpoint !== null && URL.parse(endpoint)?.username
+      ? [{ path: "endpoint", message: "must not hold a user name or password" }]
+      : []),
+    ...Object.entries(headers).flatMap(([name, value]) => {
+      if (!isToken(name))
+        return [{ path: `headers.${name}`, message: "is not the name of a field" }];
+      const isText = typeof value === "string";
+      return isText && !isFieldValue(value)
+        ? [{ path: `headers.${name}`, message: "is not the value of a field" }]
+        : [];
+    }),
+  ],
+  create(own, kit) {
+    const ids = new Ids();
+    return own.endpoint === null ? propagator(own, ids) : tracer(own, ids, kit);
+  },
+});
+
+/** Passes traces on and begins them, no more. */
+function propagator({ sample_rate: rate }: Config, ids: Ids) {
+  return {
+    request(context: RequestContext) {
+      if (parseTraceParent(context.header("traceparent")) !== null) return undefined;
+      const { traceId } = rootOf(context, ids);
+      setTrace(context, formatTraceParent(traceId, ids.span(), isChosen(traceId, rate)));
+      return undefined;
+    },
+  };
+}
+
+function tracer(own: Config, ids: Ids, kit: PluginKit) {
+  const { batch } = own;
+  const exporter = new Exporter({
+    url: endpointOf(own.endpoint ?? ""),
+    headers: own.headers,
+    resource: writeResource(own.resource_attributes),
+    maxBatch: batch.max_size,
+    maxDelayMs: batch.max_delay,
+    maxQueue: batch.max_queue,
+    maxRetryMs: batch.max_retry_time,
+    timeoutMs: batch.timeout,
+    callout: kit.callout,
+    log: kit.log,
+  });
+  const key = exporter;
+  return {
+    request(context: RequestContext) {
+      const traced = traceOf(context, ids, own.sample_rate);
+      const { traceId, clientId } = traced.trace;
+      context.memory.set(key, traced);
+      setTrace(context, formatTraceParent(traceId, clientId, traced.isSampled));
+      return undefined;
+    },
+    log(context: RequestContext) {
+      // Whoever was refused before has not come as far as `request`.
+      const known = context.memory.get(key) as Traced | undefined;
+      const traced = known ?? traceOf(context, ids, own.sample_rate);
+      if (traced.isSampled && context.result !== null)
+        exporter.add(writeSpans(context, context.result, traced.trace));
+    },
+    close: () => exporter.close(),
+  };
+}
+
+function traceOf(context: RequestContext, ids: Ids, rate: number): Traced {
+  const parent = parseTraceParent(context.header("traceparent"));
+  const { traceId } = parent ?? rootOf(context, ids);
+  return {
+    isSampled: parent === null ? isChosen(traceId, rate) : (parent.flags & 1) === 1,
+    trace: {
+      traceId,
+      parentId: parent?.spanId ?? "",
+      serverId: ids.span(),
+      clientId: ids.span(),
+      traceState: parent === null ? "" : (context.header("tracestate") ?? "").slice(0, 512),
+    },
+  };
+}
+
+/** Another plugin may have begun the trace of this request already: that is no caller, but its id is kept. */
+function rootOf({ upstream }: RequestContext, ids: Ids): { readonly traceId: string } {
+  return parseTraceParent(upstream.header("traceparent")) ?? { traceId: ids.trace() };
+}
+
+function setTrace(context: RequestContext, traceParent: string): void {
+  const { upstream } = context;
+  upstream.setHeader("traceparent", traceParent);
+  // Section 3.3: without a valid traceparent it belongs to nothing.
+  if (upstream.header("tracestate") !== null && !parseTraceParent(context.header("traceparent")))
+    upstream.removeHeader("tracestate");
+}
+
+/** By the last digits of the id, which are random in every kind of id. */
+const isChosen = (traceId: string, rate: number) =>
+  Number.parseInt(traceId.slice(-8), 16) < rate * 2 ** 32;
+
+function endpointOf(text: string): string {
+  const parsed = new URL(text);
+  if (parsed.pathname === "/") parsed.pathname = "/v1/traces";
+  return parsed.href;
+}
