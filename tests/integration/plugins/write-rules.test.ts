@@ -19,8 +19,9 @@ beforeAll(async () => {
 
 const problem = async (plugin: object): Promise<string> => {
   const { status, body } = await api.call("POST /plugins", { body: plugin });
-  if (status === 201) await api.call(`DELETE /plugins/${body.id}`);
-  return status === 400 ? String(body.error) : `${status}`;
+  if (status !== 200) return String(body.error);
+  await api.call(`DELETE /plugins/${body.id}`);
+  return "accepted";
 };
 
 const SLOW = "^(a+)+$";
@@ -49,7 +50,7 @@ describe("the rule of a policy", () => {
     const rules = [
       { when: { path: ["/a", "=/b", "~^/c"], time: { after: "08:00" } }, action: "deny" },
     ];
-    expect(await problem({ name: "access-policy", config: { rules } })).toBe("201");
+    expect(await problem({ name: "access-policy", config: { rules } })).toBe("accepted");
   });
 });
 
@@ -76,8 +77,8 @@ test.each([
 
 describe("on a stream route", () => {
   test.each([
-    [{ cidr: ["10.0.0.0/8"], country: ["DE"], asn: [1], time: { after: "08:00" } }, "201"],
-    [{ not: { cidr: ["10.0.0.0/8"] } }, "201"],
+    [{ cidr: ["10.0.0.0/8"], country: ["DE"], asn: [1], time: { after: "08:00" } }, "accepted"],
+    [{ not: { cidr: ["10.0.0.0/8"] } }, "accepted"],
     [
       { path: ["/"] },
       "when.path: is not known of a stream connection: only cidr, country, asn and time are",
