@@ -167,8 +167,11 @@ function tokensOf(context: RequestContext, own: JwtConfig): string[] {
   return tokens;
 }
 
-function hide({ upstream }: RequestContext, own: JwtConfig): void {
-  for (const name of own.header_names) upstream.removeHeader(name);
+function hide({ upstream, headers }: RequestContext, own: JwtConfig): void {
+  for (const name of own.header_names.map((each) => each.toLowerCase()))
+    // What is for somebody else stays.
+    if (name !== "authorization" || /^bearer /i.test(headers[name] ?? ""))
+      upstream.removeHeader(name);
   for (const name of own.cookie_names) upstream.removeCookie(name);
   for (const name of own.query_names) upstream.removeQuery(name);
 }

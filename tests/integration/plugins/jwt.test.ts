@@ -55,6 +55,15 @@ describe("a token", () => {
     expect((await jwt.get()).seen?.headers["authorization"]).toStartWith("Bearer ");
   });
 
+  test("in a cookie leaves an Authorization of another scheme alone", async () => {
+    await jwt.use({ cookie_names: ["t"] });
+    const headers = { Cookie: `t=${await signToken(jwt.rsa)}`, Authorization: "Basic eDp5" };
+    const { status, seen } = await jwt.scene.get("/", headers);
+    expect(status).toBe(200);
+    expect(seen?.headers["authorization"]).toBe("Basic eDp5");
+    expect(seen?.headers).not.toHaveProperty("cookie");
+  });
+
   test("names a consumer by a claim of its own", async () => {
     await jwt.use({ consumer_claim: "sub" });
     expect((await jwt.get()).seen?.headers["x-consumer-username"]).toBe("alice");
