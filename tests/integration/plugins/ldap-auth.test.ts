@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { decode } from "../../../src/model/decode.ts";
 import ldapAuth from "../../../src/plugins/ldap-auth.ts";
-import { selfSigned } from "../../support/certificate.ts";
 import { freePort } from "../../support/data-plane.ts";
 import { ber, type Entry, result, TestDirectory } from "../../support/directory.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
@@ -306,83 +305,6 @@ describe("a directory", () => {
         i % 2 === 0 ? noise : Buffer.concat([Buffer.from([0x30, noise.length]), noise]);
       const { status } = await as("ann", `${i}`);
       expect([401, 429, 503]).toContain(status);
-    }
-  });
-});
-
-describe("encrypted", () => {
-  let tls: { readonly cert: string; readonly key: string };
-  const servers: TestDirectory[] = [];
-  const start = async (isImplicit: boolean, certificate = tls) => {
-    const server = await TestDirectory.start(certificate, isImplicit);
-    server.entries = entries;
-    servers.push(server);
-    return server;
-  };
-  const at = ({ port }: TestDirectory, scheme: string) => ({
-    url: `${scheme}://localhost:${port}`,
-    ca: tls.cert,
-    start_tls: scheme === "ldap",
-  });
-
-  beforeAll(async () => {
-    tls = await selfSigned();
-  });
-  afterAll(() => servers.forEach((server) => server.stop()));
-
-  test.each(["ldap", "ldaps"])("over %s, everything is", async (scheme) => {
-    const server = await start(scheme === "ldaps");
-    await configure({ ...searching, ...at(server, scheme) });
-    expect((await as("ann")).status).toBe(200);
-    const asked = server.asked.filter((each) => each !== "starttls");
-    expect(asked).toHaveLength(3);
-    for (const each of asked) expect(each).toStartWith("tls ");
-    await configure({ ...at(server, scheme), ca: null });
-    expect((await as("ann")).status).toBe(503);
-    await configure({ ...at(server, scheme), ca: null, verify_certificate: false });
-    expect((await as("ann")).status).toBe(200);
-  });
-
-  test.each(["ldap", "ldaps"])(
-    "over %s, a certificate for another host is none",
-    async (scheme) => {
-      const other = await selfSigned("other");
-      const server = await start(scheme === "ldaps", other);
-      await configure({ ...at(server, scheme), ca: other.cert });
-      expect((await as("ann")).status).toBe(503);
-      expect(server.asked.join()).not.toContain("bind");
-    },
-  );
-
-  test("or not at all: without StartTLS no password is sent", async () => {
-    await configure({ start_tls: true });
-    expect((await as("ann")).status).toBe(503);
-    expect(directory.asked).toEqual(["starttls"]);
-  });
-
-  test("or not at all: a connection that breaks is not begun anew in the plain", async () => {
-    const server = await start(false);
-    const before = server.connections;
-    await configure(at(server, "ldap"));
-    server.bend = (operation, answer) => (operation === "bind" ? null : answer);
-    await configure({ ...at(server, "ldap"), timeout: 200 });
-    expect((await as("ann")).status).toBe(503);
-    expect(server.connections).toBe(before + 1);
-  });
-
-  test("what somebody says before the encryption does not count as said after it", async () => {
-    const server = await start(false);
-    await configure({ ...at(server, "ldap"), timeout: 500 });
-    // A bind that succeeded, complete or lacking a byte that the encrypted part brings.
-    const forged = ber(
-      0x30,
-      ber(0x02, "\x02"),
-      ber(0x61, ber(0x0a, "\0"), ber(0x04), ber(0x04, "0")),
-    );
-    for (const extra of [forged, forged.subarray(0, -1)]) {
-      server.bend = (operation, answer) =>
-        operation === "starttls" ? Buffer.concat([answer, extra]) : answer;
-      expect((await as("ann", "wrong")).status).toBe(503);
     }
   });
 });
