@@ -127,6 +127,7 @@ class Runtime implements DataPlane {
       limits: new ConnectionLimits(options.targets, options.worker),
       adopt: (key, arrival) => this.#streams.adopt(key, arrival),
       refused: (listener, reason, client) => refusals.refused(listener, reason, client),
+      shaken: (id, isDone) => this.#recorder.handshake(id, isDone),
       challenges: this.#scope.challenges,
       failed: (issue) => options.log("error", "a listener could not change", { ...issue }),
     });

@@ -93,10 +93,6 @@ export class TrafficRecorder {
     return this.#traffic.seriesOf(streamSeriesKey(streamRouteId, serviceId));
   }
 
-  listenerSeries(listenerId: string): Series {
-    return this.#traffic.seriesOf(listenerSeriesKey(listenerId));
-  }
-
   /** Counts a request that has ended with this status, and writes it down. */
   ended(context: RequestContext, status: number): void {
     const { record } = context;
@@ -223,7 +219,8 @@ export class TrafficRecorder {
   }
 
   /** A TLS handshake on a listener that sees them. */
-  handshake(series: Series, isDone: boolean): void {
+  handshake(listenerId: string, isDone: boolean): void {
+    const series = this.#traffic.seriesOf(listenerSeriesKey(listenerId));
     this.#writer.add(series, isDone ? "handshakes" : "handshakes_failed", 1);
   }
 

@@ -62,7 +62,7 @@ export const histogramAt = Object.fromEntries(
 export const ROW_CELLS: number = HISTOGRAMS_AT + histograms.length * HISTOGRAM_CELLS;
 
 const codeIndexes = Uint8Array.from({ length: 1000 }, (_, status) => {
-  const exact = EXACT.findIndex((known) => known === status);
+  const exact = (EXACT as readonly number[]).indexOf(status);
   if (exact >= 0) return exact;
   const hundreds = Math.floor(status / 100);
   return EXACT.length + (hundreds >= 1 && hundreds <= 5 ? hundreds - 1 : CLASSES.length - 1);

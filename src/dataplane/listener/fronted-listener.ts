@@ -30,6 +30,8 @@ export interface FrontContext extends ListenerContext {
   adopt(arrival: Arrival): SocketOwner | null;
   refused(reason: string, address: string): void;
   readonly challenges: OpenChallenges;
+  /** A TLS handshake of a client was done, or failed, where the front ends TLS. */
+  shaken(isDone: boolean): void;
 }
 
 /** RFC 8446 section 6: an alert record, fatal, unrecognized_name. */
@@ -94,7 +96,7 @@ function openFront(
   const { listener, tls } = plan;
   const index = new CertificateIndex(context.certificates);
   const clientAuth = clientAuthOf(listener);
-  const { admit, refused, challenges } = context;
+  const { admit, refused, challenges, shaken } = context;
   const proofs = proofEnds(refused);
   const ends =
     clientAuth === null
@@ -111,6 +113,7 @@ function openFront(
               ended() {},
             }),
           refused,
+          shaken,
         });
   // What cannot be used must refuse the change, not every client after it.
   if (ends !== null && tls !== null) ends.find(tls);

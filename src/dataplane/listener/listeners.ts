@@ -24,6 +24,8 @@ export interface ListenersOptions {
   /** The stream route at the port that takes the name; null when none does. */
   adopt(portKey: string, arrival: Arrival): SocketOwner | null;
   refused(listener: string, reason: string, address: string): void;
+  /** A TLS handshake on the listener with this id was done, or failed, where that is known. */
+  shaken(listenerId: string, isDone: boolean): void;
   readonly challenges: OpenChallenges;
   /** A listener could not be bound anew beside a version. */
   failed(issue: Issue): void;
@@ -119,7 +121,7 @@ export class Listeners {
   }
 
   #open(plan: ListenerPlan, version: ListenerVersion): HttpListener {
-    const { answerOn, websocket, limits, adopt, refused, challenges } = this.#options;
+    const { answerOn, websocket, limits, adopt, refused, challenges, shaken } = this.#options;
     const { id, listener } = plan;
     const context = { answer: answerOn(id), websocket, certificates: version.certificates };
     if (!this.#isFronted(plan, version)) return openHttpListener(plan, context);
@@ -131,6 +133,7 @@ export class Listeners {
       admit: () => limits.admit(this.#live?.listeners.get(id)?.listener ?? listener),
       adopt: (arrival) => adopt(key, arrival),
       refused: (reason, address) => refused(listener.name, reason, address),
+      shaken: (isDone) => shaken(id, isDone),
     });
   }
 

@@ -28,6 +28,8 @@ export interface TlsEndsOptions {
   /** Takes over a connection whose handshake is done. */
   accepted(socket: ClientSocket, facts: ConnectionFacts): SocketOwner;
   refused(reason: string, address: string): void;
+  /** A handshake of a client was done, or failed. */
+  shaken?(isDone: boolean): void;
 }
 
 /** Seconds in which a handshake must be done; a connection that is not the front's gets no further. */
@@ -110,6 +112,7 @@ export class TlsEnds {
         const facts = known.find(peer);
         // Somebody else on this machine, who must not be able to get around the front.
         if (facts === null) return void socket.terminate();
+        this.#options.shaken?.(isDone);
         const shown = isDone ? this.#judge(socket, facts) : "the TLS handshake failed";
         if (typeof shown === "string") {
           this.#options.refused(shown, facts.address);
