@@ -8,7 +8,7 @@ import { type ControlSocket, serveControlSocket } from "./cli/control-socket.ts"
 import { type Address, formatAddress } from "./cli/flags.ts";
 import { exportCommand } from "./cli/export.ts";
 import { firstListeners, warnAboutIgnoredFlags } from "./cli/first-start.ts";
-import { importCommand } from "./cli/import.ts";
+import { createImport } from "./cli/import.ts";
 import { idleRollout, type OpenOffline } from "./cli/local-command.ts";
 import { isLoopback } from "./cli/loopback.ts";
 import { reachableAt } from "./cli/own-addresses.ts";
@@ -378,7 +378,7 @@ process.exit(
     createTokenCommand(openOffline),
     rotateKeyCommand,
     exportCommand,
-    importCommand,
+    createImport(catalogue),
     diffCommand,
     applyCommand,
     versionCommand,

@@ -1,7 +1,11 @@
 // The command `import`: brings a document, or what another program is configured with, into a running gateway; knows no object.
 import { readFileSync } from "node:fs";
+import { parseJson } from "../api/json-body.ts";
 import { convert, type ImportSource, importSources } from "../control/import/convert.ts";
+import type { ReportEntry } from "../control/import/report.ts";
 import { ApiError } from "../model/error.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import { ForeignDatabaseError, readForeignTables } from "../store/npm-database.ts";
 import type { Command } from "./command.ts";
 import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -32,7 +36,8 @@ const flags: readonly Flag[] = [
   passphraseFlag,
 ];
 
-export const importCommand: Command = {
+/** `plugins`: all that the gateway has. */
+export const createImport = (plugins: PluginCatalogue): Command => ({
   name: "import",
   summary: "Bring a document into a running gateway, all of it or nothing",
   usage: "FILE",
@@ -48,7 +53,8 @@ export const importCommand: Command = {
       throw new UsageError(`--mode: must be merge or replace, not "${mode}"`);
     const from = decodeSource(given.get("from"));
     return reportingErrors(async () => {
-      const file = from === null ? readDocument(path) : await converted(from, path);
+      const file =
+        from === null ? readDocument(path) : await converted(from, path, { plugins, print });
       const changes = await sendDocument(managementClient(given, env), file, {
         mode,
         dryRun: given.has("dry-run"),
@@ -58,7 +64,7 @@ export const importCommand: Command = {
       return 0;
     });
   },
-};
+});
 
 function decodeSource(text: string | undefined): ImportSource | null {
   if (text === undefined) return null;
@@ -67,14 +73,46 @@ function decodeSource(text: string | undefined): ImportSource | null {
   throw new UsageError(`--from: must be one of ${importSources.join(", ")}, not "${text}"`);
 }
 
-async function converted(from: ImportSource, path: string): Promise<DocumentFile> {
+interface Converting {
+  readonly plugins: PluginCatalogue;
+  readonly print: (text: string) => void;
+}
+
+async function converted(
+  from: ImportSource,
+  path: string,
+  { plugins, print }: Converting,
+): Promise<DocumentFile> {
   try {
-    const { document, report } = await convert(from, new Uint8Array(readFileSync(path)));
-    for (const line of report) process.stderr.write(`not carried over: ${line}\n`);
+    const bytes = new Uint8Array(readFileSync(path === "-" ? "/dev/stdin" : path));
+    const context = { plugins, parseJson, openTables: readForeignTables };
+    const { document, report } = await convert(from, bytes, context);
+    print(describeReport(report));
     return { text: JSON.stringify(document), type: "json" };
   } catch (error) {
-    const isExplained = error instanceof ApiError || (error as NodeJS.ErrnoException).code;
+    const isExplained =
+      error instanceof ApiError ||
+      error instanceof ForeignDatabaseError ||
+      (error as NodeJS.ErrnoException).code;
     if (!isExplained) throw error;
     throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
   }
 }
+
+const headings = {
+  left_out: "Not carried over:",
+  changed: "Carried over, but not the same:",
+  carried: "Carried over:",
+} as const;
+
+/** Under a heading for each level, a line for each entry. Names come from a file that may hold anything. */
+function describeReport(report: readonly ReportEntry[]): string {
+  const lines = Object.entries(headings).flatMap(([level, heading]) => {
+    const entries = report.filter((entry) => entry.level === level);
+    const texts = entries.map(({ what, why }) => `  ${printable(what)}: ${printable(why)}`);
+    return texts.length === 0 ? [] : [heading, ...texts, ""];
+  });
+  return lines.length === 0 ? "" : `${lines.join("\n")}\n`;
+}
+
+const printable = (text: string) => text.replaceAll(/\p{C}/gu, " ");

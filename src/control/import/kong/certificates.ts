@@ -1,0 +1,42 @@
+// Certificates and SNIs of Kong.
+import { addCertificate } from "../pem.ts";
+import { commonOf, isVaultReference, type KongContext, referenceOf, remember } from "./kong.ts";
+
+/** Certificates, with the names that stand in them or beside them. */
+export function addCertificates(context: KongContext): void {
+  const { root, output } = context;
+  const names = new Map<string, string[]>();
+  for (const sni of root.objects("snis")) {
+    const name = sni.text("name") ?? "";
+    sni.call(`SNI "${name}"`);
+    const owner = referenceOf(sni, "certificate") ?? "";
+    sni.raw("id");
+    commonOf(sni);
+    names.set(owner, [...(names.get(owner) ?? []), name]);
+    output.report.carried(sni.label, "became a name of its certificate");
+  }
+  for (const [index, members] of root.objects("certificates").entries()) {
+    const id = members.text("id");
+    const inner = members.list("snis").map((value) => sniName(value));
+    const domains = [...inner, ...(id === null ? [] : (names.get(id) ?? []))];
+    const name = domains[0] ?? id ?? `certificate-${index + 1}`;
+    members.call(`certificate "${name}"`);
+    const [certificate, privateKey] = [members.text("cert") ?? "", members.text("key") ?? ""];
+    for (const field of ["cert_alt", "key_alt"])
+      members.leaveOut(field, "a certificate has one key; import the other one as its own");
+    members.leaveOut("passphrase", "keys are kept without a passphrase of their own");
+    const { tags } = commonOf(members);
+    if ([certificate, privateKey].some(isVaultReference)) {
+      members.drop("it is kept in a vault");
+      continue;
+    }
+    const made = addCertificate(output, {
+      ...{ key: id ?? name, label: members.label, name, certificate, privateKey, domains },
+      tags: tags as string[],
+    });
+    if (made !== null) remember(context, { kind: "certificates", words: [id], id: made });
+  }
+}
+
+const sniName = (value: unknown): string =>
+  typeof value === "string" ? value : String(Object(value)["name"] ?? "");

@@ -1,0 +1,152 @@
+// Plugins of Kong about how much clients may send and what is answered in the place of a service.
+import type { Members } from "../members.ts";
+import type { PluginConverter } from "./plugins.ts";
+
+const windows = {
+  second: 1,
+  minute: 60,
+  hour: 3600,
+  day: 86_400,
+  month: 2_592_000,
+  year: 31_536_000,
+} as const;
+
+function keyOf(config: Members): string {
+  const word = config.text("limit_by") ?? "consumer";
+  const header = config.text("header_name");
+  config.leaveOut("path", "give the plugin a condition on the path");
+  switch (word) {
+    case "consumer":
+    case "credential":
+    case "ip":
+    case "service":
+      return word;
+    case "header":
+      return `header:${header ?? ""}`;
+    case "path":
+      return "route";
+    default:
+      config.changed("limit_by", `${word} became ip`);
+      return "ip";
+  }
+}
+
+const rateLimiting: PluginConverter = (config) => {
+  const key = keyOf(config);
+  const limits = Object.entries(windows).flatMap(([name, window]) => {
+    const requests = config.number(name);
+    if (requests === null) return [];
+    return [{ name, requests, window, algorithm: "fixed", key }];
+  });
+  const message = config.text("error_message");
+  config.leaveOut("policy", "counters are shared by the workers of this gateway", "local");
+  for (const name of ["redis", "sync_rate", "redis_host", "redis_port", "redis_password"])
+    config.leaveOut(name, "there is no other store for counters", name === "sync_rate" ? -1 : 6379);
+  for (const name of ["redis_username", "redis_database", "redis_timeout", "redis_server_name"])
+    config.leaveOut(name, "there is no other store for counters", name.endsWith("out") ? 2000 : 0);
+  for (const name of ["redis_ssl", "redis_ssl_verify"])
+    config.leaveOut(name, "there is no other store for counters", false);
+  config.leaveOut("fault_tolerant", "counters are in memory and do not fail", true);
+  return {
+    name: "rate-limit",
+    config: {
+      limits,
+      status: config.number("error_code") ?? 429,
+      headers: config.flag("hide_client_headers") === true ? "off" : "both",
+      ...(message === null ? {} : { message }),
+    },
+  };
+};
+
+const UNITS: Readonly<Record<string, number>> = {
+  megabytes: 1_048_576,
+  kilobytes: 1024,
+  bytes: 1,
+};
+
+const sizeLimiting: PluginConverter = (config) => {
+  const size = config.number("allowed_payload_size") ?? 128;
+  const unit = UNITS[config.text("size_unit") ?? "megabytes"] ?? 1_048_576;
+  return {
+    name: "request-size-limit",
+    config: {
+      max_body_bytes: Math.max(1, Math.round(size * unit)),
+      require_content_length: config.flag("require_content_length") ?? false,
+    },
+  };
+};
+
+const termination: PluginConverter = (config) => {
+  const status = config.number("status_code") ?? 503;
+  const type = config.text("content_type");
+  const body = config.text("body");
+  const message = config.text("message");
+  config.leaveOut("echo", "answers do not repeat the request", false);
+  const trigger = config.text("trigger");
+  if (trigger !== null) {
+    config.drop("answers only for requests with a field or parameter: give it a condition");
+    return null;
+  }
+  return {
+    name: "respond",
+    config: {
+      status,
+      ...(type === null || body === null ? {} : { headers: { "Content-Type": type } }),
+      ...(body === null ? { json: { message: message ?? "Service unavailable" } } : { body }),
+    },
+  };
+};
+
+const cors: PluginConverter = (config) => {
+  const given = config.texts("origins");
+  const origins = given.length === 0 ? ["*"] : given;
+  const methods = config.texts("methods");
+  const headers = config.texts("headers");
+  const maxAge = config.bounded("max_age", { min: 0, max: 86_400 });
+  const credentials = config.flag("credentials") ?? false;
+  const isOpen = origins.includes("*");
+  if (credentials && isOpen)
+    config.changed("credentials", 'are not allowed to every origin: name them in the place of "*"');
+  config.leaveOut("allow_origin_absent", "answers without an origin get no fields of CORS", true);
+  return {
+    name: "cors",
+    config: {
+      origins: isOpen ? ["*"] : origins.map(originOf),
+      methods:
+        methods.length > 0
+          ? methods
+          : ["GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS", "TRACE", "CONNECT"],
+      ...(headers.length === 0 ? {} : { allow_headers: headers }),
+      expose_headers: config.texts("exposed_headers"),
+      credentials: credentials && !isOpen,
+      ...(maxAge === null ? {} : { max_age: maxAge }),
+      private_network: config.flag("private_network") ?? false,
+      preflight_continue: config.flag("preflight_continue") ?? false,
+    },
+  };
+};
+
+/** What is no plain origin is an expression. */
+const originOf = (text: string) =>
+  /^[a-z][a-z0-9+.-]*:\/\/[A-Za-z0-9.:[\]-]+$/.test(text) ? text : `~^(?:${text})$`;
+
+const redirect: PluginConverter = (config) => {
+  const location = config.text("location") ?? "";
+  const keepsPath = config.flag("keep_incoming_path") ?? false;
+  return {
+    name: "redirect",
+    config: {
+      to: location,
+      status: config.number("status_code") ?? 301,
+      ...{ keep_path: keepsPath, keep_query: keepsPath },
+    },
+  };
+};
+
+export const traffic: Readonly<Record<string, PluginConverter>> = {
+  "rate-limiting": rateLimiting,
+  "request-size-limiting": sizeLimiting,
+  "request-termination": termination,
+  cors,
+  redirect,
+};

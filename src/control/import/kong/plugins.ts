@@ -1,0 +1,113 @@
+// Plugins of Kong wherever they stand: where they apply, and what is done with those that the gateway has not.
+import { invalid } from "../../../model/error.ts";
+import type { Document } from "../../body.ts";
+import type { Members } from "../members.ts";
+import type { MadeScope } from "../output.ts";
+import { commonOf, type KongContext, referenceOf } from "./kong.ts";
+import { authentication } from "./plugins-authentication.ts";
+import { logging } from "./plugins-logging.ts";
+import { traffic } from "./plugins-traffic.ts";
+import { transformation } from "./plugins-transformation.ts";
+
+/** A plugin, and the object of the document that it stands in. */
+export interface ScopedPlugin {
+  readonly members: Members;
+  /** `route "shop"` */
+  readonly owner: string;
+  readonly scope: MadeScope;
+}
+
+/** What becomes of a configuration; null: nothing, which the converter has reported. */
+export type PluginConverter = (
+  config: Members,
+  context: KongContext,
+) => { readonly name: string; readonly config: Document } | null;
+
+const converters: Readonly<Record<string, PluginConverter>> = {
+  ...authentication,
+  ...traffic,
+  ...transformation,
+  ...logging,
+};
+
+/** Keep nobody out. All others may, also those of somebody's own. */
+const harmless = new Set([
+  ...["cors", "rate-limiting", "rate-limiting-advanced", "response-ratelimiting"],
+  ...["request-size-limiting", "response-transformer", "response-transformer-advanced"],
+  ...["request-transformer", "request-transformer-advanced", "correlation-id", "proxy-cache"],
+  ...["file-log", "http-log", "tcp-log", "udp-log", "syslog", "loggly", "statsd", "datadog"],
+  ...["prometheus", "zipkin", "opentelemetry", "redirect", "bot-detection", "session"],
+  ...["proxy-cache-advanced", "grpc-gateway", "grpc-web", "aws-lambda", "azure-functions"],
+  ...["exit-transformer", "request-termination", "kafka-log", "route-by-header"],
+]);
+
+/** Those that were found inside of services, routes and consumers, and those of the file itself. */
+export function addPlugins(context: KongContext): void {
+  for (const plugin of context.plugins) addPlugin(plugin, context);
+  for (const members of context.root.objects("plugins"))
+    for (const plugin of scopesOf(members, context)) addPlugin(plugin, context);
+}
+
+/** Several when the route became several. */
+function scopesOf(members: Members, context: KongContext): readonly ScopedPlugin[] {
+  const owners: string[] = [];
+  const found: Record<string, string | null> = {};
+  for (const kind of ["service", "route", "consumer"] as const) {
+    const word = referenceOf(members, kind);
+    const id = word === null ? null : (context.ids.get(`${kind}s ${word}`) ?? null);
+    if (word !== null && id === null) {
+      members.call(`plugin "${members.text("name") ?? ""}" of ${kind} "${word}"`);
+      members.drop(`its ${kind} was not carried over`);
+      return [];
+    }
+    if (word !== null) owners.push(`${kind} "${word}"`);
+    found[`${kind}_id`] = id;
+  }
+  const group = referenceOf(members, "consumer_group");
+  if (group !== null) {
+    members.call(`plugin "${members.text("name") ?? ""}" of consumer group "${group}"`);
+    members.drop("there are no plugins for groups of consumers");
+    return [];
+  }
+  const { service_id = null, route_id = null, consumer_id = null } = found;
+  const owner = owners.join(" and ");
+  if (route_id === null) return [{ members, owner, scope: { service_id, consumer_id } }];
+  const word = referenceOf(members, "route");
+  const parts = (context.ids.get(`parts ${word}`) ?? "").split(" ").filter((id) => id !== "");
+  return [route_id, ...parts].map((id) => ({
+    members,
+    owner,
+    scope: { route_id: id, consumer_id },
+  }));
+}
+
+function addPlugin({ members, owner, scope }: ScopedPlugin, context: KongContext): void {
+  const { output } = context;
+  const name = members.text("name");
+  if (name === null) throw invalid(`${members.path}.name`, "is required");
+  const what = `plugin "${name}"${owner === "" ? "" : ` of ${owner}`}`;
+  members.call(what);
+  const enabled = members.flag("enabled") ?? true;
+  members.raw("id");
+  members.leaveOut("protocols", "a plugin runs for all that its route takes", [
+    ...["grpc", "grpcs", "http", "https"],
+  ]);
+  members.leaveOut("ordering", "set the priority of the plugin instead");
+  members.leaveOut("instance_name", "give the plugin a label instead");
+  members.leaveOut("run_on", "there is one gateway", "first");
+  const { tags } = commonOf(members);
+  const convert = Object.hasOwn(converters, name) ? converters[name] : undefined;
+  const protects = !harmless.has(name);
+  const config = members.object("config") ?? members.empty("config");
+  const converted = convert?.(config, context) ?? null;
+  if (converted === null) {
+    if (convert === undefined) members.drop("this gateway has nothing like it");
+    // Its parts were looked at in vain.
+    config.ignoreRest();
+    if (protects && enabled) output.lose({ scope, what });
+    return;
+  }
+  const key = `${name} ${members.text("id") ?? ""} ${members.path} ${Object.values(scope).join(" ")}`;
+  const draft = { scope, what, key, protects, enabled, tags: tags as string[] };
+  output.plugin({ ...converted, ...draft });
+}

@@ -1,0 +1,41 @@
+// Makes a plugin's configuration fit the fields that the gateway's version of the plugin has; knows no plugin.
+import type { TSchema } from "@sinclair/typebox";
+import { type Document, isDocument } from "../body.ts";
+
+/** The configuration without what the schema does not know, and the paths of that. */
+export function fitConfig(
+  schema: TSchema,
+  config: Document,
+): { readonly config: Document; readonly unknown: readonly string[] } {
+  const unknown: string[] = [];
+  return { config: fit(schema, config, { path: "", unknown }) as Document, unknown };
+}
+
+interface Walk {
+  readonly path: string;
+  readonly unknown: string[];
+}
+
+function fit(schema: TSchema, value: unknown, { path, unknown }: Walk): unknown {
+  if (Array.isArray(value)) {
+    const items: unknown = schema["items"];
+    if (!isDocument(items)) return value;
+    return value.map((item, index) =>
+      fit(items as unknown as TSchema, item, { path: `${path}[${index}]`, unknown }),
+    );
+  }
+  if (!isDocument(value)) return value;
+  const known: unknown = schema["properties"];
+  if (!isDocument(known)) return value;
+  const isOpen = schema["additionalProperties"] !== false;
+  const kept = Object.entries(value).flatMap(([name, inner]) => {
+    const at = path === "" ? name : `${path}.${name}`;
+    if (inner === undefined) return [];
+    if (Object.hasOwn(known, name))
+      return [[name, fit(known[name] as TSchema, inner, { path: at, unknown })] as const];
+    if (isOpen) return [[name, inner] as const];
+    unknown.push(at);
+    return [];
+  });
+  return Object.fromEntries(kept);
+}
