@@ -145,6 +145,11 @@ export interface RequestContext {
   /** Who the client is; null: nobody yet. */
   readonly consumer: ConsumerView | null;
   readonly credential: CredentialView | null;
+  /**
+   * Tells who the client is apart from others also where it is no consumer: id of the credential, or the name of somebody whom
+   * an authentication has recognised. Null: nobody yet, or a stand-in.
+   */
+  readonly credentialId: string | null;
   /** Whether `consumer` only stands for those that did not say who they are. */
   readonly isAnonymous: boolean;
   /** Whether an authentication has recognised the client, be it as a consumer or as somebody of another's. */

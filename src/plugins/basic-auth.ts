@@ -3,6 +3,7 @@ import { createHmac } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
 import { type Outcome, reject } from "../pdk/answer.ts";
 import { authenticationFields, isExempt, refuse, validMaterial } from "../pdk/authentication.ts";
+import { type BasicLogin, readBasicLogin } from "../pdk/basic-login.ts";
 import { Cache } from "../pdk/cache.ts";
 import type { CredentialView, RequestContext } from "../pdk/context.ts";
 import { verifyPassword } from "../pdk/crypto.ts";
@@ -71,27 +72,6 @@ function hashProblem(hash: string): string | null {
   if (bcrypt === null) return "must be an argon2id or bcrypt hash";
   const cost = Number(bcrypt[1]);
   return cost >= 4 && cost <= MAX_BCRYPT_COST ? null : "must have a cost from 4 to 14";
-}
-
-interface Login {
-  readonly username: string;
-  readonly password: string;
-}
-
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** RFC 7617 section 2; null for what is none. */
-function readLogin(header: string): Login | null {
-  const [, token] = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header) ?? [];
-  if (token === undefined) return null;
-  try {
-    const text = utf8.decode(Buffer.from(token, "base64"));
-    const colon = text.indexOf(":");
-    if (colon < 0 || /\p{Cc}/u.test(text)) return null;
-    return { username: text.slice(0, colon), password: text.slice(colon + 1) };
-  } catch {
-    return null;
-  }
 }
 
 export default definePlugin({
@@ -169,7 +149,7 @@ class Guard {
     if (isExempt(context, this.#own)) return undefined;
     const header = context.header("authorization");
     if (header === null) return this.#no(context, "auth.basic.missing", "a password is needed");
-    const login = readLogin(header);
+    const login = readBasicLogin(header);
     if (login === null)
       return this.#no(context, "auth.basic.malformed", "the user name and password are not valid");
     const candidate = this.#candidateOf(context, login.username);
@@ -180,7 +160,7 @@ class Guard {
 
   async #check(
     context: RequestContext,
-    attempt: { readonly login: Login; readonly candidate: Candidate; readonly digest: string },
+    attempt: { readonly login: BasicLogin; readonly candidate: Candidate; readonly digest: string },
   ): Promise<Outcome> {
     const { login, candidate, digest } = attempt;
     let verdict = this.#underWay.get(digest);
@@ -210,7 +190,7 @@ class Guard {
       login,
       candidate,
       digest,
-    }: { readonly login: Login; readonly candidate: Candidate; readonly digest: string },
+    }: { readonly login: BasicLogin; readonly candidate: Candidate; readonly digest: string },
   ): Promise<boolean> {
     try {
       const isRight = (await candidate.verify(login.password)) && candidate.isKnown;
@@ -272,7 +252,7 @@ class Guard {
     return createHmac("sha256", this.#key).update(text).digest("base64");
   }
 
-  #letIn(context: RequestContext, { username }: Login, { credential }: Candidate): Outcome {
+  #letIn(context: RequestContext, { username }: BasicLogin, { credential }: Candidate): Outcome {
     if (credential === null) {
       const credentialId = isFieldValue(username) ? username : null;
       context.authenticate(null, { credentialId });

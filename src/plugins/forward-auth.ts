@@ -146,6 +146,10 @@ function pass(context: RequestContext, { upstream, client }: Passed, prepared: P
     if (value !== "") context.upstream.setHeader(name, asLatin1(value));
   if (prepared.own.hide_credentials && !upstream.some(([name]) => name === "authorization"))
     context.upstream.removeHeader("authorization");
+  const [, name = null] = upstream.find(([, value]) => value !== "") ?? [];
+  // Whom another plugin has recognised before stays who it is.
+  if (name !== null && (context.consumer === null || context.isAnonymous))
+    context.authenticate(null, { credentialId: name });
   if (client.length > 0) context.memory.set(prepared.place, client);
   return undefined;
 }
@@ -208,6 +212,9 @@ preset out, and give the address of its root and the names of the fields.
 
 \`cache_ttl\` spares questions, but then somebody who was signed out passes until it is over. Answers that refuse, or set a
 cookie, are never kept. \`fail_open\` lets everybody in while the server is down: better not.
+
+The first field of \`response_headers_to_upstream\` that the answer holds is also told as X-Credential-Identifier, and tells
+clients apart for other plugins.
 
 Where a \`when\` keeps the plugin from running, what the client sends under the names of identity fields is not taken away.`,
   group: "authentication",

@@ -60,6 +60,7 @@ export class Visit implements PluginRequest {
   #chain: Chain;
   #consumer: ConsumerView | null = null;
   #credential: CredentialView | null = null;
+  #credentialId: string | null = null;
   #isAnonymous = false;
   #isAuthenticated = false;
   #groups: readonly string[] = [];
@@ -183,6 +184,10 @@ export class Visit implements PluginRequest {
     return this.#credential;
   }
 
+  get credentialId(): string | null {
+    return this.#credentialId;
+  }
+
   get isAnonymous(): boolean {
     return this.#isAnonymous;
   }
@@ -207,6 +212,7 @@ export class Visit implements PluginRequest {
     const { credential = null, credentialId = null, groups = [], isAnonymous = false } = by;
     this.#consumer = consumer;
     this.#credential = credential;
+    this.#credentialId = isAnonymous ? null : (credential?.id ?? credentialId);
     this.#isAnonymous = isAnonymous;
     this.#isAuthenticated = !isAnonymous;
     this.#groups = [...(consumer?.groups ?? []), ...groups];

@@ -162,7 +162,11 @@ describe("a request that passes", () => {
       x_none: "root",
       "X-Groups": "admins",
     });
-    expect(seen?.headers).toMatchObject({ "x-user": "ann", "x-groups": "a,b" });
+    expect(seen?.headers).toMatchObject({
+      "x-user": "ann",
+      "x-groups": "a,b",
+      "x-credential-identifier": "ann",
+    });
     for (const name of ["x-none", "x_none", "x_user", "x-z"])
       expect(seen?.headers).not.toHaveProperty(name);
   });
@@ -398,6 +402,16 @@ test("preflight requests pass without a question, and without what they say of t
   expect(seen?.headers).not.toHaveProperty("x-user");
   await configure({ run_on_preflight: true });
   expect((await scene.send("OPTIONS", "/", { headers })).status).toBe(401);
+});
+
+test("who is let in by a policy says nothing of itself either", async () => {
+  await configure({ response_headers_to_upstream: ["X-User"] });
+  const rules = [{ name: "all", when: {}, action: "allow" }];
+  await scene.apply({ plugins: [{ name: "access-policy", config: { rules } }] });
+  const { status, seen } = await scene.get("/", { "X-User": "root", X_User: "root" });
+  expect({ status, asked }).toEqual({ status: 200, asked: [] });
+  for (const name of ["x-user", "x_user"]) expect(seen?.headers).not.toHaveProperty(name);
+  await scene.apply({ removedPlugins: ["access-policy"] });
 });
 
 test("bytes above 127 in the fields of an answer arrive as they are", async () => {

@@ -179,6 +179,18 @@ describe("a page without a session", () => {
   });
 });
 
+test("who is let in by a policy says nothing of itself either", async () => {
+  const rules = [{ name: "all", when: {}, action: "allow" }];
+  await world.scene.apply({ plugins: [{ name: "access-policy", config: { rules } }] });
+  const { status, seen } = await world.scene.get("/", {
+    "X-Auth-User": "root",
+    Cookie: "sluice_app=1.x",
+  });
+  expect(status).toBe(200);
+  for (const name of ["x-auth-user", "cookie"]) expect(seen?.headers).not.toHaveProperty(name);
+  await world.scene.apply({ removedPlugins: ["access-policy"] });
+});
+
 describe("signing out", () => {
   test("ends the session for copies of the cookie, too", async () => {
     const jar = new Jar();
