@@ -78,7 +78,7 @@ export default definePlugin({
   never sign in and pass, unless an authentication plugin has \`run_on_preflight\`.
 - \`continue\`: the route's plugins decide, as if there were no policy.
 
-*From home or with a login*: one rule \`allow\` for your own networks, \`default\` \`challenge\`, and an authentication plugin on
+_From home or with a login_: one rule \`allow\` for your own networks, \`default\` \`challenge\`, and an authentication plugin on
 the same route.
 
 A rule that asks for a consumer or a group can only be judged after authentication. So everything up to the first such rule
