@@ -1,0 +1,123 @@
+// One order from its beginning, or from where it was left, to the certificate; knows no schedule and keeps nothing itself.
+import { generateKeyPair } from "node:crypto";
+import { promisify } from "node:util";
+import { type CertificateChain, readChain } from "../../crypto/certificate-chain.ts";
+import type { Certificate } from "../../model/certificate.ts";
+import type { Authority, AuthorityOrder } from "./authority.ts";
+import { AcmeFailure, describeAcmeProblem, typeOf } from "./failure.ts";
+import { poll } from "./poll.ts";
+import { proveNames, type ProofParts } from "./proofs.ts";
+import type { OpenOrder } from "./state.ts";
+
+export interface OrderJob {
+  readonly certificate: Certificate;
+  /** An order of the same account for the same names that was begun before. */
+  readonly begun: OpenOrder | null;
+  /** Id of the certificate that this one takes the place of, as RFC 9773 section 4.1 forms it. */
+  readonly replaces: string | null;
+  /** PEM; null: a new one is made. */
+  readonly key: string | null;
+}
+
+export interface OrderParts extends ProofParts {
+  readonly authority: Authority;
+  /** Remembers the order, so that it can be gone on with after a restart. */
+  readonly save: (order: OpenOrder | null) => void;
+  readonly seal: (text: string) => string;
+  readonly unseal: (sealed: string) => string;
+}
+
+/** Throws an AcmeFailure. */
+export async function obtain(job: OrderJob, parts: OrderParts): Promise<CertificateChain> {
+  const { order, key } = (await resume(job, parts)) ?? (await begin(job, parts));
+  try {
+    const valid = await bringToEnd(order, { job, key }, parts);
+    const { preferred_chain: own } = job.certificate;
+    const preferred = own ?? parts.authority.account.preferred_chain;
+    return readChain(await parts.authority.download(valid, preferred), key);
+  } catch (error) {
+    // An order that was judged is over: the next attempt begins another one.
+    if (!(error instanceof AcmeFailure) || !error.isOutage) parts.save(null);
+    throw error;
+  }
+}
+
+interface Begun {
+  readonly order: AuthorityOrder;
+  /** PEM. */
+  readonly key: string;
+}
+
+async function begin({ certificate, replaces, key: old }: OrderJob, parts: OrderParts) {
+  const { authority } = parts;
+  const key = old ?? (await newKey(certificate.key_type));
+  const profile = certificate.profile ?? authority.account.profile;
+  const order = await authority.newOrder(certificate.domains, { profile, replaces });
+  parts.save({
+    url: order.url,
+    account_id: authority.account.id,
+    names: [...certificate.domains],
+    sealed_key: parts.seal(key),
+  });
+  return { order, key };
+}
+
+/** Null when it is over, or the authority does not know it any more. */
+async function resume({ begun }: OrderJob, parts: OrderParts): Promise<Begun | null> {
+  if (begun === null) return null;
+  try {
+    const order = await parts.authority.order(begun.url);
+    const isOver = order.status === "invalid";
+    return isOver ? null : { order, key: parts.unseal(begun.sealed_key) };
+  } catch (error) {
+    if (!(error instanceof AcmeFailure) || error.isOutage || error.type === "rateLimited")
+      throw error;
+    return null;
+  }
+}
+
+/** RFC 8555 section 7.1.6: pending, ready, processing, valid. */
+async function bringToEnd(
+  begun: AuthorityOrder,
+  { job, key }: { readonly job: OrderJob; readonly key: string },
+  parts: OrderParts,
+): Promise<AuthorityOrder> {
+  const { authority, signal } = parts;
+  const next = (isDone: (order: AuthorityOrder) => boolean, what: string) =>
+    poll(() => authority.order(begun.url), { isDone, what, authority, signal });
+  let order = begun;
+  if (order.status === "pending") {
+    await proveNames(order, job.certificate, parts);
+    order = await next(({ status }) => status !== "pending", "the names to be accepted");
+  }
+  if (order.status === "ready") {
+    await authority.finalize(order, await requestFor(job.certificate, key));
+    order = await next(
+      ({ status }) => status === "valid" || status === "invalid",
+      "the certificate to be issued",
+    );
+  }
+  if (order.status === "processing")
+    order = await next(({ status }) => status !== "processing", "the certificate to be issued");
+  if (order.status === "valid") return order;
+  const { error = {} } = order;
+  throw new AcmeFailure(`${authority.host}: the order failed: ${describeAcmeProblem(error)}`, {
+    type: typeOf(error),
+    status: 403,
+  });
+}
+
+async function requestFor({ domains }: Certificate, key: string): Promise<string> {
+  const { crypto } = await import("acme-client");
+  const [, request] = await crypto.createCsr({ altNames: [...domains] }, key);
+  return request.toString();
+}
+
+async function newKey(type: Certificate["key_type"]): Promise<string> {
+  const generate = promisify(generateKeyPair);
+  const { privateKey } =
+    type === "rsa"
+      ? await generate("rsa", { modulusLength: 2048 })
+      : await generate("ec", { namedCurve: "P-256" });
+  return privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+}

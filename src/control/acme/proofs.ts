@@ -1,0 +1,145 @@
+// Shows an authority that the names of an order are ours: proofs up, authority told, its judgement awaited, proofs down.
+import type { Certificate, ChallengeType } from "../../model/certificate.ts";
+import type { Authority, AuthorityChallenge, AuthorityOrder, Authorization } from "./authority.ts";
+import type { ChallengeBoard, HttpProof, TlsProof } from "./challenge-board.ts";
+import type { DnsProof } from "./dns-proof.ts";
+import { AcmeFailure, describeAcmeProblem, typeOf } from "./failure.ts";
+import { poll } from "./poll.ts";
+
+export interface ProofParts {
+  readonly authority: Authority;
+  readonly board: ChallengeBoard;
+  /** Writes the record; resolves when the provider has taken it. `name`: without `*.`. */
+  readonly putUpRecord: (proof: {
+    readonly name: string;
+    readonly text: string;
+  }) => Promise<DnsProof>;
+  readonly signal: AbortSignal;
+  /** A proof could not be taken down. */
+  readonly left: (error: unknown) => void;
+}
+
+interface OpenProof {
+  readonly authorization: Authorization;
+  readonly challenge: AuthorityChallenge & { readonly type: ChallengeType };
+  readonly proof: string;
+}
+
+/** Resolves when the authority has accepted all names; throws an AcmeFailure that names the one that it has not. */
+export async function proveNames(
+  order: AuthorityOrder,
+  certificate: Certificate,
+  parts: ProofParts,
+): Promise<void> {
+  const { authority } = parts;
+  const open: OpenProof[] = [];
+  for (const authorization of await authority.authorizations(order.authorizations)) {
+    if (authorization.status === "valid") continue;
+    if (authorization.status !== "pending") throw refusal(authorization, parts);
+    const challenge = chooseChallenge(authorization, certificate.challenge, parts);
+    open.push({ authorization, challenge, proof: await authority.proofOf(challenge) });
+  }
+  if (open.length === 0) return;
+  const takeDown = await putUp(open, certificate.challenge, parts);
+  try {
+    for (const { challenge } of open)
+      if (challenge.status === "pending") await authority.complete(challenge);
+    await Promise.all(open.map((proof) => judged(proof, parts)));
+  } finally {
+    await takeDown();
+  }
+}
+
+function chooseChallenge(
+  { challenges, identifier }: Authorization,
+  type: ChallengeType,
+  { authority }: ProofParts,
+): OpenProof["challenge"] {
+  const found = challenges.find((challenge) => challenge.type === type);
+  if (found !== undefined) return { ...found, type };
+  const offered = challenges.map((challenge) => challenge.type).join(", ");
+  throw new AcmeFailure(
+    `${identifier.value}: ${authority.host} does not offer the challenge ${type}, but ${offered}`,
+    { status: 403 },
+  );
+}
+
+async function judged({ authorization }: OpenProof, parts: ProofParts): Promise<void> {
+  const { authority, signal } = parts;
+  const name = authorization.identifier.value;
+  const read = async () => {
+    const [now] = await authority.authorizations([authorization.url]);
+    if (now === undefined) throw new AcmeFailure(`${name}: the authority has lost the order`);
+    return now;
+  };
+  const isDone = ({ status }: Authorization) => status !== "pending";
+  const result = await poll(read, { isDone, what: `${name} to be checked`, authority, signal });
+  if (result.status !== "valid") throw refusal(result, parts);
+}
+
+function refusal({ identifier, challenges, status }: Authorization, { authority }: ProofParts) {
+  const error = challenges.find((challenge) => challenge.error !== undefined)?.error;
+  const why = error === undefined ? `the authorization is ${status}` : describeAcmeProblem(error);
+  return new AcmeFailure(`${identifier.value}: ${authority.host}: ${why}`, {
+    type: error === undefined ? "" : typeOf(error),
+    status: 403,
+  });
+}
+
+/** Resolves when authorities can see all proofs, whichever way they come. */
+async function putUp(
+  open: readonly OpenProof[],
+  type: ChallengeType,
+  parts: ProofParts,
+): Promise<() => Promise<void>> {
+  if (type === "dns-01") return await putUpRecords(open, parts);
+  const http: HttpProof[] = [];
+  const tls: TlsProof[] = [];
+  for (const { authorization, challenge, proof } of open) {
+    if (type === "http-01") http.push({ token: challenge.token, answer: proof });
+    else tls.push(await tlsProof(authorization, proof));
+  }
+  const takeDown = await parts.board.putUp({ http, tls }).catch((cause: unknown) => {
+    throw new AcmeFailure("not every worker can show the authority its proof", {
+      type: "unreachable",
+      cause,
+    });
+  });
+  return () => {
+    takeDown();
+    return Promise.resolve();
+  };
+}
+
+async function tlsProof(authorization: Authorization, proof: string): Promise<TlsProof> {
+  const { crypto } = await import("acme-client");
+  type Asked = Parameters<typeof crypto.createAlpnCertificate>[0];
+  const asked = authorization as unknown as Asked;
+  const pair = await crypto.createAlpnCertificate(
+    asked,
+    proof,
+    await crypto.createPrivateEcdsaKey(),
+  );
+  const [key, cert] = pair.map(String);
+  return { name: authorization.identifier.value, cert: cert ?? "", key: key ?? "" };
+}
+
+async function putUpRecords(
+  open: readonly OpenProof[],
+  { putUpRecord, left }: ProofParts,
+): Promise<() => Promise<void>> {
+  const records: DnsProof[] = [];
+  const takeDown = async () => {
+    for (const record of records) await record.takeDown().catch(left);
+  };
+  try {
+    // One after the other: some providers replace all records of a name at once.
+    for (const { authorization, proof } of open)
+      records.push(await putUpRecord({ name: authorization.identifier.value, text: proof }));
+    await Promise.all(records.map((record) => record.appears()));
+    return takeDown;
+  } catch (error) {
+    await takeDown();
+    throw error;
+  }
+}
