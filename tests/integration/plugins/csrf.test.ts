@@ -70,6 +70,16 @@ describe("by origin", () => {
   });
 });
 
+test("over HTTPS a page that came over HTTP is another origin", async () => {
+  await configure({});
+  await scene.apply({ settings: { trusted_proxies: ["127.0.0.1"] } });
+  const secure = { "X-Forwarded-Proto": "https", "X-Forwarded-Host": "app.example" };
+  expect(await post({ ...secure, Origin: "https://app.example" })).toBe(200);
+  expect(await post({ ...secure, Origin: "http://app.example" })).toBe(403);
+  await configure({ mode: "double_submit" });
+  expect((await scene.get("/", secure)).headers.get("set-cookie")).toEndWith("; Secure");
+});
+
 describe("by a token that is sent twice", () => {
   const tokenOf = async (headers: Record<string, string> = {}) => {
     const answer = await scene.get("/", headers);

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import requestId from "../../../src/plugins/request-id.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
+import { exchange } from "../../support/raw-exchange.ts";
 
 const V7 = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 const V4 = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
@@ -111,6 +112,21 @@ describe("traceparent", () => {
     await configure({ traceparent: "off" });
     expect((await ask({ traceparent: "bad" }))?.["traceparent"]).toBe("bad");
   });
+});
+
+test("a client can neither take the id away nor add another one", async () => {
+  await configure({});
+  for (const name of ["X-Request-Id", "X_Request_Id", "x-request_id"]) {
+    const { answers } = await exchange(
+      `GET / HTTP/1.1\r\nHost: h\r\nConnection: x-request-id, traceparent\r\n${name}: forged\r\n\r\n`,
+      { port: scene.plane.port },
+    );
+    const seen = scene.requests.at(-1)?.headers ?? {};
+    expect(seen[ID]).toMatch(V7);
+    expect(answers[0]?.header(ID)).toBe(seen[ID] as string);
+    expect(seen["traceparent"]).toMatch(/^00-/);
+    expect(JSON.stringify(seen)).not.toContain("forged");
+  }
 });
 
 test("the field cannot be one of the gateway's own", () => {
