@@ -4,15 +4,14 @@ import type { SecretBox } from "../crypto/secret-box.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
-import { mapConfig, type PluginCatalogue } from "../snapshot/plugin-config.ts";
+import { type Configurable, mapConfig } from "../snapshot/plugin-config.ts";
 import { type Document, isDocument } from "./body.ts";
 import { resolveKey } from "./key.ts";
 
-type Definition = NonNullable<ReturnType<PluginCatalogue["get"]>>;
 type Stored = { readonly sealed: string } | { readonly $secret: string };
 
 export interface ConfigContext {
-  readonly definition: Definition;
+  readonly definition: Configurable;
   /** What the instance has; null for a new one and for one of another plugin. */
   readonly old: Document | null;
   readonly config: GatewayConfig;
@@ -198,7 +197,7 @@ function textOf(stored: Stored, { config, box }: ConfigContext): string {
   return "-";
 }
 
-function decodeConfig(definition: Definition, value: unknown): unknown {
+function decodeConfig(definition: Configurable, value: unknown): unknown {
   try {
     return decode(definition.config, value);
   } catch (error) {

@@ -5,6 +5,11 @@ import type { Plugin } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
 import { type KindedText, mapTexts } from "../pdk/fields.ts";
 
+export { secret as secretText } from "../pdk/fields.ts";
+
+/** What has a schema for a free `config`: plugins, and what is configured in their manner. */
+export type Configurable = Pick<AnyPlugin, "config">;
+
 /** All plugins that the gateway has, by name. */
 export type PluginCatalogue = ReadonlyMap<string, AnyPlugin>;
 
@@ -16,8 +21,8 @@ export interface SecretContext {
 
 /** Throws the 400 of the first thing that does not fit the schema; a secret that is not there is the empty text. */
 export function openConfig(
-  plugin: Plugin,
-  definition: AnyPlugin,
+  plugin: Pick<Plugin, "config">,
+  definition: Configurable,
   context: SecretContext,
 ): Readonly<Record<string, unknown>> {
   const opened = mapTexts(definition.config, plugin.config, ({ kind, value }) =>
@@ -28,7 +33,7 @@ export function openConfig(
 
 /** A copy in which every text that the plugin gives a meaning is what `replace` gives for it, see `mapTexts`. */
 export const mapConfig = (
-  definition: AnyPlugin,
+  definition: Configurable,
   config: unknown,
   replace: (text: KindedText) => unknown,
 ): unknown => mapTexts(definition.config, config, replace);

@@ -52,7 +52,7 @@ export async function askProvider(
 }
 
 /** Null when there are too many bytes; what is left of them is not read. */
-async function readText(response: Response, maxBytes: number): Promise<string | null> {
+export async function readText(response: Response, maxBytes: number): Promise<string | null> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -78,7 +78,7 @@ function parse(text: string): unknown {
 }
 
 /** The error itself is not passed on: it may hold the address, and with it what was sent. */
-function reasonOf(error: unknown, { timeoutMs }: RequestLimits): string {
+export function reasonOf(error: unknown, { timeoutMs }: Pick<RequestLimits, "timeoutMs">): string {
   const { name, code } = error as { readonly name?: string; readonly code?: unknown };
   if (name === "TimeoutError") return `did not answer within ${timeoutMs / 1000} s`;
   if (code === "ECONNREFUSED" || code === "ConnectionRefused") return "refused the connection";

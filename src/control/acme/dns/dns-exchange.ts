@@ -1,0 +1,88 @@
+// One DNS message to a name server and the answer to it, over TCP or UDP; knows nothing of what they say.
+import { createSocket } from "node:dgram";
+import { connect } from "node:net";
+import { DnsError } from "./failure.ts";
+
+export interface ServerAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly protocol: "tcp" | "udp";
+}
+
+const TIMEOUT_MS = 10_000;
+/** After which a datagram is taken for lost and sent again. */
+const RESEND_MS = 2000;
+
+/** Throws a DnsError when there is no answer in time. */
+export function exchange(
+  message: Buffer,
+  server: ServerAddress,
+  signal?: AbortSignal,
+): Promise<Buffer> {
+  return new Promise<Buffer>((resolve, reject) => {
+    const where = `the name server ${server.host}, port ${server.port} (${server.protocol}),`;
+    const settle = (end: () => void) => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      stop();
+      end();
+    };
+    const fail = (reason: string) => settle(() => reject(new DnsError(`${where} ${reason}`)));
+    const timer = setTimeout(
+      () => fail(`did not answer within ${TIMEOUT_MS / 1000} s`),
+      TIMEOUT_MS,
+    );
+    const abort = () => settle(() => reject(signal?.reason));
+    const start = server.protocol === "tcp" ? overTcp : overUdp;
+    const stop = start(message, server, {
+      answer: (bytes) => settle(() => resolve(bytes)),
+      fail: (error) => fail(`cannot be reached (${error?.code ?? "the connection was closed"})`),
+    });
+    if (signal?.aborted) abort();
+    else signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+interface Outcome {
+  readonly answer: (bytes: Buffer) => void;
+  readonly fail: (error: NodeJS.ErrnoException | null) => void;
+}
+
+/** RFC 1035 section 4.2.2: two bytes of length before each message. */
+function overTcp(message: Buffer, { host, port }: ServerAddress, { answer, fail }: Outcome) {
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(message.length);
+  const socket = connect({ host, port }, () => void socket.write(Buffer.concat([length, message])));
+  let received = Buffer.alloc(0);
+  socket.on("data", (chunk) => {
+    received = Buffer.concat([received, chunk]);
+    if (received.length < 2) return;
+    const end = 2 + received.readUInt16BE(0);
+    if (received.length >= end) answer(received.subarray(2, end));
+  });
+  socket.on("error", fail);
+  socket.on("close", () => fail(null));
+  return () => {
+    socket.removeAllListeners("close");
+    socket.destroy();
+  };
+}
+
+function overUdp(message: Buffer, { host, port }: ServerAddress, { answer, fail }: Outcome) {
+  const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+  socket.on("error", fail);
+  socket.on("message", (bytes) => {
+    // Anybody can send datagrams: what has another id is no answer to this one.
+    if (bytes.length >= 12 && bytes.readUInt16BE(0) === message.readUInt16BE(0)) answer(bytes);
+  });
+  let resend: ReturnType<typeof setInterval> | undefined;
+  // Connected, so that the system only hands over what comes from this server.
+  socket.connect(port, host, () => {
+    socket.send(message);
+    resend = setInterval(() => socket.send(message), RESEND_MS);
+  });
+  return () => {
+    clearInterval(resend);
+    socket.close();
+  };
+}

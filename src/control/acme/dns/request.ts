@@ -1,0 +1,164 @@
+// One way to ask the HTTP API of a provider: bounded in time and size, redirects refused, failures in words; knows no provider.
+import { setTimeout as sleep } from "node:timers/promises";
+import { quote, readText, reasonOf } from "../../auth/sso/provider-request.ts";
+import { isDocument } from "../../body.ts";
+import { DnsError } from "./failure.ts";
+import type { DnsClientParts } from "./provider.ts";
+
+/** A request as it goes out, for those who sign it. */
+export interface Outgoing {
+  readonly method: string;
+  readonly url: string;
+  /** Empty: none. */
+  readonly body: string;
+}
+
+export interface ApiOptions {
+  /** What the provider is called in messages. */
+  readonly service: string;
+  /** Without a slash at the end. */
+  readonly baseUrl: string;
+  /** Called for each attempt. */
+  readonly headers: (request: Outgoing) => Readonly<Record<string, string>>;
+  /** Never shown, whoever repeats them. */
+  readonly secrets: readonly (string | undefined)[];
+  /** The provider's own words about what is wrong. Default: the usual members. */
+  readonly complaint?: (answer: ApiAnswer) => unknown;
+  readonly parts: DnsClientParts;
+}
+
+export interface ApiCall {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** From the slash after `baseUrl`, with the query. */
+  readonly path: string;
+  /** Sent as JSON. */
+  readonly json?: unknown;
+  /** Sent as it is, with its type in `headers`. */
+  readonly text?: string;
+  /** Statuses beside 200 to 299 that are answers and no failures. */
+  readonly accept?: readonly number[] | ((answer: ApiAnswer) => boolean);
+}
+
+export interface ApiAnswer {
+  readonly status: number;
+  readonly text: string;
+  /** The parsed body; undefined when it is no JSON. */
+  readonly json: unknown;
+}
+
+export type Ask = (call: ApiCall) => Promise<ApiAnswer>;
+
+const TIMEOUT_MS = 15_000;
+const MAX_BYTES = 4_194_304;
+/** Of one request, when the provider says that there were too many. */
+const MAX_ATTEMPTS = 3;
+const MAX_PAUSE_SECONDS = 30;
+
+/** Resolves with answers that are no failures; throws a DnsError for the others. */
+export function createApi(options: ApiOptions): Ask {
+  return async (call) => {
+    for (let attempt = 1; ; attempt++) {
+      const { answer, retryAfter } = await attemptCall(options, call);
+      if (isWanted(answer, call)) return answer;
+      const isLimit = answer.status === 429 || (answer.status === 503 && retryAfter !== null);
+      const pause = retryAfter ?? attempt * 2;
+      if (!isLimit || attempt === MAX_ATTEMPTS || pause > MAX_PAUSE_SECONDS)
+        throw failure(options, answer, retryAfter);
+      const { signal } = options.parts;
+      await sleep(pause * 1000, undefined, signal === undefined ? {} : { signal });
+    }
+  };
+}
+
+function isWanted(answer: ApiAnswer, { accept = [] }: ApiCall): boolean {
+  if (answer.status >= 200 && answer.status < 300) return true;
+  return typeof accept === "function" ? accept(answer) : accept.includes(answer.status);
+}
+
+async function attemptCall(options: ApiOptions, call: ApiCall) {
+  const { service, parts } = options;
+  const url = `${options.baseUrl}${call.path}`;
+  const body = call.json === undefined ? (call.text ?? "") : JSON.stringify(call.json);
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    const response = await (parts.fetch ?? fetch)(url, {
+      method: call.method,
+      headers: {
+        accept: "application/json",
+        ...(call.json === undefined ? {} : { "content-type": "application/json" }),
+        ...options.headers({ method: call.method, url, body }),
+      },
+      ...(body === "" ? {} : { body }),
+      // A redirect could lead the request, and the credentials in it, to anybody.
+      redirect: "manual",
+      signal: parts.signal === undefined ? timeout : AbortSignal.any([timeout, parts.signal]),
+    });
+    const text = await readText(response, MAX_BYTES);
+    if (text === null) throw new DnsError(`the answer of ${service} is larger than allowed`);
+    const answer = { status: response.status, text, json: parse(text) };
+    return { answer, retryAfter: secondsOf(response.headers.get("retry-after")) };
+  } catch (error) {
+    if (error instanceof DnsError || parts.signal?.aborted) throw error;
+    throw new DnsError(`${service} ${reasonOf(error, { timeoutMs: TIMEOUT_MS })}`);
+  }
+}
+
+function failure(options: ApiOptions, answer: ApiAnswer, retryAfter: number | null): DnsError {
+  const { service, secrets } = options;
+  const { status } = answer;
+  const said = (options.complaint ?? usualComplaint)(answer);
+  const own = quote(
+    typeof said === "string" ? said.trim() : "",
+    secrets.map((each) => each ?? null),
+  );
+  const told = own === "" ? `status ${status}` : `status ${status}: ${own}`;
+  return new DnsError(`${service} ${meaningOf(status, retryAfter)} (${told})`, status);
+}
+
+function meaningOf(status: number, retryAfter: number | null): string {
+  if (status >= 300 && status < 400) return "answers with a redirect, which is not followed";
+  if (status === 401) return "rejects the credentials";
+  if (status === 403) return "does not allow this with these credentials";
+  if (status === 404) return "does not know what was asked for";
+  if (status === 429)
+    return retryAfter === null
+      ? "takes no more requests for now"
+      : `takes no more requests for now, and says to try again in ${retryAfter} s`;
+  return status >= 500 ? "has a failure of its own" : "refuses the request";
+}
+
+/** Members that most of them have. */
+function usualComplaint({ json, text }: ApiAnswer): unknown {
+  if (!isDocument(json)) return json === undefined ? text : JSON.stringify(json);
+  for (const name of ["message", "detail", "error_description", "error"]) {
+    const value = json[name];
+    if (typeof value === "string") return value;
+    if (isDocument(value) && typeof value["message"] === "string") return value["message"];
+  }
+  return JSON.stringify(json);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** RFC 9110 section 10.2.3: seconds, or a date. */
+function secondsOf(value: string | null): number | null {
+  if (value === null) return null;
+  if (/^\d+$/.test(value.trim())) return Number(value);
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - Date.now()) / 1000));
+}
+
+/** A list in an answer, or an empty one. */
+export function listIn(
+  value: unknown,
+  member?: string,
+): readonly Readonly<Record<string, unknown>>[] {
+  const list = member === undefined ? value : isDocument(value) ? value[member] : undefined;
+  return Array.isArray(list) ? list.filter(isDocument) : [];
+}

@@ -1,0 +1,165 @@
+// DNS servers that take dynamic updates (RFC 2136), such as BIND, Knot and PowerDNS; knows nothing of what the records are for.
+import { Type as t } from "@sinclair/typebox";
+import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
+import { exchange, type ServerAddress } from "./dns-exchange.ts";
+import {
+  classes,
+  queryMessage,
+  readMessage,
+  type RecordParts,
+  recordTypes,
+  txtBytes,
+  updateMessage,
+} from "./dns-message.ts";
+import { DnsError } from "./failure.ts";
+import { longestZone, normalName, suffixesOf } from "./names.ts";
+import type { TxtRecord } from "./provider.ts";
+import { requireSignature, signMessage, tsigAlgorithms, type TsigKey } from "./tsig.ts";
+
+const NAME = "^[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?\\.?$";
+
+export default defineDnsProvider({
+  type: "rfc2136",
+  title: "Dynamic updates (BIND, Knot, PowerDNS)",
+  help: "Make a TSIG key at the name server and allow it to update TXT records of the zone.",
+  config: settings({
+    server: t.String({
+      maxLength: 260,
+      pattern: "^(?:\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)(?::\\d{1,5})?$",
+      errorMessage: "must be a name or an address, with a port if it is not 53",
+      description: "The primary name server, such as ns1.example.com or [2001:db8::1]:5353",
+    }),
+    protocol: t.Unsafe<"tcp" | "udp">({
+      type: "string",
+      enum: ["tcp", "udp"],
+      default: "tcp",
+      description: "How it is asked",
+    }),
+    zone: t.Optional(
+      t.String({
+        pattern: NAME,
+        maxLength: 253,
+        errorMessage: "must be a domain name",
+        description: "Zone to update; default: the server is asked which one it has",
+      }),
+    ),
+    tsig_key_name: t.Optional(
+      t.String({
+        pattern: NAME,
+        maxLength: 253,
+        errorMessage: "must be the name of a key",
+        description: "Name of the TSIG key; default: updates are not signed",
+      }),
+    ),
+    tsig_algorithm: t.Unsafe<TsigKey["algorithm"]>({
+      type: "string",
+      enum: [...tsigAlgorithms],
+      default: "hmac-sha256",
+      description: "Algorithm of the key",
+    }),
+    tsig_secret: t.Optional(secret("The key in base64, as the server's configuration has it")),
+    ttl: ttl(60, 0),
+  }),
+  example: {
+    server: "ns1.example.com",
+    tsig_key_name: "sluice.",
+    tsig_secret: { $secret: "tsig" },
+  },
+  create(config, parts) {
+    const server = serverOf(config.server, config.protocol);
+    const key = keyOf(config);
+    const ask = (message: Buffer) => askServer(message, { server, key, signal: parts.signal });
+    const fixed = config.zone === undefined ? parts.zones : [config.zone];
+    const change = async ({ fqdn, value }: TxtRecord, how: "add" | "remove") => {
+      const zone = longestZone(fixed, fqdn) ?? (await findZone(ask, fqdn));
+      const isAdded = how === "add";
+      const update: RecordParts = {
+        name: fqdn,
+        type: recordTypes.TXT,
+        // RFC 2136 section 2.5.4: the class NONE takes this one record away.
+        class: isAdded ? classes.IN : classes.NONE,
+        ttl: isAdded ? config.ttl : 0,
+        data: txtBytes(value),
+      };
+      const code = await ask(updateMessage(randomId(), zone, [update]));
+      if (code.code !== 0)
+        throw new DnsError(
+          `the name server ${server.host} refuses to update ${zone}: ${codeWords(code.code)}`,
+        );
+    };
+    const zone = config.zone;
+    return {
+      present: (record) => change(record, "add"),
+      cleanUp: (record) => change(record, "remove"),
+      ...(zone === undefined ? {} : { zones: () => Promise.resolve([normalName(zone)]) }),
+    };
+  },
+});
+
+interface Conversation {
+  readonly server: ServerAddress;
+  readonly key: TsigKey | null;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function askServer(message: Buffer, { server, key, signal }: Conversation) {
+  const signed = key === null ? null : signMessage(message, key, Date.now());
+  const bytes = await exchange(signed?.bytes ?? message, server, signal);
+  const reply = readMessage(bytes);
+  if (!reply.isReply || reply.id !== message.readUInt16BE(0))
+    throw new DnsError(`the name server ${server.host} answered something else`);
+  // What was refused need not be signed, and tells more if it is not asked for.
+  const isTold = reply.additional.some(({ type }) => type === recordTypes.TSIG);
+  if (key !== null && signed !== null && (reply.code === 0 || isTold))
+    requireSignature({ bytes, message: reply }, { key, mac: signed.mac });
+  return reply;
+}
+
+type Ask = (message: Buffer) => ReturnType<typeof askServer>;
+
+/** The longest name of which the server has the SOA record. */
+async function findZone(ask: Ask, fqdn: string): Promise<string> {
+  for (const name of suffixesOf(fqdn, 1)) {
+    const { answers } = await ask(queryMessage(randomId(), name, recordTypes.SOA));
+    if (answers.some((each) => each.type === recordTypes.SOA && each.name === name)) return name;
+  }
+  throw new DnsError(`the name server has no zone for ${fqdn}`);
+}
+
+const randomId = () => crypto.getRandomValues(new Uint16Array(1))[0] ?? 0;
+
+function serverOf(text: string, protocol: ServerAddress["protocol"]): ServerAddress {
+  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+))(?::(\d+))?$/.exec(text) ?? [];
+  return {
+    host: bracketed ?? plain ?? text,
+    port: port === undefined ? 53 : Number(port),
+    protocol,
+  };
+}
+
+interface KeySettings {
+  readonly tsig_key_name?: string;
+  readonly tsig_algorithm: TsigKey["algorithm"];
+  readonly tsig_secret?: string;
+}
+
+function keyOf({ tsig_key_name: name, tsig_algorithm: algorithm, tsig_secret }: KeySettings) {
+  if (name === undefined && tsig_secret === undefined) return null;
+  if (name === undefined) throw new DnsError("tsig_key_name is missing beside tsig_secret");
+  if (tsig_secret === undefined) throw new DnsError("tsig_secret is missing beside tsig_key_name");
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(tsig_secret.trim()))
+    throw new DnsError("tsig_secret is not base64");
+  return { name: normalName(name), algorithm, secret: Buffer.from(tsig_secret.trim(), "base64") };
+}
+
+/** RFC 1035 section 4.1.1, RFC 2136 section 2.2. */
+const codes: Readonly<Record<number, string>> = {
+  1: "it cannot read the update (FORMERR)",
+  2: "it has a failure of its own (SERVFAIL)",
+  4: "it takes no updates (NOTIMP)",
+  5: "this key, or this address, may not do it (REFUSED)",
+  9: "it is not the primary server of the zone, or does not accept the signature (NOTAUTH)",
+  10: "the name is not in the zone (NOTZONE)",
+};
+
+const codeWords = (code: number): string => codes[code] ?? `code ${code}`;

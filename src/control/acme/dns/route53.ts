@@ -1,0 +1,177 @@
+// DNS at Amazon Route 53: all texts of a name at once, in XML, with signed requests; waits until a change has arrived everywhere.
+import { createHash, createHmac } from "node:crypto";
+import { Type as t } from "@sinclair/typebox";
+import { defineDnsProvider, secret, settings, ttl, word } from "./definition.ts";
+import { DnsError } from "./failure.ts";
+import { normalName } from "./names.ts";
+import { waitUntil } from "./pages.ts";
+import { type Ask, type ApiAnswer, createApi, type Outgoing } from "./request.ts";
+import { createValueSetClient, findZone } from "./txt-clients.ts";
+import { elementsOf, escapeXml, textOf } from "./xml.ts";
+
+const SERVICE = "Route 53";
+const BASE_URL = "https://route53.amazonaws.com/2013-04-01";
+const XMLNS = "https://route53.amazonaws.com/doc/2013-04-01/";
+/** Amazon says that changes are everywhere within a minute. */
+const SYNC_TIMEOUT_MS = 180_000;
+
+export default defineDnsProvider({
+  type: "route53",
+  title: "Amazon Route 53",
+  help: "Make an access key that may use route53:ListHostedZonesByName, ListHostedZones, ListResourceRecordSets, ChangeResourceRecordSets and GetChange.",
+  config: settings({
+    access_key_id: word("Id of the access key"),
+    secret_access_key: secret("The access key"),
+    session_token: t.Optional(secret("Of temporary credentials")),
+    hosted_zone_id: t.Optional(word("Zone to write to; default: the longest that fits")),
+    ttl: ttl(60, 1),
+  }),
+  example: { access_key_id: "AKIAIOSFODNN7EXAMPLE", secret_access_key: { $secret: "route53" } },
+  create(config, parts) {
+    const { secret_access_key, session_token, hosted_zone_id: fixed } = config;
+    const ask = createApi({
+      service: SERVICE,
+      baseUrl: BASE_URL,
+      headers: (request) => sign(request, config, new Date()),
+      secrets: [secret_access_key, session_token],
+      complaint: ({ text }: ApiAnswer) => `${textOf(text, "Code")} ${textOf(text, "Message")}`,
+      parts,
+    });
+    return createValueSetClient<string, string | null>(
+      {
+        zoneOf: async (fqdn) =>
+          fixed ??
+          findZone(fqdn, { zones: parts.zones, service: SERVICE }, (name) => zoneId(ask, name)),
+        read: (zone, fqdn) => readRecords(ask, zone, fqdn),
+        async write(zone, fqdn, { values, state }) {
+          const next = values.length === 0 ? null : recordSet(fqdn, values, config.ttl);
+          // What was read is deleted as it was: had somebody else changed it since, nothing would happen.
+          const changes = changeOf("DELETE", state) + changeOf("CREATE", next);
+          const body = `<?xml version="1.0" encoding="UTF-8"?><ChangeResourceRecordSetsRequest xmlns="${XMLNS}"><ChangeBatch><Changes>${changes}</Changes></ChangeBatch></ChangeResourceRecordSetsRequest>`;
+          const { text } = await ask({
+            method: "POST",
+            path: `/hostedzone/${zone}/rrset/`,
+            text: body,
+          });
+          await waitForChange(ask, text, parts.signal);
+        },
+        zones: () => allZones(ask),
+      },
+      parts,
+    );
+  },
+});
+
+const changeOf = (action: string, set: string | null): string =>
+  set === null ? "" : `<Change><Action>${action}</Action>${set}</Change>`;
+
+function recordSet(fqdn: string, values: readonly string[], seconds: number): string {
+  const records = values
+    .map((value) => `<ResourceRecord><Value>${escapeXml(value)}</Value></ResourceRecord>`)
+    .join("");
+  return `<ResourceRecordSet><Name>${escapeXml(fqdn)}.</Name><Type>TXT</Type><TTL>${seconds}</TTL><ResourceRecords>${records}</ResourceRecords></ResourceRecordSet>`;
+}
+
+/** `state` is the set as it would have to be deleted; null when there is none. */
+async function readRecords(ask: Ask, zone: string, fqdn: string) {
+  const query = new URLSearchParams({ maxitems: "1", name: `${fqdn}.`, type: "TXT" });
+  const { text } = await ask({ method: "GET", path: `/hostedzone/${zone}/rrset?${query}` });
+  const [set = ""] = elementsOf(text, "ResourceRecordSet");
+  const isMeant = normalName(textOf(set, "Name")) === fqdn && textOf(set, "Type") === "TXT";
+  if (!isMeant) return { values: [], state: null };
+  if (textOf(set, "SetIdentifier") !== "")
+    throw new DnsError(`${fqdn} has a routing policy at ${SERVICE}, and is left alone`);
+  const values = elementsOf(set, "ResourceRecord").map((record) => textOf(record, "Value"));
+  return { values, state: recordSet(fqdn, values, Number(textOf(set, "TTL"))) };
+}
+
+async function waitForChange(ask: Ask, text: string, signal: AbortSignal | undefined) {
+  const id = textOf(text, "Id").replace(/^\/?change\//, "");
+  let status = textOf(text, "Status");
+  const isDone = async () => {
+    if (status === "INSYNC") return true;
+    const answer = await ask({ method: "GET", path: `/change/${id}` });
+    status = textOf(answer.text, "Status");
+    return status === "INSYNC";
+  };
+  await waitUntil(isDone, { what: `a change at ${SERVICE}`, timeoutMs: SYNC_TIMEOUT_MS, signal });
+}
+
+const zoneOf = (xml: string) => ({
+  id: textOf(xml, "Id").replace(/^\/?hostedzone\//, ""),
+  name: normalName(textOf(xml, "Name")),
+  isPrivate: textOf(xml, "PrivateZone") === "true",
+});
+
+async function zoneId(ask: Ask, name: string): Promise<string | null> {
+  const query = new URLSearchParams({ dnsname: `${name}.`, maxitems: "10" });
+  const { text } = await ask({ method: "GET", path: `/hostedzonesbyname?${query}` });
+  const zones = elementsOf(text, "HostedZone").map(zoneOf);
+  return zones.find((zone) => zone.name === name && !zone.isPrivate)?.id ?? null;
+}
+
+async function allZones(ask: Ask): Promise<readonly string[]> {
+  const names: string[] = [];
+  let marker = "";
+  do {
+    const query = new URLSearchParams({ ...(marker === "" ? {} : { marker }), maxitems: "100" });
+    const { text } = await ask({ method: "GET", path: `/hostedzone?${query}` });
+    const zones = elementsOf(text, "HostedZone").map(zoneOf);
+    names.push(...zones.filter(({ isPrivate }) => !isPrivate).map(({ name }) => name));
+    marker = textOf(text, "IsTruncated") === "true" ? textOf(text, "NextMarker") : "";
+  } while (marker !== "" && names.length < 5000);
+  return names;
+}
+
+interface Key {
+  readonly access_key_id: string;
+  readonly secret_access_key: string;
+  readonly session_token?: string;
+}
+
+/** AWS Signature Version 4. The global service of Route 53 is in us-east-1. */
+export function sign(request: Outgoing, key: Key, now: Date): Record<string, string> {
+  const { host, pathname, searchParams } = new URL(request.url);
+  const time = now.toISOString().replace(/[-:]|\.\d{3}/g, "");
+  const scope = `${time.slice(0, 8)}/us-east-1/route53/aws4_request`;
+  const headers: [string, string][] = [
+    ["host", host],
+    ["x-amz-date", time],
+  ];
+  if (key.session_token !== undefined) headers.push(["x-amz-security-token", key.session_token]);
+  const names = headers.map(([name]) => name).join(";");
+  const query = [...searchParams]
+    .map(([name, value]) => `${encode(name)}=${encode(value)}`)
+    .toSorted()
+    .join("&");
+  const canonical = [
+    request.method,
+    pathname,
+    query,
+    ...headers.map(([name, value]) => `${name}:${value}`),
+    "",
+    names,
+    sha256(request.body),
+  ].join("\n");
+  const toSign = ["AWS4-HMAC-SHA256", time, scope, sha256(canonical)].join("\n");
+  const secretKey = scope
+    .split("/")
+    .reduce<Buffer>((sum, part) => hmac(sum, part), Buffer.from(`AWS4${key.secret_access_key}`));
+  const signature = hmac(secretKey, toSign).toString("hex");
+  return {
+    ...Object.fromEntries(headers.slice(1)),
+    ...(request.body === "" ? {} : { "content-type": "application/xml" }),
+    accept: "application/xml",
+    authorization: `AWS4-HMAC-SHA256 Credential=${key.access_key_id}/${scope}, SignedHeaders=${names}, Signature=${signature}`,
+  };
+}
+
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+const hmac = (key: Buffer, text: string) => createHmac("sha256", key).update(text).digest();
+
+/** RFC 3986: all but unreserved characters. */
+const encode = (text: string): string =>
+  encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );

@@ -1,0 +1,29 @@
+// As much XML as flat answers of an API need: elements by name, texts with their entities; knows no document type.
+
+/** What is inside each element of the name, in order. Elements of one name must not hold each other. */
+export function elementsOf(xml: string, name: string): string[] {
+  const pattern = new RegExp(`<${name}(?:\\s[^>]*)?>([\\s\\S]*?)</${name}>`, "g");
+  return [...xml.matchAll(pattern)].map(([, inner = ""]) => inner);
+}
+
+/** The text of the first element of the name; empty when there is none. */
+export const textOf = (xml: string, name: string): string =>
+  unescapeXml(elementsOf(xml, name)[0] ?? "").trim();
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+};
+
+export const escapeXml = (text: string): string =>
+  text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+
+const unescapeXml = (text: string): string =>
+  text.replace(/&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|(\w+));/g, (whole, decimal, hex, name) => {
+    if (name !== undefined) return ENTITIES[name] ?? whole;
+    const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+  });
