@@ -150,6 +150,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     targetTraffic,
     requests,
     used: (credentialIds) => control.credentialUse.touch(credentialIds),
+    happened: (happening) => control.tellOfWorker(happening),
     log,
     snapshot: current.snapshot,
   });

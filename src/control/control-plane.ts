@@ -2,6 +2,7 @@
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
+import type { WorkerHappening } from "../supervisor/worker-slot.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
@@ -26,6 +27,7 @@ import { TargetStates } from "./health/target-states.ts";
 import { createHealth, type HealthUseCases } from "./health/create-health.ts";
 import { type AcmeAccounts, createAcmeAccounts } from "./acme/accounts.ts";
 import type { UseStore } from "./last-use.ts";
+import { listenerEventsOf } from "./listener-event.ts";
 import { createListeners } from "./listeners.ts";
 import { Plugins } from "./plugins.ts";
 import { describeProblem } from "./reference.ts";
@@ -106,6 +108,8 @@ export interface ControlPlane {
   readonly transfer: Transfer;
   readonly revisions: Revisions;
   rolloutStatus(): RolloutStatus;
+  /** Tells whoever listens what happened to a worker. */
+  tellOfWorker(happening: WorkerHappening): void;
   /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end. */
   keepUp(): void;
 }
@@ -151,6 +155,11 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     settings: new SettingsUseCases(changes),
     observation: observation.complete({ changes, states, targetBoard }),
     rolloutStatus: () => options.rollout.status(),
+    tellOfWorker(happening) {
+      const event = { ...happening, at: new Date(clock.now()).toISOString() };
+      // Why a thread ended may be the message of any error: that is for admins.
+      events.publish("worker", event, { ...event, why: null });
+    },
     keepUp() {
       access.auth.keepUp();
       consumption.credentialUse.flush();
@@ -189,6 +198,7 @@ function createEvents(changes: Changes, audit: AuditLog): EventHub {
   changes.onServed((change) => {
     const { full, reduced } = configEventsOf(change);
     events.publish("config", full, reduced);
+    for (const event of listenerEventsOf(change)) events.publish("listener", event);
   });
   return events;
 }

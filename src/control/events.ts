@@ -2,6 +2,8 @@
 import type { AuditEntry } from "./audit-entry.ts";
 import type { ConfigEvent } from "./config-event.ts";
 import type { HealthEvent } from "./health/health-watch.ts";
+import type { ListenerEvent } from "./listener-event.ts";
+import type { WorkerHappening } from "../supervisor/worker-slot.ts";
 import { EventRing, type RingLimits } from "./event-ring.ts";
 import { includesRole, type Role } from "./principal.ts";
 
@@ -25,7 +27,15 @@ export interface EventPayloads {
   readonly config: ConfigEvent;
   readonly audit: AuditEntry;
   readonly health: HealthEvent;
+  readonly listener: ListenerEvent;
+  readonly worker: WorkerEvent;
 }
+
+/** Something happened to a worker. */
+export type WorkerEvent = WorkerHappening & {
+  /** RFC 3339, UTC. */
+  readonly at: string;
+};
 
 /** An event for one reader; the data is JSON. */
 export interface StreamEvent {

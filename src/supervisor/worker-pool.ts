@@ -9,7 +9,7 @@ import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { Challenges, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
-import { WorkerSlot } from "./worker-slot.ts";
+import { type WorkerHappening, WorkerSlot } from "./worker-slot.ts";
 
 export interface WorkerPoolOptions {
   /** Entry file of a worker; the caller forms it, because only there it is right in a compiled executable. */
@@ -35,6 +35,8 @@ export interface WorkerPoolOptions {
   readonly targetTraffic?: TrafficMetrics;
   /** Where workers write requests down at first. Default: nowhere. */
   readonly requests?: RequestRing | null;
+  /** Something happened to a worker. Default: nobody wants to know. */
+  readonly happened?: (happening: WorkerHappening) => void;
   readonly log: Log;
   /** What the workers serve first. */
   readonly snapshot: Snapshot;
@@ -71,6 +73,7 @@ export class WorkerPool {
           counters,
           pluginKey: options.pluginKey ?? "",
           used: options.used ?? (() => {}),
+          happened: options.happened ?? (() => {}),
           times: this.times,
           active: () => this.#active,
           requests: () => this.#requests,

@@ -12,6 +12,20 @@ import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import type { SupervisorTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";
 
+/** What happens to the thread of a place. */
+export interface WorkerHappening {
+  /** `started`: the first thread begins; `restarted`: another one does, in the place of one that ended; `ready`: it serves. */
+  readonly event: "started" | "restarted" | "ready" | "died";
+  /** From 1. */
+  readonly worker: number;
+  /** The version that it serves, or is to serve. */
+  readonly revision: number;
+  /** How often a thread was started in the place of another one. */
+  readonly restarts: number;
+  /** Why it ended; null: it did not. */
+  readonly why: string | null;
+}
+
 export interface WorkerSlotOptions {
   /** From 0; people count from 1. */
   readonly index: number;
@@ -34,6 +48,7 @@ export interface WorkerSlotOptions {
   readonly requests: () => RequestRing | null;
   /** What certificate authorities are shown at the moment. */
   readonly challenges: () => Challenges;
+  readonly happened: (happening: WorkerHappening) => void;
   readonly log: Log;
   readonly times: SupervisorTimes;
   /** The version that a thread started now has to serve. */
@@ -94,6 +109,7 @@ export class WorkerSlot {
     const requests = this.#options.requests();
     if (this.#restarts > 0) requests?.forgetWorker(index);
     const run = this.#open(snapshot.revision);
+    this.#tell(this.#restarts === 0 ? "started" : "restarted", run.revision);
     const answer = await run.thread
       .ask(
         {
@@ -127,6 +143,7 @@ export class WorkerSlot {
       return answer.issues;
     }
     run.readyAt = Date.now();
+    this.#tell("ready", run.revision);
     for (const waiter of this.#readyWaiters) waiter();
     return [];
   }
@@ -208,6 +225,7 @@ export class WorkerSlot {
   replace(why: string): void {
     const { log, index } = this.#options;
     log.warn("worker is replaced", { worker: index + 1, why });
+    if (this.#run !== null) this.#tell("died", this.#run.revision, why);
     this.#close();
     this.#startAgain();
   }
@@ -300,7 +318,13 @@ export class WorkerSlot {
     const pauseMs = Math.min(times.firstPauseMs * 2 ** this.#failures, times.longestPauseMs);
     this.#failures++;
     log.error("worker stopped and will be started again", { worker: index + 1, why, pauseMs });
+    this.#tell("died", run.revision, why);
     this.#pause = setTimeout(() => this.#startAgain(), pauseMs);
+  }
+
+  #tell(event: WorkerHappening["event"], revision: number, why: string | null = null): void {
+    const { happened, index } = this.#options;
+    happened({ event, worker: index + 1, revision, restarts: this.#restarts, why });
   }
 
   #startAgain(): void {

@@ -72,6 +72,11 @@ export class RawConnection {
     this.#socket?.end();
   }
 
+  /** Reads nothing more, so that what the peer sends piles up. */
+  pause(): void {
+    this.#socket?.pause();
+  }
+
   /** Resolves with all that was received when it contains `text`, or when the function says so. */
   async until(text: string | RegExp | ((received: string) => boolean)): Promise<string> {
     const has = () => {

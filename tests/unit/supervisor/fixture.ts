@@ -11,6 +11,7 @@ import type { Snapshot } from "../../../src/snapshot/snapshot.ts";
 import { createRollout } from "../../../src/supervisor/rollout.ts";
 import type { SupervisorTimes } from "../../../src/supervisor/times.ts";
 import { WorkerPool } from "../../../src/supervisor/worker-pool.ts";
+import type { WorkerHappening } from "../../../src/supervisor/worker-slot.ts";
 import { type Fault, faultName } from "./fault.ts";
 
 const at = "2026-01-01T00:00:00.000Z";
@@ -66,6 +67,7 @@ export interface LogLine {
 /** Two workers on revision 1, not started yet. */
 export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
   const log: LogLine[] = [];
+  const happened: WorkerHappening[] = [];
   const counters = CounterTable.create({ keys: 100, workers: 2 });
   const pool = new WorkerPool({
     url: new URL("./faulty-worker.ts", import.meta.url),
@@ -76,12 +78,13 @@ export function poolOf(first: Snapshot, times: Partial<SupervisorTimes> = {}) {
     counters,
     stickyKey: "key",
     dnsServers: [],
+    happened: (happening) => void happened.push(happening),
     log: createLog({ level: "debug", format: "json", sink: (line) => log.push(JSON.parse(line)) }),
     snapshot: first,
     times: { prepareMs: 2000, activateMs: 500, firstPauseMs: 5, ...times },
   });
   return {
-    ...{ pool, rollout: createRollout(pool), counters, log },
+    ...{ pool, rollout: createRollout(pool), counters, log, happened },
     [Symbol.asyncDispose]: () => stop(pool),
   };
 }

@@ -19,6 +19,35 @@ test.each([
   expect(ended).toMatchObject({ level: "error", worker: 1 });
 });
 
+test("what happens to each worker is told in order", async () => {
+  await using fixture = poolOf(snapshotOf(1));
+  await fixture.pool.start();
+  const faults: Fault[] = [{ worker: 0, kind: "throw", place: "serve" }];
+  await fixture.rollout.prepare(snapshotOf(2, { faults }));
+  await fixture.rollout.activate(2);
+  const told = (worker: number) =>
+    fixture.happened.filter((happening) => happening.worker === worker);
+  await eventually(() => told(1).length >= 5);
+  expect(told(1)).toEqual([
+    { event: "started", worker: 1, revision: 1, restarts: 0, why: null },
+    { event: "ready", worker: 1, revision: 1, restarts: 0, why: null },
+    { event: "died", worker: 1, revision: 2, restarts: 0, why: expect.any(String) },
+    { event: "restarted", worker: 1, revision: 2, restarts: 1, why: null },
+    { event: "ready", worker: 1, revision: 2, restarts: 1, why: null },
+  ]);
+  expect(told(2).map(({ event }) => event)).toEqual(["started", "ready"]);
+});
+
+test("a worker that is replaced is told of as one that ended", async () => {
+  await using fixture = poolOf(snapshotOf(1));
+  await fixture.pool.start();
+  const faults: Fault[] = [{ worker: 1, kind: "loop", place: "activate" }];
+  await fixture.rollout.prepare(snapshotOf(2, { faults }));
+  await fixture.rollout.activate(2);
+  const second = fixture.happened.filter(({ worker }) => worker === 2).map(({ event }) => event);
+  expect(second).toEqual(["started", "ready", "died", "restarted", "ready"]);
+});
+
 test("what a worker that ended has entered is free again, and nothing of the others", async () => {
   await using fixture = poolOf(snapshotOf(1));
   await fixture.pool.start();
