@@ -1,6 +1,6 @@
 // All plugin instances of one version and which of them apply where; knows no request.
 import type { Condition } from "../../model/condition.ts";
-import { compileCondition, compileStreamCondition } from "../../pdk/condition.ts";
+import { asksForConsumer, compileCondition, compileStreamCondition } from "../../pdk/condition.ts";
 import type { RequestContext, StreamContext } from "../../pdk/context.ts";
 import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
 import type { PluginPlan } from "../../snapshot/snapshot.ts";
@@ -17,6 +17,8 @@ export interface PluginRuntime {
   readonly when: ((context: RequestContext) => boolean) | null;
   /** The same for stream connections. */
   readonly whenStream: ((context: StreamContext) => boolean) | null;
+  /** Whether the condition asks who the client is. */
+  readonly asksForConsumer: boolean;
   readonly onError: "open" | "closed";
 }
 
@@ -31,6 +33,7 @@ export const pluginRuntime = (
   handlers,
   order: plan.priority ?? definition.order,
   when: compiled(plan.when),
+  asksForConsumer: plan.when !== null && asksForConsumer(plan.when),
   whenStream: plan.when === null ? null : compileStreamCondition(plan.when),
   onError: plan.onError ?? definition.onError,
 });

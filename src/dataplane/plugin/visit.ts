@@ -355,7 +355,8 @@ export class Visit implements PluginRequest {
     const known = this.#verdicts.get(runtime);
     if (known !== undefined) return known;
     const verdict = when(this);
-    this.#verdicts.set(runtime, verdict);
+    // Before authentication nobody knows who the client is, and afterwards the verdict may be another.
+    if (!runtime.asksForConsumer) this.#verdicts.set(runtime, verdict);
     return verdict;
   }
 

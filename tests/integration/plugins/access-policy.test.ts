@@ -254,6 +254,15 @@ describe("each kind of condition decides", () => {
   });
 });
 
+test("an instance for some people alone is judged once it is known who they are", async () => {
+  await withLogin();
+  const when = { consumer: ["bob"] };
+  await scene.apply({ plugins: [{ name: "access-policy", when, config: { default: "deny" } }] });
+  expect((await ask(alice)).status).toBe(200);
+  expect((await ask(bob)).status).toBe(403);
+  await withoutLogin();
+});
+
 test("two rules cannot have one name", () => {
   const rules = [{ name: "a" }, { name: "" }, { name: "" }, { name: "a" }];
   expect(accessPolicy.check?.({ rules } as never)).toEqual([
