@@ -136,7 +136,8 @@ const redirect: PluginConverter = (config) => {
   return {
     name: "redirect",
     config: {
-      to: location,
+      // What would be a variable here meant itself there.
+      to: location.replaceAll("$", "%24"),
       status: config.number("status_code") ?? 301,
       ...{ keep_path: keepsPath, keep_query: keepsPath },
     },

@@ -1,0 +1,109 @@
+// Access lists of Nginx Proxy Manager: who may come in by network, by password or by either.
+import { hashBasic } from "../../credential-secrets.ts";
+import type { Members } from "../members.ts";
+import type { Output } from "../output.ts";
+import { idOf, isSet, type RowContext, rowsOf, timesOf } from "./rows.ts";
+
+export interface AccessList {
+  readonly label: string;
+  readonly users: readonly { readonly username: string; readonly password_hash: string }[];
+  readonly rules: readonly { readonly address: string; readonly isAllowed: boolean }[];
+  /** Whether one of network and password is enough. */
+  readonly isEither: boolean;
+  /** Whether there were users, and none of them could be carried over. */
+  readonly hasLostUsers: boolean;
+  /** Whether targets see the password. */
+  readonly passesAuth: boolean;
+}
+
+/** By the number of the row. */
+export async function readAccessLists(context: RowContext): Promise<Map<number, AccessList>> {
+  const auths = byList(rowsOf("access_list_auth", context));
+  const clients = byList(rowsOf("access_list_client", context));
+  const lists = new Map<number, AccessList>();
+  for (const members of rowsOf("access_list", context)) {
+    const id = idOf(members);
+    members.call(`access list "${members.text("name") ?? id}"`);
+    timesOf(members);
+    members.object("meta")?.ignoreRest();
+    const users: AccessList["users"][number][] = [];
+    for (const auth of auths.get(id) ?? []) users.push(...(await readUser(auth, members.label)));
+    lists.set(id, {
+      label: members.label,
+      users,
+      hasLostUsers: users.length === 0 && auths.has(id),
+      rules: (clients.get(id) ?? []).map(readRule),
+      isEither: isSet(members, "satisfy_any"),
+      passesAuth: isSet(members, "pass_auth"),
+    });
+    context.report.carried(members.label, "became plugins of the routes that use it");
+  }
+  return lists;
+}
+
+function byList(rows: readonly Members[]): Map<number, Members[]> {
+  const found = new Map<number, Members[]>();
+  for (const row of rows) {
+    const id = row.number("access_list_id") ?? 0;
+    found.set(id, [...(found.get(id) ?? []), row]);
+  }
+  return found;
+}
+
+async function readUser(auth: Members, list: string) {
+  const username = auth.text("username") ?? "";
+  const password = auth.text("password") ?? "";
+  auth.call(`user "${username}" of ${list}`);
+  timesOf(auth);
+  auth.object("meta")?.ignoreRest();
+  auth.raw("hint");
+  if (username === "" || password === "") {
+    auth.drop("the database does not hold the password");
+    return [];
+  }
+  auth.report.carried(auth.label, "became a user of the plugin basic-auth");
+  return [{ username, password_hash: await hashBasic(password, null) }];
+}
+
+function readRule(client: Members) {
+  const address = client.text("address") ?? "";
+  client.call(`rule for ${address}`);
+  timesOf(client);
+  client.object("meta")?.ignoreRest();
+  return { address, isAllowed: client.text("directive") === "allow" };
+}
+
+/** Protects a route as the list says. Rules are tried in their order, as nginx does. */
+export function addAccess(
+  output: Output,
+  list: AccessList,
+  { routeId, of }: { readonly routeId: string; readonly of: string },
+): void {
+  const { users, rules, isEither, passesAuth, label } = list;
+  const common = { scope: { route_id: routeId }, protects: true };
+  if (list.hasLostUsers) output.lose({ scope: common.scope, what: `users of ${label}` });
+  const refusal = isEither && users.length > 0 ? "challenge" : "deny";
+  const welcome = isEither ? "allow" : "continue";
+  if (rules.length > 0)
+    output.plugin({
+      ...common,
+      ...{
+        name: "access-policy",
+        key: `${routeId} networks`,
+        what: `networks of ${label} for ${of}`,
+      },
+      config: {
+        rules: rules.map(({ address, isAllowed }) => ({
+          when: address === "all" ? {} : { cidr: [address] },
+          action: isAllowed ? welcome : refusal,
+        })),
+        default: refusal,
+      },
+    });
+  if (users.length > 0)
+    output.plugin({
+      ...common,
+      ...{ name: "basic-auth", key: `${routeId} users`, what: `users of ${label} for ${of}` },
+      config: { users, realm: "Authorization required", hide_credentials: !passesAuth },
+    });
+}

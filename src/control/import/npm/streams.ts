@@ -1,0 +1,70 @@
+// Streams of Nginx Proxy Manager: ports that are passed on byte for byte.
+import type { Members } from "../members.ts";
+import type { NpmContext } from "./npm.ts";
+import { idOf, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
+
+export function addStreams(context: NpmContext): void {
+  for (const members of rowsOf("stream", context)) {
+    const port = members.number("incoming_port");
+    members.call(`stream on port ${port}`);
+    leaveOutState(members);
+    const host = members.text("forwarding_host") ?? members.text("forward_ip") ?? "";
+    const target = {
+      host: host.replace(/^\[(.*)\]$/, "$1"),
+      port: members.number("forwarding_port"),
+    };
+    const isOn = members.raw("enabled") === null || isSet(members, "enabled");
+    const certificate = members.number("certificate_id") ?? 0;
+    const fields = {
+      listen_port: port,
+      // The other program may still hold the port.
+      enabled: false,
+      ...(certificate > 0
+        ? { tls_mode: "terminate", certificate_id: context.certificates.get(certificate) ?? null }
+        : {}),
+      ...timesOf(members),
+    };
+    for (const protocol of ["tcp", "udp"] as const)
+      if (isSet(members, `${protocol}_forwarding`))
+        addStream(members, { protocol, target, fields, isOn }, context);
+  }
+}
+
+interface Stream {
+  readonly protocol: "tcp" | "udp";
+  readonly target: Readonly<Record<string, unknown>>;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly isOn: boolean;
+}
+
+function addStream(
+  members: Members,
+  { protocol, target, fields, isOn }: Stream,
+  { output }: NpmContext,
+): void {
+  const key = `stream ${idOf(members)} ${protocol}`;
+  const label = `${members.label} (${protocol})`;
+  const wanted = `stream-${protocol}-${String(fields["listen_port"])}`;
+  const name = output.name("services", wanted);
+  const serviceId = output.add(
+    "services",
+    { key, label: `service of ${label}` },
+    { name, protocol },
+  );
+  output.add("targets", { key, label: `target of ${label}` }, { ...target, service_id: serviceId });
+  const { tls_mode: _, certificate_id: __, ...plain } = fields;
+  output.add(
+    "stream_routes",
+    { key, label },
+    {
+      ...(protocol === "udp" ? plain : fields),
+      ...{ name: output.name("stream_routes", wanted), protocol, service_id: serviceId },
+    },
+  );
+  output.report.changed(
+    label,
+    isOn
+      ? "became a stream route that is switched off: enable it when the other program no longer listens there"
+      : "became a stream route that is switched off, as it was",
+  );
+}
