@@ -162,6 +162,8 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     log,
     current,
     context,
+    dnsServers: options.dnsServers,
+    dnsPrograms: options.dnsPrograms,
     askWorkers: (question) => pool.ask(question),
     askWorker: (question) => pool.askOne(question),
     observed: {
@@ -222,6 +224,8 @@ function createControl(
     | "current"
     | "context"
     | "askWorkers"
+    | "dnsServers"
+    | "dnsPrograms"
     | "askWorker"
     | "observed"
   >,

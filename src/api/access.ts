@@ -76,6 +76,12 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/certificates", methods: collection },
   { path: "/api/v1/certificates/:id", methods: element },
   { path: "/api/v1/certificates/:id/pem", methods: readOnly },
+  // Before the row of all ids: a provider of this name is found by its id only.
+  { path: "/api/v1/dns-providers/types", methods: readOnly },
+  { path: "/api/v1/dns-providers", methods: collection },
+  // One that runs a program is refused to those below admin when it is known which one is meant.
+  { path: "/api/v1/dns-providers/:id", methods: element },
+  { path: "/api/v1/dns-providers/:id/test", methods: { POST: "editor" } },
   { path: "/api/v1/acme/accounts", methods: collection },
   { path: "/api/v1/acme/accounts/:id", methods: element },
   // Without secrets: those who are below admin are refused them by the endpoint.

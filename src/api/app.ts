@@ -17,6 +17,7 @@ import { requestEndpoints } from "./routes/requests.ts";
 import { eventEndpoints } from "./routes/events.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
 import { consumerEndpoints } from "./routes/consumers.ts";
+import { dnsProviderEndpoints } from "./routes/dns-providers.ts";
 import { healthEndpoints } from "./routes/health.ts";
 import { listenerEndpoints } from "./routes/listeners.ts";
 import { pluginEndpoints } from "./routes/plugins.ts";
@@ -96,6 +97,7 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...routeEndpoints(control),
     ...listenerEndpoints(control),
     ...certificateEndpoints(control),
+    ...dnsProviderEndpoints(control),
     ...acmeEndpoints(control),
     ...streamRouteEndpoints(control),
     ...pluginEndpoints(control),

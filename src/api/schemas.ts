@@ -2,6 +2,7 @@
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { accessSchemas } from "./access-schemas.ts";
 import { consumerSchemas } from "./consumer-schemas.ts";
+import { dnsSchemas } from "./dns-schemas.ts";
 import { requestSchemas } from "./request-schemas.ts";
 import { statsSchemas } from "./stats-schemas.ts";
 import { transferSchemas } from "./transfer-schemas.ts";
@@ -250,6 +251,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   SecretInput: secretInput,
   ...accessSchemas,
   ...consumerSchemas,
+  ...dnsSchemas,
   ...requestSchemas,
   ...statsSchemas,
   ...transferSchemas,

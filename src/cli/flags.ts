@@ -9,11 +9,15 @@ export interface Flag {
   readonly description: string;
   /** Shown in the help. */
   readonly fallback?: string;
+  /** Whether it may be given several times; in the environment the values are separated by commas. */
+  readonly repeats?: true;
 }
 
 export interface Flags {
   /** What was given, on the command line or else in the environment; undefined when neither. */
   get(name: string): string | undefined;
+  /** All values of a flag that may be given several times. */
+  all(name: string): readonly string[];
   /** Whether a flag without a value was given. */
   has(name: string): boolean;
 }
@@ -32,6 +36,7 @@ export function parseFlags(
   env: Readonly<Record<string, string | undefined>>,
 ): Flags {
   const given = new Map<string, string>();
+  const repeated = new Map<string, string[]>();
   const words = [...argv];
   for (let word = words.shift(); word !== undefined; word = words.shift()) {
     const [, name = "", , inline] = /^--([^=]+)(=(.*))?$/s.exec(word) ?? [];
@@ -41,7 +46,8 @@ export function parseFlags(
       const names = known.map((candidate) => `--${candidate.name}`);
       throw new UsageError(`unknown flag --${name}${suggestion(`--${name}`, names)}`);
     }
-    if (given.has(name)) throw new UsageError(`--${name} is given twice`);
+    if (given.has(name) && flag.repeats === undefined)
+      throw new UsageError(`--${name} is given twice`);
     if (flag.value === null) {
       if (inline !== undefined) throw new UsageError(`--${name} takes no value`);
       given.set(name, "true");
@@ -50,9 +56,16 @@ export function parseFlags(
     const value = inline ?? words.shift();
     if (value === undefined) throw new UsageError(`--${name} needs a value: ${flag.value}`);
     given.set(name, value);
+    if (flag.repeats !== undefined) repeated.set(name, [...(repeated.get(name) ?? []), value]);
   }
   return {
     get: (name) => given.get(name) ?? (env[environmentName(name)] || undefined),
+    all: (name) =>
+      repeated.get(name) ??
+      (env[environmentName(name)] ?? "")
+        .split(",")
+        .map((value) => value.trim())
+        .filter((value) => value !== ""),
     has(name) {
       if (given.has(name)) return true;
       const variable = environmentName(name);

@@ -1,7 +1,8 @@
 // The command `serve`: what may be said on its command line, checked; how the parts are put together is main's knowledge.
+import { accessSync, constants } from "node:fs";
 import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
-import { resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import { type LogLevel, logLevels } from "../log.ts";
 import type { AdminTlsFiles } from "./admin-tls.ts";
 import type { Command } from "./command.ts";
@@ -20,6 +21,8 @@ export interface ServeOptions {
   readonly logLevel: LogLevel;
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
+  /** Programs that DNS providers of the type exec may run. */
+  readonly dnsPrograms: readonly string[];
   readonly allowUnauthenticatedRemote: boolean;
   /** The file that is the configuration; null: it is what the management API makes it. */
   readonly config: string | null;
@@ -86,8 +89,15 @@ const flags: readonly Flag[] = [
   {
     name: "dns-servers",
     value: "ADDRESS[:PORT],...",
-    description: "Name servers that are asked about targets",
+    description: "Name servers that are asked about targets, and about records of DNS providers",
     fallback: "the system's",
+  },
+  {
+    name: "dns-exec",
+    value: "PATH",
+    description:
+      "Program that DNS providers of the type exec may run; may be given several times (in the environment: with commas)",
+    repeats: true,
   },
   {
     name: "log-level",
@@ -130,6 +140,7 @@ export function decodeOptions(given: Flags): ServeOptions {
     https: address("https"),
     workers: decodeWorkers(given.get("workers")),
     dnsServers: decodeDnsServers(given.get("dns-servers")),
+    dnsPrograms: decodePrograms(given.all("dns-exec")),
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     config: decodePath(given.get("config")),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),
@@ -163,6 +174,20 @@ function decodeDnsServers(text: string | undefined): readonly string[] {
       `--dns-servers: must be IP addresses, each with a port if it is not 53, not "${wrong}"`,
     );
   return servers.filter((server) => server !== "");
+}
+
+/** They are written down and compared as they are, so that nothing but the very file is meant. */
+function decodePrograms(paths: readonly string[]): readonly string[] {
+  for (const path of paths) {
+    if (!isAbsolute(path))
+      throw new UsageError(`--dns-exec: must be the absolute path of a program, not "${path}"`);
+    try {
+      accessSync(path, constants.X_OK);
+    } catch {
+      throw new UsageError(`--dns-exec: ${path} is no file that may be run`);
+    }
+  }
+  return paths;
 }
 
 function isServer(text: string): boolean {

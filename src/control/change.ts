@@ -14,6 +14,7 @@ import type { Problem } from "../snapshot/problem.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { type AuditEntry, auditOf } from "./audit-entry.ts";
 import { Draft } from "./draft.ts";
+import { requireAdminForPrograms } from "./admin-dns-providers.ts";
 import { requireAdminForPlugins } from "./admin-plugins.ts";
 import type { Actor } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
@@ -177,6 +178,7 @@ export class Changes {
     const value = request.mutate(draft);
     requireAdminForSockets(draft, request.by);
     requireAdminForPlugins(draft, request.by, this.#options.context().plugins);
+    requireAdminForPrograms(draft, request.by);
     if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };
     const next = this.#compile(draft);
     const warnings = [...warningsOf(next, (id) => draft.placeOf(id) !== null).values()];

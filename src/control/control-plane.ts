@@ -22,6 +22,8 @@ import { Certificates } from "./certificates.ts";
 import { createConsumers } from "./consumers.ts";
 import { Credentials } from "./credentials.ts";
 import { CredentialUse } from "./credential-use.ts";
+import { createDnsAccess, type DnsAccess } from "./acme/dns/access.ts";
+import { DnsProviders } from "./dns-providers.ts";
 import { TargetRows } from "./health/target-rows.ts";
 import { TargetStates } from "./health/target-states.ts";
 import { createHealth, type HealthUseCases } from "./health/create-health.ts";
@@ -74,6 +76,10 @@ export interface ControlPlaneOptions {
   readonly askWorker?: AskWorker;
   /** Where the past of the statistics is kept. Default: nowhere. */
   readonly rollupStore?: RollupStore;
+  /** Name servers to ask, `address` or `address:port`; empty: the system's. Default: those. */
+  readonly dnsServers?: readonly string[];
+  /** Programs that DNS providers may run. Default: none. */
+  readonly dnsPrograms?: readonly string[];
   /** What workers count and write down of the traffic. Default: nothing. */
   readonly observed?: ObservedWorkers;
 }
@@ -91,6 +97,8 @@ export interface ControlPlane {
   readonly explain: RouteExplainer;
   readonly listeners: ReturnType<typeof createListeners>;
   readonly certificates: Certificates;
+  readonly dnsAccess: DnsAccess;
+  readonly dnsProviders: DnsProviders;
   readonly acmeAccounts: AcmeAccounts;
   readonly streamRoutes: ReturnType<typeof createStreamRoutes>;
   readonly streamConnections: StreamConnections;
@@ -125,6 +133,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const events = createEvents(changes, audit);
   const access = createAccess(options, { changes, audit, sessions });
   const consumption = createConsumption(options, changes);
+  const dnsAccess = createDnsAccess(options, changes);
   return {
     changes,
     audit,
@@ -148,6 +157,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     ),
     certificates: new Certificates({ ...options, changes }),
     acmeAccounts: createAcmeAccounts(changes, options.box),
+    dnsAccess,
+    dnsProviders: new DnsProviders({ ...dnsAccess, box: options.box, changes }),
     secrets: createSecrets(changes, options.box),
     ...consumption,
     ...access,

@@ -2,9 +2,15 @@
 import { Value } from "@sinclair/typebox/value";
 import { ChainError, readChain } from "../../crypto/certificate-chain.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
-import { invalid } from "../../model/error.ts";
+import { decode } from "../../model/decode.ts";
+import { ApiError, invalid } from "../../model/error.ts";
 import type { CollectionName } from "../../model/gateway-config.ts";
-import { mapConfig, type PluginCatalogue } from "../../snapshot/plugin-config.ts";
+import {
+  type Configurable,
+  mapConfig,
+  type PluginCatalogue,
+} from "../../snapshot/plugin-config.ts";
+import { dnsProviders } from "../acme/dns/index.ts";
 import { type Document, isDocument } from "../body.ts";
 import { sealAgain } from "./secret-material.ts";
 
@@ -15,7 +21,19 @@ export type RecordFinishers = {
 
 export const createFinishers = (box: SecretBox, plugins: PluginCatalogue): RecordFinishers => ({
   certificates: (fields, old) => checkCertificate(fields, old, box),
-  plugins: (fields, old) => sealConfig(fields, old, { box, plugins }),
+  plugins: (fields, old) => {
+    const definition = plugins.get(String(fields["name"]));
+    const before = old?.["name"] === fields["name"] ? old : undefined;
+    return sealConfig(fields, before, { box, definition });
+  },
+  dns_providers: (fields, old) => {
+    const definition = dnsProviders[fields["type"] as keyof typeof dnsProviders] as
+      Configurable | undefined;
+    const before = old?.["type"] === fields["type"] ? old : undefined;
+    const sealed = sealConfig(fields, before, { box, definition });
+    if (definition !== undefined) requireFit(sealed["config"], definition);
+    return sealed;
+  },
 });
 
 /** A key that does not belong to its certificate would only be found by the handshakes that fail. */
@@ -46,18 +64,30 @@ function withIssued(fields: Document, old: Document | undefined): Document {
   return { ...fields, certificate, sealed_key, not_before, not_after, issuer, fingerprint };
 }
 
-/** Which fields are secret, only the plugin knows: one that was written as a text must not be stored as one. */
+/** Throws a 400 for a configuration that does not fit its schema, whatever stands for secrets in it. */
+function requireFit(config: unknown, definition: Configurable): void {
+  const texts = mapConfig(definition, config, ({ kind, value }) =>
+    kind === "secret" && isDocument(value) ? "-" : value,
+  );
+  try {
+    decode(definition.config, texts);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new ApiError(error.status, `config.${error.message}`);
+  }
+}
+
+/** Which fields are secret, only their schema knows: one that was written as a text must not be stored as one. */
 function sealConfig(
   fields: Document,
   old: Document | undefined,
-  { box, plugins }: { readonly box: SecretBox; readonly plugins: PluginCatalogue },
+  { box, definition }: { readonly box: SecretBox; readonly definition: Configurable | undefined },
 ): Document {
-  const { name, config } = fields;
-  const definition = plugins.get(String(name));
+  const { config } = fields;
   // A rule says so.
   if (definition === undefined || !isDocument(config)) return fields;
   const before = new Map<string, unknown>();
-  if (isDocument(old?.["config"]) && old["name"] === name)
+  if (isDocument(old?.["config"]))
     mapConfig(definition, old["config"], ({ path, value }) => void before.set(path, value));
   const whole = Value.Default(definition.config, Value.Clone(config)) as Document;
   return {

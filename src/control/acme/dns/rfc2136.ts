@@ -67,9 +67,10 @@ export default defineDnsProvider({
   },
   create(config, parts) {
     const server = serverOf(config.server, config.protocol);
-    const key = keyOf(config);
-    const ask = (message: Buffer) => askServer(message, { server, key, signal: parts.signal });
+    const ask = (message: Buffer) =>
+      askServer(message, { server, key: keyOf(config), signal: parts.signal });
     const fixed = config.zone === undefined ? parts.zones : [config.zone];
+    const { zone: own } = config;
     const change = async ({ fqdn, value }: TxtRecord, how: "add" | "remove") => {
       const zone = longestZone(fixed, fqdn) ?? (await findZone(ask, fqdn));
       const isAdded = how === "add";
@@ -81,17 +82,16 @@ export default defineDnsProvider({
         ttl: isAdded ? config.ttl : 0,
         data: txtBytes(value),
       };
-      const code = await ask(updateMessage(randomId(), zone, [update]));
-      if (code.code !== 0)
+      const { code } = await ask(updateMessage(randomId(), zone, [update]));
+      if (code !== 0)
         throw new DnsError(
-          `the name server ${server.host} refuses to update ${zone}: ${codeWords(code.code)}`,
+          `the name server ${server.host} refuses to update ${zone}: ${codeWords(code)}`,
         );
     };
-    const zone = config.zone;
     return {
       present: (record) => change(record, "add"),
       cleanUp: (record) => change(record, "remove"),
-      ...(zone === undefined ? {} : { zones: () => Promise.resolve([normalName(zone)]) }),
+      ...(own === undefined ? {} : { zones: () => Promise.resolve([normalName(own)]) }),
     };
   },
 });

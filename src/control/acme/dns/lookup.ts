@@ -1,0 +1,108 @@
+// Questions to name servers: those of the machine, or the ones of a zone themselves; remembers no answer.
+import type { CaaRecord } from "node:dns";
+import { Resolver } from "node:dns/promises";
+import { isIP } from "node:net";
+import { DnsError } from "./failure.ts";
+import { suffixesOf } from "./names.ts";
+
+const TIMEOUT_MS = 3000;
+const TRIES = 2;
+/** Of one zone; more are not asked. */
+const MAX_SERVERS = 8;
+
+/** A name server of a zone. */
+export interface NameServer {
+  readonly name: string;
+  /** `address` or `address:port`. */
+  readonly addresses: readonly string[];
+}
+
+export class DnsLookup {
+  readonly #servers: readonly string[];
+
+  /** `address` or `address:port` of the servers to ask; empty: the system's. */
+  constructor(servers: readonly string[]) {
+    this.#servers = servers;
+  }
+
+  /** Empty when there are none; throws a DnsError when nobody answers. `servers`: instead of the usual ones. */
+  async txt(name: string, servers?: readonly string[]): Promise<readonly string[]> {
+    const records = await this.#ask(`TXT of ${name}`, (from) => from.resolveTxt(name), servers);
+    return (records ?? []).map((parts) => parts.join(""));
+  }
+
+  async cname(name: string): Promise<string | null> {
+    const records = await this.#ask(`CNAME of ${name}`, (from) => from.resolveCname(name));
+    return records?.[0] ?? null;
+  }
+
+  /** Of both kinds. */
+  async addresses(name: string): Promise<readonly string[]> {
+    const [four, six] = await Promise.all([
+      this.#ask(`address of ${name}`, (from) => from.resolve4(name)),
+      this.#ask(`address of ${name}`, (from) => from.resolve6(name)),
+    ]);
+    return [...(four ?? []), ...(six ?? [])];
+  }
+
+  /** Those that hold for the name: its own, or else the nearest above it (RFC 8659 section 3). */
+  async caa(
+    name: string,
+  ): Promise<{ readonly at: string; readonly records: readonly CaaRecord[] }> {
+    for (const at of suffixesOf(name, 1)) {
+      const records = await this.#ask(`CAA of ${at}`, (from) => from.resolveCaa(at));
+      if (records !== null && records.length > 0) return { at, records };
+    }
+    return { at: name, records: [] };
+  }
+
+  /** The servers of the zone that the name is in; null when they cannot be found out. */
+  async serversOf(name: string): Promise<readonly NameServer[] | null> {
+    for (const zone of suffixesOf(name, 1)) {
+      const names = await this.#ask(`NS of ${zone}`, (from) => from.resolveNs(zone));
+      if (names === null || names.length === 0) continue;
+      const servers = await Promise.all(
+        names
+          .toSorted()
+          .slice(0, MAX_SERVERS)
+          .map(async (server) => ({ name: server, addresses: await this.#addressesOf(server) })),
+      );
+      const known = servers.filter(({ addresses }) => addresses.length > 0);
+      return known.length === 0 ? null : known;
+    }
+    return null;
+  }
+
+  async #addressesOf(server: string): Promise<readonly string[]> {
+    try {
+      return (await this.addresses(server)).map((address) => this.#withPort(address));
+    } catch (error) {
+      if (!(error instanceof DnsError)) throw error;
+      return [];
+    }
+  }
+
+  /** A server that we were told to ask at another port than 53 has its zones there too. */
+  #withPort(address: string): string {
+    const host = isIP(address) === 6 ? `[${address}]` : address;
+    return this.#servers.find((server) => server.startsWith(`${host}:`)) ?? address;
+  }
+
+  /** Null when there is no such name or no such record. */
+  async #ask<T>(
+    what: string,
+    question: (from: Resolver) => Promise<T>,
+    servers: readonly string[] = this.#servers,
+  ): Promise<T | null> {
+    // A new one each time: it would remember answers, and what is asked here has just been changed.
+    const from = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
+    if (servers.length > 0) from.setServers(servers);
+    try {
+      return await question(from);
+    } catch (error) {
+      const { code } = error as { readonly code?: string };
+      if (code === "ENODATA" || code === "ENOTFOUND") return null;
+      throw new DnsError(`no name server tells the ${what} (${code ?? "unknown reason"})`);
+    }
+  }
+}

@@ -1,0 +1,156 @@
+// DNS providers: where records that prove names are written, and with which credentials; knows no provider's API and no HTTP words.
+import { type Static, Type as t } from "@sinclair/typebox";
+import type { SecretBox } from "../crypto/secret-box.ts";
+import { decode } from "../model/decode.ts";
+import { type DnsProvider, dnsProviderInput, dnsProviderTypes } from "../model/dns-provider.ts";
+import { ApiError, invalid } from "../model/error.ts";
+import type { DnsClients } from "./acme/dns/clients.ts";
+import type { AnyDnsProvider } from "./acme/dns/definition.ts";
+import type { DnsLookup } from "./acme/dns/lookup.ts";
+import { normalName } from "./acme/dns/names.ts";
+import { type TrialReport, tryProvider } from "./acme/dns/trial.ts";
+import { needsAdmin } from "./admin-dns-providers.ts";
+import { isDocument } from "./body.ts";
+import type { Changes } from "./change.ts";
+import type { Draft } from "./draft.ts";
+import { markRemovals, refuseSealed, withoutSecrets, writeConfig } from "./plugin-config-writer.ts";
+import { type Actor, roleOf } from "./principal.ts";
+import {
+  type FieldsOf,
+  Resource,
+  type ResourceKind,
+  type WriteOptions,
+  type Written,
+} from "./resource.ts";
+
+export interface DnsProvidersOptions {
+  readonly changes: Changes;
+  readonly box: SecretBox;
+  readonly definitions: Readonly<Record<DnsProvider["type"], AnyDnsProvider>>;
+  readonly clients: DnsClients;
+  readonly lookup: DnsLookup;
+  /** Programs that may be run, as named on the command line. */
+  readonly programs: readonly string[];
+}
+
+/** What there is, for people who choose one. */
+export interface DnsProviderTypeView {
+  readonly type: DnsProvider["type"];
+  readonly title: string;
+  readonly help: string;
+  /** JSON Schema of `config`; `writeOnly` marks secrets. */
+  readonly schema: unknown;
+  readonly example: unknown;
+  readonly needs_admin: boolean;
+}
+
+const name = t.String({
+  minLength: 1,
+  maxLength: 230,
+  pattern:
+    "^(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\\.?$",
+  errorMessage: "must be a domain name",
+  description: "Zone to write a record in, and to take it away again; absent: the zones are listed",
+});
+
+/** What a test is asked. */
+export const dnsTestInput = t.Object(
+  { zone: t.Optional(name) },
+  { additionalProperties: false, title: "DNS provider test" },
+);
+export type DnsTestInput = Static<typeof dnsTestInput>;
+
+export class DnsProviders extends Resource<"dns_providers", DnsProvider> {
+  readonly #options: DnsProvidersOptions;
+
+  constructor(options: DnsProvidersOptions) {
+    super(options.changes, kindOf(options));
+    this.#options = options;
+  }
+
+  types(): readonly DnsProviderTypeView[] {
+    const { definitions } = this.#options;
+    return dnsProviderTypes.map((type) => {
+      const { title, help, config: schema, example } = definitions[type];
+      return { type, title, help, schema, example, needs_admin: needsAdmin({ type }) };
+    });
+  }
+
+  /** Tries the stored provider out. Throws a 403 when it runs a program and the caller is no admin. */
+  async test(key: string, body: unknown, by: Actor): Promise<TrialReport> {
+    const { id } = this.get(key).view;
+    const { changes, clients, lookup } = this.#options;
+    const provider = changes.config.dns_providers.get(id);
+    if (provider === undefined) throw new ApiError(404, `DNS provider "${key}" does not exist`);
+    if (needsAdmin(provider) && roleOf(by) !== "admin")
+      throw new ApiError(403, "only an admin may run the program of a DNS provider");
+    const { zone } = decode(dnsTestInput, body ?? {});
+    const named = zone === undefined ? null : normalName(zone);
+    return await tryProvider({ provider, zone: named, clients, lookup });
+  }
+
+  override patch(
+    key: string,
+    patch: unknown,
+    options: WriteOptions,
+  ): Promise<Written<DnsProvider>> {
+    const config = isDocument(patch) ? patch["config"] : undefined;
+    if (!isDocument(config)) return super.patch(key, patch, options);
+    return super.patch(key, { ...Object(patch), config: markRemovals(config) }, options);
+  }
+}
+
+/** What clients see, and send back in the main. */
+const view = (provider: DnsProvider): DnsProvider => ({
+  ...provider,
+  config: withoutSecrets(provider.config) as DnsProvider["config"],
+});
+
+const kindOf = (options: DnsProvidersOptions): ResourceKind<"dns_providers", DnsProvider> => ({
+  collection: "dns_providers",
+  word: "DNS provider",
+  readOnly: [],
+  parents: {},
+  decode: (document, draft, old) => ({ fields: fieldsOf(document, { ...options, draft, old }) }),
+  sendable: view,
+  viewer: () => view,
+  content: () => (provider) => provider,
+});
+
+interface Scene extends DnsProvidersOptions {
+  readonly draft: Draft;
+  readonly old: DnsProvider | null;
+}
+
+function fieldsOf(document: unknown, scene: Scene): FieldsOf<"dns_providers"> {
+  // Filling in defaults would make an object of it, with numbers for names.
+  if (isDocument(document) && Array.isArray(document["config"]))
+    throw invalid("config", "must be an object");
+  const { config: sent, zones, ...input } = decode(dnsProviderInput, document);
+  refuseSealed(input, "");
+  const { old, draft, box, definitions, programs } = scene;
+  const config = writeConfig(sent, {
+    definition: definitions[input.type],
+    old: old?.type === input.type ? old.config : null,
+    config: draft.config,
+    box,
+  });
+  const program = config["program"];
+  if (
+    input.type === "exec" &&
+    !programs.includes(String(program)) &&
+    program !== old?.config["program"]
+  )
+    throw invalid(
+      "config.program",
+      "must be a program that the gateway was started with: --dns-exec PATH",
+    );
+  return { ...input, zones: [...new Set(zones.map(zoneName))], config };
+}
+
+function zoneName(zone: string, index: number): string {
+  const normal = normalName(zone);
+  if (!new RegExp(name.pattern ?? "").test(normal))
+    throw invalid(`zones[${index}]`, "must be a domain name");
+  return normal;
+}
