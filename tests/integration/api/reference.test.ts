@@ -220,6 +220,7 @@ describe("the guard's table", () => {
       "/docs/json",
       "/docs/scalar.js",
       "/healthz",
+      "/metrics",
       "/openapi.yaml",
       "/readyz",
     ]);
