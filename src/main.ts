@@ -47,6 +47,7 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
+import { AcmeStateTable } from "./store/acme.ts";
 import { CredentialUseTable } from "./store/credentials.ts";
 import { emptyConfiguration, firstConfiguration } from "./store/first-configuration.ts";
 import { RevisionTable } from "./store/revisions.ts";
@@ -164,6 +165,10 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     context,
     dnsServers: options.dnsServers,
     dnsPrograms: options.dnsPrograms,
+    acme: {
+      store: store.with((tables) => new AcmeStateTable(tables)),
+      show: (challenges) => pool.showChallenges(challenges),
+    },
     askWorkers: (question) => pool.ask(question),
     askWorker: (question) => pool.askOne(question),
     observed: {
@@ -200,6 +205,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     log,
   );
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
+  control.acme.engine.start();
   const stop = () => {
     file?.stop();
     return stopGateway({ server, socket, upkeep, pool, store, control }, log);
@@ -223,6 +229,7 @@ function createControl(
     | "log"
     | "current"
     | "context"
+    | "acme"
     | "askWorkers"
     | "dnsServers"
     | "dnsPrograms"
@@ -279,10 +286,12 @@ async function stopGateway(
 ): Promise<void> {
   const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
   const managementStopped = Promise.all([server.stop(), socket?.stop()]);
+  const issuingStopped = control.acme.engine.stop();
   const aborted = await pool.drain(timeoutMs);
   if (aborted > 0) log.warn("requests did not end in time and were cut", { requests: aborted });
   // An event stream never ends by itself: nobody waits for it.
   await Promise.race([managementStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
+  await Promise.race([issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
   clearInterval(upkeep);
   control.keepUp();
   control.observation.stats.stop();

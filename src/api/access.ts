@@ -76,6 +76,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/certificates", methods: collection },
   { path: "/api/v1/certificates/:id", methods: element },
   { path: "/api/v1/certificates/:id/pem", methods: readOnly },
+  { path: "/api/v1/certificates/:id/renew", methods: { POST: "editor" } },
+  { path: "/api/v1/certificates/:id/revoke", methods: { POST: "editor" } },
   // Before the row of all ids: a provider of this name is found by its id only.
   { path: "/api/v1/dns-providers/types", methods: readOnly },
   { path: "/api/v1/dns-providers", methods: collection },

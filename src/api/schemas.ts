@@ -7,7 +7,7 @@ import { requestSchemas } from "./request-schemas.ts";
 import { statsSchemas } from "./stats-schemas.ts";
 import { transferSchemas } from "./transfer-schemas.ts";
 import { acmeAccountInput } from "../model/acme-account.ts";
-import { certificateFacts, certificateInput } from "../model/certificate.ts";
+import { certificateFacts, certificateInput, revocationInput } from "../model/certificate.ts";
 import { explainInput } from "../model/explain.ts";
 import { identity } from "../model/fields.ts";
 import { listenerInput } from "../model/listener.ts";
@@ -198,6 +198,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
     { title: "Certificate" },
   ),
   CertificateInput: certificateInput,
+  Revocation: revocationInput,
   AcmeAccount: t.Composite([identityObject, t.Omit(acmeAccountInput, ["eab_hmac_key"])], {
     title: "ACME account",
   }),

@@ -28,6 +28,7 @@ import { TargetRows } from "./health/target-rows.ts";
 import { TargetStates } from "./health/target-states.ts";
 import { createHealth, type HealthUseCases } from "./health/create-health.ts";
 import { type AcmeAccounts, createAcmeAccounts } from "./acme/accounts.ts";
+import { Acme, type AcmeParts } from "./acme/create-acme.ts";
 import type { UseStore } from "./last-use.ts";
 import { listenerEventsOf } from "./listener-event.ts";
 import { createListeners } from "./listeners.ts";
@@ -80,6 +81,8 @@ export interface ControlPlaneOptions {
   readonly dnsServers?: readonly string[];
   /** Programs that DNS providers may run. Default: none. */
   readonly dnsPrograms?: readonly string[];
+  /** Keeps the progress of orders and shows proofs to authorities; absent: nothing is ordered. */
+  readonly acme?: AcmeParts;
   /** What workers count and write down of the traffic. Default: nothing. */
   readonly observed?: ObservedWorkers;
 }
@@ -97,6 +100,7 @@ export interface ControlPlane {
   readonly explain: RouteExplainer;
   readonly listeners: ReturnType<typeof createListeners>;
   readonly certificates: Certificates;
+  readonly acme: Acme;
   readonly dnsAccess: DnsAccess;
   readonly dnsProviders: DnsProviders;
   readonly acmeAccounts: AcmeAccounts;
@@ -133,6 +137,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const events = createEvents(changes, audit);
   const access = createAccess(options, { changes, audit, sessions });
   const consumption = createConsumption(options, changes);
+  const acme = new Acme({ ...options, changes, audit, events });
   const dnsAccess = createDnsAccess(options, changes);
   return {
     changes,
@@ -155,7 +160,11 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       { changes, audit },
       options.askWorkers ?? (() => Promise.resolve([])),
     ),
-    certificates: new Certificates({ ...options, changes }),
+    certificates: new Certificates({
+      ...{ ...options, changes },
+      progressOf: (certificate) => acme.engine.progressOf(certificate),
+    }),
+    acme,
     acmeAccounts: createAcmeAccounts(changes, options.box),
     dnsAccess,
     dnsProviders: new DnsProviders({ ...dnsAccess, box: options.box, changes }),

@@ -1,5 +1,6 @@
 // Tells whoever listens what happens in the gateway, as far as their role lets them know; knows no HTTP and no source of events.
 import type { AuditEntry } from "./audit-entry.ts";
+import type { AcmeEvent, CertificateEvent } from "./acme/told.ts";
 import type { ConfigEvent } from "./config-event.ts";
 import type { HealthEvent } from "./health/health-watch.ts";
 import type { ListenerEvent } from "./listener-event.ts";
@@ -27,6 +28,8 @@ export interface EventPayloads {
   readonly config: ConfigEvent;
   readonly audit: AuditEntry;
   readonly health: HealthEvent;
+  readonly certificate: CertificateEvent;
+  readonly acme: AcmeEvent;
   readonly listener: ListenerEvent;
   readonly worker: WorkerEvent;
 }

@@ -1,6 +1,6 @@
 // Endpoints of certificates; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
-import { errorResponses, pathParameter } from "../description.ts";
+import { bodyOf, errorResponses, pathParameter, plainResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { requireKnownQuery } from "../write-options.ts";
 import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
@@ -14,10 +14,41 @@ const at = {
   isNamed: true,
 };
 
-export function certificateEndpoints({ certificates }: ControlPlane): Endpoint[] {
+const wordsOf = {
+  renew: {
+    summary: "Have a certificate issued anew",
+    description:
+      "Orders a new one now, however long the present one lasts, which stays in use until then. Answers at once: `status` and `last_error` tell how it goes.",
+  },
+  revoke: {
+    summary: "Revoke a certificate",
+    description:
+      "Tells its authority that it holds no more and takes it out of service; another one is ordered at once, unless it is switched off.",
+  },
+} as const;
+
+export function certificateEndpoints({ certificates, acme }: ControlPlane): Endpoint[] {
   return [
     ...readEndpoints(at, certificates),
     ...writeEndpoints(at, certificates),
+    {
+      ...actionOf("renew", false),
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        const certificate = certificates.find(idOf(call));
+        acme.renew(certificate, call.principal);
+        return { body: certificates.get(certificate.id).view };
+      },
+    },
+    {
+      ...actionOf("revoke", "optional"),
+      answer: async (call) => {
+        requireKnownQuery(call, []);
+        const certificate = certificates.find(idOf(call));
+        await acme.revoke(certificate, call.body, call.principal);
+        return { body: certificates.get(certificate.id).view };
+      },
+    },
     {
       method: "GET",
       path: `${at.path}/:id/pem`,
@@ -43,4 +74,22 @@ export function certificateEndpoints({ certificates }: ControlPlane): Endpoint[]
       },
     },
   ];
+}
+
+function actionOf(
+  action: "renew" | "revoke",
+  takesBody: false | "optional",
+): Omit<Endpoint, "answer"> {
+  return {
+    method: "POST",
+    path: `${at.path}/:id/${action}`,
+    takesBody,
+    description: {
+      ...wordsOf[action],
+      tags: [at.tag],
+      parameters: [pathParameter("Id or name of the certificate")],
+      ...(takesBody === false ? {} : { requestBody: { ...bodyOf("Revocation"), required: false } }),
+      responses: plainResponses(at.schema, "The certificate"),
+    },
+  };
 }

@@ -77,6 +77,10 @@ function status({ control, clock, version, startedAt }: StatusSource) {
     revision: control.changes.revision,
     workers,
     workers_ready: ready,
-    warnings: [...control.changes.warnings(), ...hostWarnings(control.changes.config)],
+    warnings: [
+      ...control.changes.warnings(),
+      ...control.acme.engine.warnings(),
+      ...hostWarnings(control.changes.config),
+    ],
   };
 }

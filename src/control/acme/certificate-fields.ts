@@ -35,7 +35,8 @@ type Material = Pick<
   "certificate" | "sealed_key" | "not_before" | "not_after" | "issuer" | "fingerprint"
 >;
 
-const nothing: Material = {
+/** As long as nothing has been issued. */
+export const materialOfNone: Material = {
   certificate: null,
   sealed_key: null,
   not_before: null,
@@ -46,7 +47,7 @@ const nothing: Material = {
 
 /** What is there stays in use until the authority has issued another; one that was made here is worth no more than the default. */
 export function materialWhileOrdered(old: Certificate | null): Material {
-  if (old === null || old.source === "self_signed") return nothing;
+  if (old === null || old.source === "self_signed") return materialOfNone;
   const { certificate, sealed_key, not_before, not_after, issuer, fingerprint } = old;
   return { certificate, sealed_key, not_before, not_after, issuer, fingerprint };
 }

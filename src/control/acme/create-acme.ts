@@ -1,0 +1,118 @@
+// Puts the issuing of certificates together and gives it to those who ask for it; decides nothing.
+import type { Clock } from "../../clock.ts";
+import type { SecretBox } from "../../crypto/secret-box.ts";
+import type { Log } from "../../log.ts";
+import {
+  type Certificate,
+  isIssued,
+  revocationInput,
+  revocationReasons,
+} from "../../model/certificate.ts";
+import { decode } from "../../model/decode.ts";
+import { ApiError } from "../../model/error.ts";
+import type { AuditLog } from "../audit.ts";
+import type { Changes } from "../change.ts";
+import type { EventHub } from "../events.ts";
+import type { Actor } from "../principal.ts";
+import { materialOfNone } from "./certificate-fields.ts";
+import type { ShowChallenges } from "./challenge-board.ts";
+import type { DnsParts } from "./dns-proof.ts";
+import { AcmeEngine } from "./engine.ts";
+import { AcmeFailure } from "./failure.ts";
+import type { AcmeStore } from "./state.ts";
+import { Told } from "./told.ts";
+
+/** What issuing needs from outside. */
+export interface AcmeParts {
+  readonly store: AcmeStore;
+  readonly show: ShowChallenges;
+}
+
+export interface AcmeOptions {
+  readonly acme?: AcmeParts;
+  /** Absent: no name can be proved by DNS. */
+  readonly dns?: DnsParts;
+  readonly changes: Changes;
+  readonly audit: AuditLog;
+  readonly events: EventHub;
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Where nothing is served, nothing is issued. */
+const idleParts: AcmeParts = {
+  store: { load: () => new Map(), put() {}, remove() {} },
+  show: () => Promise.resolve(),
+};
+
+const unavailable = () => {
+  throw new AcmeFailure("no name can be proved by DNS here");
+};
+
+const noDns: DnsParts = {
+  createClient: unavailable,
+  waitForPropagation: unavailable,
+  open: unavailable,
+  aliasOf: () => Promise.resolve(null),
+};
+
+export class Acme {
+  readonly #options: AcmeOptions;
+  readonly engine: AcmeEngine;
+
+  constructor(options: AcmeOptions) {
+    this.#options = options;
+    const told = new Told(options.events, options.clock);
+    const { acme = idleParts, dns = noDns } = options;
+    this.engine = new AcmeEngine({ ...options, ...acme, dns, told });
+  }
+
+  /** Has a new one issued now; throws a 409 for one that no authority has to do with. */
+  renew(certificate: Certificate, by: Actor): void {
+    requireAcme(certificate, "renewed");
+    if (!certificate.enabled)
+      throw new ApiError(409, `certificate "${certificate.name}" is switched off`);
+    this.engine.askFor(certificate);
+    this.#record("renew", certificate, by);
+  }
+
+  /** Takes it back at its authority; from then on nobody is shown it. Another one is ordered at once. */
+  async revoke(certificate: Certificate, body: unknown, by: Actor): Promise<void> {
+    const { reason } = decode(revocationInput, body ?? {});
+    requireAcme(certificate, "revoked");
+    if (!isIssued(certificate))
+      throw new ApiError(409, `certificate "${certificate.name}" has not been issued yet`);
+    try {
+      await this.engine.revoke(certificate, revocationReasons[reason]);
+    } catch (error) {
+      if (!(error instanceof AcmeFailure)) throw error;
+      throw new ApiError(error.isOutage ? 500 : 409, error.message, { cause: error });
+    }
+    this.#record("revoke", certificate, by);
+    await this.#options.changes.run({
+      by,
+      dryRun: false,
+      mutate: (draft) => {
+        const now = draft.config.certificates.get(certificate.id);
+        if (now?.fingerprint !== certificate.fingerprint) return;
+        draft.put("certificates", { ...now, ...materialOfNone, updated_at: draft.stamp() });
+        draft.summary = `revoke certificate "${now.name}"`;
+      },
+    });
+  }
+
+  #record(action: string, { id, name }: Certificate, by: Actor): void {
+    const { actor, method, address } = by;
+    this.#options.audit.record({
+      ...{ actor, method, address, action },
+      ...{ kind: "certificate", object_id: id, object_name: name },
+      ...{ result: "ok", revision: null, detail: null },
+    });
+  }
+}
+
+function requireAcme({ source, name }: Certificate, what: string): void {
+  if (source !== "acme")
+    throw new ApiError(409, `certificate "${name}" has source "${source}" and cannot be ${what}`);
+}

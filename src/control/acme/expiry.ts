@@ -1,0 +1,38 @@
+// Which certificates run out soon, and whether people have been told; knows no event and no renewal.
+import type { Certificate, IssuedCertificate } from "../../model/certificate.ts";
+import { isIssued } from "../../model/certificate.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Days before the end at which people are told, once each; 0: it has run out. */
+const THRESHOLDS = [0, 1, 3, 7, 14, 30] as const;
+
+export interface Expiry {
+  readonly certificate: IssuedCertificate;
+  /** The threshold that has been reached. */
+  readonly days: number;
+}
+
+/** Null while there is nothing to say. `now`: milliseconds since the Unix epoch. */
+export function expiryOf(certificate: Certificate, now: number): Expiry | null {
+  if (!certificate.enabled || !isIssued(certificate)) return null;
+  const end = Date.parse(certificate.not_after);
+  const leftMs = end - now;
+  const days = THRESHOLDS.find((threshold) => leftMs <= threshold * DAY_MS);
+  if (days === undefined) return null;
+  // One that renews itself is expected to do so in the last third of its life.
+  const lifeMs = end - Date.parse(certificate.not_before);
+  const isExpected = certificate.source === "acme" && days > 0 && days * DAY_MS >= lifeMs / 3;
+  return isExpected ? null : { certificate, days };
+}
+
+/** `certificate "shop" expires in 13 days, on 2026-05-01`. */
+export function describeExpiry({ certificate }: Expiry, now: number): string {
+  const { name, not_after } = certificate;
+  const day = not_after.slice(0, 10);
+  const leftMs = Date.parse(not_after) - now;
+  if (leftMs <= 0) return `certificate "${name}" expired on ${day}`;
+  const days = Math.floor(leftMs / DAY_MS);
+  const left = days === 0 ? "in less than a day" : days === 1 ? "in 1 day" : `in ${days} days`;
+  return `certificate "${name}" expires ${left}, on ${day}`;
+}

@@ -1,0 +1,98 @@
+// Puts certificates that were issued into service, as one change for all that are ready at a time; knows no authority.
+import type { CertificateChain } from "../../crypto/certificate-chain.ts";
+import type { Certificate } from "../../model/certificate.ts";
+import type { Changes } from "../change.ts";
+import type { Actor } from "../principal.ts";
+
+/** Who issues certificates, in the history. */
+export const issuer: Actor = { actor: "acme", method: "local", address: "", sessionId: null };
+
+export interface Issued {
+  readonly certificateId: string;
+  readonly domains: readonly string[];
+  readonly chain: CertificateChain;
+  readonly sealedKey: string;
+  /** Runs in the transaction in which it is stored. */
+  readonly alongside: () => void;
+}
+
+interface Waiting {
+  readonly issued: Issued;
+  readonly resolve: (isUsed: boolean) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Installation {
+  readonly #changes: Changes;
+  #waiting: Waiting[] = [];
+  #isBusy = false;
+
+  constructor(changes: Changes) {
+    this.#changes = changes;
+  }
+
+  /** Resolves when every worker presents it; false when nobody wants it any more. */
+  install(issued: Issued): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    this.#waiting.push({ issued, resolve, reject });
+    void this.#work();
+    return promise;
+  }
+
+  /** Listeners are bound anew for each change: those that come meanwhile go together. */
+  async #work(): Promise<void> {
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting;
+      this.#waiting = [];
+      await this.#apply(batch);
+    }
+    this.#isBusy = false;
+  }
+
+  async #apply(batch: readonly Waiting[]): Promise<void> {
+    const used = new Set<Waiting>();
+    try {
+      await this.#changes.run({
+        by: issuer,
+        dryRun: false,
+        mutate: (draft) => {
+          const names: string[] = [];
+          for (const waiting of batch) {
+            const { issued } = waiting;
+            const old = draft.config.certificates.get(issued.certificateId);
+            if (old === undefined || !isWanted(old, issued)) continue;
+            draft.put("certificates", withChain(old, issued, draft.stamp()));
+            used.add(waiting);
+            names.push(`"${old.name}"`);
+          }
+          const word = names.length === 1 ? "certificate" : "certificates";
+          draft.summary = `issue ${word} ${names.join(", ")}`.slice(0, 500);
+        },
+        alongside: () => {
+          for (const { issued } of used) issued.alongside();
+        },
+      });
+      for (const waiting of batch) waiting.resolve(used.has(waiting));
+    } catch (error) {
+      for (const waiting of batch) waiting.reject(error);
+    }
+  }
+}
+
+const isWanted = (old: Certificate, { domains }: Issued) =>
+  old.source === "acme" && Bun.deepEquals(old.domains, domains);
+
+function withChain(old: Certificate, { chain, sealedKey }: Issued, at: string): Certificate {
+  return {
+    ...old,
+    certificate: chain.certificate,
+    sealed_key: sealedKey,
+    not_before: chain.notBefore,
+    not_after: chain.notAfter,
+    issuer: chain.issuer,
+    fingerprint: chain.fingerprint,
+    updated_at: at,
+  };
+}

@@ -1,0 +1,152 @@
+// One attempt to have a certificate issued: one account after the other, until one of them succeeds; knows no schedule.
+import type { SecretBox } from "../../crypto/secret-box.ts";
+import type { AcmeAccount } from "../../model/acme-account.ts";
+import { type Certificate, isIssued } from "../../model/certificate.ts";
+import type { GatewayConfig } from "../../model/gateway-config.ts";
+import { Authority, type KnownAccounts } from "./authority.ts";
+import type { ChallengeBoard } from "./challenge-board.ts";
+import { type DnsParts, putUpRecord } from "./dns-proof.ts";
+import { AcmeFailure } from "./failure.ts";
+import { obtain } from "./order.ts";
+import { certificateIdOf } from "./renewal-info.ts";
+import type { AcmeState, OpenOrder } from "./state.ts";
+import type { CertificateChain } from "../../crypto/certificate-chain.ts";
+
+export interface IssueParts {
+  readonly config: GatewayConfig;
+  readonly box: SecretBox;
+  readonly board: ChallengeBoard;
+  readonly dns: DnsParts;
+  readonly known: KnownAccounts;
+  readonly now: () => number;
+  readonly signal: AbortSignal;
+  /** Remembers an order that was begun, or that there is none any more. */
+  readonly saveOrder: (order: OpenOrder | null) => void;
+  /** An account has failed, and the next one is tried. */
+  readonly failed: (account: AcmeAccount, failure: AcmeFailure) => void;
+  /** A proof could not be taken down. */
+  readonly left: (error: unknown) => void;
+}
+
+export interface IssueResult {
+  readonly chain: CertificateChain;
+  readonly account: AcmeAccount;
+}
+
+/** Throws the failures of all accounts; throws the signal's reason when it was called off. */
+export async function issue(
+  certificate: Certificate,
+  state: AcmeState,
+  parts: IssueParts,
+): Promise<IssueResult | readonly AcmeFailure[]> {
+  const failures: AcmeFailure[] = [];
+  const accounts = accountsFor(certificate, parts.config);
+  // What was begun is gone on with first.
+  const begunWith = accounts.find(({ id }) => id === state.order?.account_id);
+  const order = begunWith === undefined ? accounts : [...new Set([begunWith, ...accounts])];
+  if (order.length === 0) return [noAccount(certificate, parts.config)];
+  for (const account of order) {
+    try {
+      return { chain: await issueWith(account, { certificate, state }, parts), account };
+    } catch (error) {
+      parts.signal.throwIfAborted();
+      const failure = toFailure(error);
+      parts.failed(account, failure);
+      failures.push(failure);
+    }
+  }
+  return failures;
+}
+
+async function issueWith(
+  account: AcmeAccount,
+  { certificate, state }: { readonly certificate: Certificate; readonly state: AcmeState },
+  parts: IssueParts,
+): Promise<CertificateChain> {
+  const { box, config, signal, left } = parts;
+  const authority = await openAuthority(account, parts);
+  const begun =
+    state.order?.account_id === account.id && Bun.deepEquals(state.order.names, certificate.domains)
+      ? state.order
+      : null;
+  const isReused = certificate.reuse_key && certificate.sealed_key !== null;
+  const job = {
+    certificate,
+    begun,
+    replaces: await replacedBy(authority, certificate, state),
+    key: isReused ? box.open(certificate.sealed_key ?? "") : null,
+  };
+  const providers = [...config.dns_providers.values()].filter(
+    ({ id, enabled }) =>
+      enabled && (certificate.dns_provider_id === null || certificate.dns_provider_id === id),
+  );
+  try {
+    return await obtain(job, {
+      ...{ authority, board: parts.board, save: parts.saveOrder, signal, left },
+      seal: (text) => box.seal(text),
+      unseal: (sealed) => box.open(sealed),
+      putUpRecord: (proof) =>
+        putUpRecord(
+          proof,
+          { providers, isChosen: certificate.dns_provider_id !== null, signal },
+          parts.dns,
+        ),
+    });
+  } catch (error) {
+    if (error instanceof AcmeFailure && error.type === "accountDoesNotExist") authority.forget();
+    throw error;
+  }
+}
+
+export function openAuthority(
+  account: AcmeAccount,
+  { box, known, now, signal }: Pick<IssueParts, "box" | "known" | "now" | "signal">,
+): Promise<Authority> {
+  const { sealed_key: key, sealed_eab_key: eab } = account;
+  const opened = { account, key: box.open(key), eabKey: eab === null ? null : box.open(eab) };
+  return Authority.open(opened, { known, now, signal });
+}
+
+/** RFC 9773 section 5: only the authority that has issued it can know what is replaced. */
+async function replacedBy(
+  authority: Authority,
+  certificate: Certificate,
+  { issued }: AcmeState,
+): Promise<string | null> {
+  if (!isIssued(certificate) || issued?.fingerprint !== certificate.fingerprint) return null;
+  if (issued.account_id !== authority.account.id) return null;
+  if ((await authority.renewalInfoUrl()) === null) return null;
+  return certificateIdOf(certificate.certificate);
+}
+
+/** In the order in which they are tried. */
+export function accountsFor(
+  { acme_account_ids: ids }: Certificate,
+  { acme_accounts: all }: GatewayConfig,
+): readonly AcmeAccount[] {
+  if (ids.length === 0) {
+    const oldest = [...all.values()].find(({ enabled }) => enabled);
+    return oldest === undefined ? [] : [oldest];
+  }
+  return ids.flatMap((id) => {
+    const account = all.get(id);
+    return account?.enabled === true ? [account] : [];
+  });
+}
+
+function noAccount({ acme_account_ids: ids }: Certificate, { acme_accounts: all }: GatewayConfig) {
+  const why =
+    ids.length > 0
+      ? "all ACME accounts that it names are switched off"
+      : all.size > 0
+        ? "all ACME accounts are switched off"
+        : "there is no ACME account: create one";
+  return new AcmeFailure(why, { status: 403 });
+}
+
+/** What is no failure of an authority is one of ours, and must not stop the others. */
+function toFailure(error: unknown): AcmeFailure {
+  if (error instanceof AcmeFailure) return error;
+  const { message } = error as Error;
+  return new AcmeFailure(message, { cause: error });
+}

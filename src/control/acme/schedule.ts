@@ -1,0 +1,80 @@
+// When a certificate is ordered, renewed and tried again: pure arithmetic over times; knows no timer and no authority.
+import { namesIn } from "../../crypto/certificate-chain.ts";
+import { type Certificate, type IssuedCertificate, isIssued } from "../../model/certificate.ts";
+import type { AcmeFailure } from "./failure.ts";
+import type { AcmeState } from "./state.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Authorities count failed checks of a name: Let's Encrypt lets five fail in an hour. */
+const FIRST_PAUSE_MS = 5 * MINUTE_MS;
+const LONGEST_PAUSE_MS = DAY_MS;
+/** Nobody counts attempts at an authority that is down. */
+const FIRST_OUTAGE_PAUSE_MS = MINUTE_MS;
+const LONGEST_OUTAGE_PAUSE_MS = HOUR_MS;
+const LIMIT_PAUSE_MS = HOUR_MS;
+/** How much longer or shorter a pause is, so that not all gateways come back at once. */
+const JITTER = 0.2;
+/** A certificate that lives shorter than this is renewed at half of its life (RFC 9773 section 4.2 leaves it to us). */
+const SHORT_LIFE_MS = 10 * DAY_MS;
+
+/** When to order it, in milliseconds since the Unix epoch; 0: at once; null: never. */
+export function dueAt(certificate: Certificate, state: AcmeState): number | null {
+  if (certificate.source !== "acme" || !certificate.enabled || certificate.domains.length === 0)
+    return null;
+  return Math.max(wantedAt(certificate, state), timeOf(state.next_attempt_at));
+}
+
+function wantedAt(certificate: Certificate, state: AcmeState): number {
+  if (!isIssued(certificate) || state.is_asked_for || !holdsAllNames(certificate)) return 0;
+  const { renewal } = state;
+  const drawn = renewal?.fingerprint === certificate.fingerprint ? timeOf(renewal.at) : 0;
+  return drawn === 0 ? naturalRenewal(certificate) : drawn;
+}
+
+/** When a third of the life is left, or half of a short one. */
+export function naturalRenewal({ not_before, not_after }: IssuedCertificate): number {
+  const end = Date.parse(not_after);
+  const lifeMs = end - Date.parse(not_before);
+  return end - lifeMs / (lifeMs < SHORT_LIFE_MS ? 2 : 3);
+}
+
+const names = new WeakMap<Certificate, boolean>();
+
+/** Names may have been added since it was issued. */
+function holdsAllNames(certificate: IssuedCertificate): boolean {
+  let isWhole = names.get(certificate);
+  if (isWhole === undefined) {
+    const held = namesIn(certificate.certificate);
+    isWhole = certificate.domains.every(
+      (name) => held.includes(name) || held.includes(name.replace(/^[^.*]+(?=\.)/, "*")),
+    );
+    names.set(certificate, isWhole);
+  }
+  return isWhole;
+}
+
+/** When to try again after the `attempts`th failure in a row. `random`: from 0 to 1. */
+export function retryAt(
+  failures: readonly AcmeFailure[],
+  attempts: number,
+  { now, random }: { readonly now: number; readonly random: number },
+): number {
+  const isOutage = failures.length > 0 && failures.every((failure) => failure.isOutage);
+  const [first, longest] = isOutage
+    ? [FIRST_OUTAGE_PAUSE_MS, LONGEST_OUTAGE_PAUSE_MS]
+    : [FIRST_PAUSE_MS, LONGEST_PAUSE_MS];
+  const pauseMs = Math.min(first * 2 ** Math.min(attempts - 1, 20), longest);
+  const drawnMs = pauseMs * (1 - JITTER + 2 * JITTER * random);
+  const wishedMs = failures.map(({ type, retryAfterMs }) =>
+    type === "rateLimited" ? Math.max(retryAfterMs ?? 0, LIMIT_PAUSE_MS) : (retryAfterMs ?? 0),
+  );
+  return now + Math.max(drawnMs, ...wishedMs);
+}
+
+/** 0 for null. */
+export const timeOf = (text: string | null): number => (text === null ? 0 : Date.parse(text));
+
+export const toTime = (ms: number): string => new Date(ms).toISOString();
