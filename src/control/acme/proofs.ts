@@ -1,4 +1,6 @@
 // Shows an authority that the names of an order are ours: proofs up, authority told, its judgement awaited, proofs down.
+import { createHash } from "node:crypto";
+import { createSelfSigned } from "../../crypto/x509.ts";
 import type { Certificate, ChallengeType } from "../../model/certificate.ts";
 import type { Authority, AuthorityChallenge, AuthorityOrder, Authorization } from "./authority.ts";
 import type { ChallengeBoard, HttpProof, TlsProof } from "./challenge-board.ts";
@@ -18,6 +20,8 @@ export interface ProofParts {
   /** A proof could not be taken down. */
   readonly left: (error: unknown) => void;
 }
+
+const PROOF_DAYS = 7;
 
 interface OpenProof {
   readonly authorization: Authorization;
@@ -111,17 +115,15 @@ async function putUp(
   };
 }
 
-async function tlsProof(authorization: Authorization, proof: string): Promise<TlsProof> {
-  const { crypto } = await import("acme-client");
-  type Asked = Parameters<typeof crypto.createAlpnCertificate>[0];
-  const asked = authorization as unknown as Asked;
-  const pair = await crypto.createAlpnCertificate(
-    asked,
-    proof,
-    await crypto.createPrivateEcdsaKey(),
-  );
-  const [key, cert] = pair.map(String);
-  return { name: authorization.identifier.value, cert: cert ?? "", key: key ?? "" };
+/** RFC 8737 section 3: a certificate for this name alone that holds the digest of the proof. */
+async function tlsProof({ identifier }: Authorization, text: string): Promise<TlsProof> {
+  const name = identifier.value;
+  const proof = createHash("sha256").update(text).digest();
+  const pair = await createSelfSigned({
+    ...{ names: [name], addresses: [], proof },
+    ...{ now: Date.now(), validDays: PROOF_DAYS },
+  });
+  return { name, ...pair };
 }
 
 async function putUpRecords(

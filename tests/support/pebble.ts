@@ -1,0 +1,186 @@
+// A real certificate authority for tests: pebble with the name server of its own package, on free ports of 127.0.0.1.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Authority } from "./authority.ts";
+import { eventually } from "./poll.ts";
+import { quietPort } from "./quiet-port.ts";
+
+export interface PebbleOptions {
+  /** Where it checks http-01 and tls-alpn-01. */
+  readonly httpPort: number;
+  readonly tlsPort: number;
+  /** Key ids and keys of external account bindings; given: one of them is required. */
+  readonly eab?: Readonly<Record<string, string>>;
+  /** Percentage of good nonces that it refuses. Default 0. */
+  readonly badNonces?: number;
+  /** More environment, such as `PEBBLE_VA_SLEEPTIME`. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Whether both programs are installed. */
+export const hasPebble = Bun.which("pebble") !== null && Bun.which("pebble-challtestsrv") !== null;
+
+export class Pebble {
+  readonly #options: PebbleOptions;
+  readonly #directory = mkdtempSync(join(tmpdir(), "sluice-pebble-"));
+  readonly #port = quietPort();
+  readonly #managementPort = quietPort();
+  readonly #dnsPort = quietPort();
+  readonly #dnsManagementPort = quietPort();
+  #authority: Authority | null = null;
+  #names: Bun.Subprocess | null = null;
+  #process: Bun.Subprocess | null = null;
+  /** What was written. */
+  output = "";
+
+  constructor(options: PebbleOptions) {
+    this.#options = options;
+  }
+
+  get directoryUrl(): string {
+    return `https://127.0.0.1:${this.#port}/dir`;
+  }
+
+  /** `address:port` of its name server. */
+  get nameServer(): string {
+    return `127.0.0.1:${this.#dnsPort}`;
+  }
+
+  /** PEM of who has signed its own certificate. */
+  get trusted(): string {
+    return this.#authority?.cert ?? "";
+  }
+
+  /** Resolves when it answers. */
+  async start(): Promise<void> {
+    this.#authority ??= await Authority.create("pebble test");
+    if (this.#names === null) {
+      this.#names = this.#spawn("pebble-challtestsrv", [
+        ...["-dns01", this.nameServer, "-management", `127.0.0.1:${this.#dnsManagementPort}`],
+        ...["-http01", "", "-https01", "", "-tlsalpn01", "", "-defaultIPv6", ""],
+      ]);
+      await eventually(async () => (await this.#tell("clear-txt", { host: "x." })).status === 200);
+    }
+    const leaf = await this.#authority.sign({ names: ["localhost"], addresses: ["127.0.0.1"] });
+    const { httpPort, tlsPort, eab, badNonces = 0 } = this.#options;
+    const config = {
+      pebble: {
+        listenAddress: `127.0.0.1:${this.#port}`,
+        managementListenAddress: `127.0.0.1:${this.#managementPort}`,
+        certificate: this.#write("cert.pem", leaf.cert),
+        privateKey: this.#write("key.pem", leaf.key),
+        ...{ httpPort, tlsPort, ocspResponderURL: "" },
+        externalAccountBindingRequired: eab !== undefined,
+        externalAccountMACKeys: eab ?? {},
+      },
+    };
+    const path = this.#write("pebble.json", JSON.stringify(config));
+    this.#process = this.#spawn(
+      "pebble",
+      ["-config", path, "-dnsserver", this.nameServer, "-strict"],
+      {
+        PEBBLE_VA_NOSLEEP: "1",
+        PEBBLE_WFE_NONCEREJECT: String(badNonces),
+        PEBBLE_AUTHZREUSE: "0",
+        ...this.#options.env,
+      },
+    );
+    await eventually(async () => (await this.#get(this.directoryUrl)).status === 200);
+  }
+
+  /** Ends the authority; its name server goes on. It has forgotten everything when it is started again. */
+  async kill(): Promise<void> {
+    this.#process?.kill("SIGKILL");
+    await this.#process?.exited;
+    this.#process = null;
+  }
+
+  async stop(): Promise<void> {
+    await this.kill();
+    this.#names?.kill("SIGKILL");
+    await this.#names?.exited;
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  /** PEM of the root that its certificates lead to. */
+  async root(): Promise<string> {
+    return await (await this.#get(`https://127.0.0.1:${this.#managementPort}/roots/0`)).text();
+  }
+
+  /** `Valid` or `Revoked`. `serial`: hexadecimal. */
+  async statusOf(serial: string): Promise<string> {
+    const url = `https://127.0.0.1:${this.#managementPort}/cert-status-by-serial/${serial}`;
+    const { Status } = (await (await this.#get(url)).json()) as { Status: string };
+    return Status;
+  }
+
+  async setTxt(host: string, value: string): Promise<void> {
+    await this.#tell("set-txt", { host: `${host}.`, value });
+  }
+
+  async clearTxt(host: string): Promise<void> {
+    await this.#tell("clear-txt", { host: `${host}.` });
+  }
+
+  async setAlias(host: string, target: string): Promise<void> {
+    await this.#tell("set-cname", { host: `${host}.`, target: `${target}.` });
+  }
+
+  /** Has the name lead to an address; without one the authority gets an error. */
+  async setAddress(host: string, addresses: readonly string[]): Promise<void> {
+    await this.#tell("add-a", { host: `${host}.`, addresses });
+  }
+
+  async failName(host: string): Promise<void> {
+    await this.#tell("set-servfail", { host: `${host}.` });
+  }
+
+  async healName(host: string): Promise<void> {
+    await this.#tell("clear-servfail", { host: `${host}.` });
+  }
+
+  #tell(command: string, body: object): Promise<Response> {
+    return fetch(`http://127.0.0.1:${this.#dnsManagementPort}/${command}`, {
+      method: "POST",
+      body: JSON.stringify(body),
+    });
+  }
+
+  #get(url: string): Promise<Response> {
+    return fetch(url, { tls: { rejectUnauthorized: false } });
+  }
+
+  #write(name: string, text: string): string {
+    const path = join(this.#directory, name);
+    writeFileSync(path, text);
+    return path;
+  }
+
+  #spawn(program: string, words: string[], env: Readonly<Record<string, string>> = {}) {
+    const child = Bun.spawn([program, ...words], {
+      cwd: this.#directory,
+      env: { PATH: process.env["PATH"] ?? "", ...env },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const collect = async (stream: ReadableStream<Uint8Array>) => {
+      for await (const part of stream) this.output += Buffer.from(part).toString();
+    };
+    void collect(child.stdout);
+    void collect(child.stderr);
+    return child;
+  }
+}
+
+export async function startPebble(options: PebbleOptions): Promise<Pebble> {
+  const pebble = new Pebble(options);
+  try {
+    await pebble.start();
+  } catch (error) {
+    await pebble.stop();
+    throw new Error(`pebble does not start:\n${pebble.output}`, { cause: error });
+  }
+  return pebble;
+}
