@@ -137,8 +137,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const events = createEvents(changes, audit);
   const access = createAccess(options, { changes, audit, sessions });
   const consumption = createConsumption(options, changes);
-  const acme = new Acme({ ...options, changes, audit, events });
   const dnsAccess = createDnsAccess(options, changes);
+  const acme = new Acme({ ...options, changes, audit, events, dns: dnsAccess.parts });
   return {
     changes,
     audit,
