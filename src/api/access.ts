@@ -74,6 +74,8 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/stream-routes/:id/connections", methods: readOnly },
   { path: "/api/v1/connections/:id", methods: { DELETE: "editor" } },
   { path: "/api/v1/certificates", methods: collection },
+  // Before the row of all ids.
+  { path: "/api/v1/certificates/preflight", methods: { POST: "editor" } },
   { path: "/api/v1/certificates/:id", methods: element },
   { path: "/api/v1/certificates/:id/pem", methods: readOnly },
   { path: "/api/v1/certificates/:id/renew", methods: { POST: "editor" } },

@@ -20,6 +20,7 @@ import { consumerEndpoints } from "./routes/consumers.ts";
 import { dnsProviderEndpoints } from "./routes/dns-providers.ts";
 import { healthEndpoints } from "./routes/health.ts";
 import { listenerEndpoints } from "./routes/listeners.ts";
+import { preflightEndpoints } from "./routes/preflight.ts";
 import { pluginEndpoints } from "./routes/plugins.ts";
 import { revisionEndpoints } from "./routes/revisions.ts";
 import { routeEndpoints } from "./routes/routes.ts";
@@ -98,6 +99,7 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...listenerEndpoints(control),
     ...certificateEndpoints(control),
     ...dnsProviderEndpoints(control),
+    ...preflightEndpoints(control),
     ...acmeEndpoints(control),
     ...streamRouteEndpoints(control),
     ...pluginEndpoints(control),

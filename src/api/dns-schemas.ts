@@ -1,5 +1,6 @@
 // Schemas of DNS providers and of checks before a certificate is ordered, for the description of the API; used for nothing else.
 import { type TSchema, Type as t } from "@sinclair/typebox";
+import { preflightInput } from "../control/acme/preflight.ts";
 import { dnsTestInput } from "../control/dns-providers.ts";
 import { dnsProviderInput, dnsProviderTypes } from "../model/dns-provider.ts";
 import { identity } from "../model/fields.ts";
@@ -30,6 +31,17 @@ export const dnsSchemas: Readonly<Record<string, TSchema>> = {
       needs_admin: t.Boolean({ description: "Whether only an admin may write and test it" }),
     },
     { title: "DnsProviderType" },
+  ),
+  PreflightInput: preflightInput,
+  PreflightReport: t.Object(
+    {
+      ok,
+      challenge: t.String({ description: "What the checks are about" }),
+      checks: t.Array(
+        t.Object({ domain: t.String({ description: "Which of the names" }), ...check }),
+      ),
+    },
+    { title: "PreflightReport" },
   ),
   CheckReport: t.Object(
     {

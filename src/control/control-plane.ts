@@ -29,6 +29,8 @@ import { TargetStates } from "./health/target-states.ts";
 import { createHealth, type HealthUseCases } from "./health/create-health.ts";
 import { type AcmeAccounts, createAcmeAccounts } from "./acme/accounts.ts";
 import { Acme, type AcmeParts } from "./acme/create-acme.ts";
+import { identitiesOf } from "./acme/caa.ts";
+import { Preflight } from "./acme/preflight.ts";
 import type { UseStore } from "./last-use.ts";
 import { listenerEventsOf } from "./listener-event.ts";
 import { createListeners } from "./listeners.ts";
@@ -101,6 +103,7 @@ export interface ControlPlane {
   readonly listeners: ReturnType<typeof createListeners>;
   readonly certificates: Certificates;
   readonly acme: Acme;
+  readonly preflight: Preflight;
   readonly dnsAccess: DnsAccess;
   readonly dnsProviders: DnsProviders;
   readonly acmeAccounts: AcmeAccounts;
@@ -165,6 +168,11 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       progressOf: (certificate) => acme.engine.progressOf(certificate),
     }),
     acme,
+    preflight: new Preflight({
+      ...{ lookup: dnsAccess.lookup, dns: dnsAccess.parts, identitiesOf },
+      config: () => changes.config,
+      show: options.acme === undefined ? null : (proof) => acme.engine.showProof(proof),
+    }),
     acmeAccounts: createAcmeAccounts(changes, options.box),
     dnsAccess,
     dnsProviders: new DnsProviders({ ...dnsAccess, box: options.box, changes }),

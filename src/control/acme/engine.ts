@@ -5,7 +5,7 @@ import type { Log } from "../../log.ts";
 import { type Certificate, isIssued } from "../../model/certificate.ts";
 import type { ChangeEvent, Changes } from "../change.ts";
 import type { KnownAccounts } from "./authority.ts";
-import { ChallengeBoard, type ShowChallenges } from "./challenge-board.ts";
+import { ChallengeBoard, type HttpProof, type ShowChallenges } from "./challenge-board.ts";
 import type { DnsParts } from "./dns-proof.ts";
 import { describeExpiry, expiryOf } from "./expiry.ts";
 import { AcmeFailure } from "./failure.ts";
@@ -98,6 +98,11 @@ export class AcmeEngine {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.tick(), Math.max(next - now, 10));
     this.#timer.unref();
+  }
+
+  /** Has all workers answer for a token of one's own; the function takes it down again. */
+  showProof(proof: HttpProof): Promise<() => void> {
+    return this.#board.putUp({ http: [proof], tls: [] });
   }
 
   /** What is shown of a certificate. */

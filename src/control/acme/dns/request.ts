@@ -99,7 +99,8 @@ async function attemptCall(options: ApiOptions, call: ApiCall) {
     return { answer, retryAfter: secondsOf(response.headers.get("retry-after")) };
   } catch (error) {
     if (error instanceof DnsError || parts.signal?.aborted) throw error;
-    throw new DnsError(`${service} ${reasonOf(error, { timeoutMs: TIMEOUT_MS })}`);
+    const host = URL.parse(url)?.host ?? "";
+    throw new DnsError(`${service}: ${host} ${reasonOf(error, { timeoutMs: TIMEOUT_MS })}`);
   }
 }
 
