@@ -48,7 +48,7 @@ export async function convert(
       await convertKong(bytes, output, context);
       break;
     case "caddy":
-      convertCaddy(bytes, output, context);
+      await convertCaddy(bytes, output, context);
       break;
     case "npm":
       await convertNpm(bytes, output, context);

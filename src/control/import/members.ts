@@ -16,6 +16,8 @@ export interface Place {
 export class Members {
   readonly #value: Document;
   readonly #read = new Set<string>();
+  /** Each is one object, however often it is asked for: what one reader has read, another need not. */
+  readonly #objects = new Map<string, Members>();
   readonly report: Report;
   #place: Place;
 
@@ -94,7 +96,14 @@ export class Members {
 
   object(name: string): Members | null {
     const value = this.raw(name);
-    return value === null ? null : new Members(value, this.#below(name), this.report);
+    return value === null ? null : this.#inner(name, value);
+  }
+
+  /** The same object as if one member were not there. */
+  copyWithout(name: string): Members {
+    const rest = Object.entries(this.#value).filter(([other]) => other !== name);
+    this.ignoreRest();
+    return new Members(Object.fromEntries(rest), this.#place, this.report);
   }
 
   /** Stands for an object that is not there. */
@@ -103,9 +112,7 @@ export class Members {
   }
 
   objects(name: string): readonly Members[] {
-    return this.list(name).map(
-      (item, index) => new Members(item, this.#below(`${name}[${index}]`), this.report),
-    );
+    return this.list(name).map((item, index) => this.#inner(`${name}[${index}]`, item));
   }
 
   /** A number that the gateway takes in these bounds; says so when it had to be moved. */
@@ -138,12 +145,21 @@ export class Members {
   /** What was not read says nothing that matters. */
   ignoreRest(): void {
     for (const name of Object.keys(this.#value)) this.#read.add(name);
+    for (const inner of this.#objects.values()) inner.ignoreRest();
   }
 
   unread(): readonly string[] {
     return Object.entries(this.#value)
       .filter(([name, value]) => !this.#read.has(name) && !isEmpty(value))
       .map(([name]) => this.#named(name));
+  }
+
+  #inner(name: string, value: unknown): Members {
+    const known = this.#objects.get(name);
+    if (known !== undefined) return known;
+    const made = new Members(value, this.#below(name), this.report);
+    this.#objects.set(name, made);
+    return made;
   }
 
   #named(name: string): string {

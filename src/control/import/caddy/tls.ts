@@ -1,0 +1,115 @@
+// Certificates of Caddy: those in its configuration, and those that it orders for the names of its routes.
+import { isIP } from "node:net";
+import { addDnsProvider } from "../acme.ts";
+import type { Members } from "../members.ts";
+import { addCertificate } from "../pem.ts";
+import type { CaddyContext } from "./caddy.ts";
+
+interface Policy {
+  readonly subjects: readonly string[];
+  readonly isInternal: boolean;
+  readonly email: string | null;
+  readonly directory: string | null;
+  readonly dnsProvider: string | null;
+  readonly isDns: boolean;
+  readonly keyType: "ecdsa" | "rsa";
+}
+
+const standard: Policy = {
+  ...{ subjects: [], isInternal: false, email: null, directory: null, dnsProvider: null },
+  ...{ isDns: false, keyType: "ecdsa" },
+};
+
+export function addTls(tls: Members | null, context: CaddyContext): void {
+  const automation = tls?.object("automation") ?? null;
+  const policies =
+    automation?.objects("policies").map((policy) => readPolicy(policy, context)) ?? [];
+  automation?.leaveOut("on_demand", "set on_demand of a certificate");
+  for (const name of ["ocsp_interval", "renew_interval", "storage_clean_interval"])
+    automation?.leaveOut(name, "the gateway chooses the time itself");
+  for (const name of [
+    "session_tickets",
+    "cache",
+    "disable_ocsp_stapling",
+    "encrypted_client_hello",
+  ])
+    tls?.leaveOut(name, "this gateway has no setting for it");
+  const certificates = tls?.object("certificates") ?? null;
+  for (const name of ["load_files", "load_folders", "load_storage"])
+    certificates?.leaveOut(name, "files are not read: upload the certificates here");
+  for (const [index, each] of (certificates?.objects("load_pem") ?? []).entries()) {
+    each.raw("tags");
+    each.call(`certificate ${index + 1}`);
+    addCertificate(context.output, {
+      ...{ key: `pem ${index}`, label: each.label, name: `caddy-${index + 1}`, domains: [] },
+      ...{ certificate: each.text("certificate") ?? "", privateKey: each.text("key") ?? "" },
+    });
+  }
+  const named = [...(certificates?.texts("automate") ?? []), ...context.secured];
+  const wanted = [...new Set([...named, ...policies.flatMap(({ subjects }) => subjects)])];
+  for (const domain of wanted) addOrdered(domain, policies, context);
+}
+
+function readPolicy(policy: Members, context: CaddyContext): Policy {
+  const [issuer, ...others] = policy.objects("issuers");
+  for (const each of others) each.drop("one issuer is carried over: name more ACME accounts");
+  policy.leaveOut("on_demand", "set on_demand of a certificate", false);
+  for (const name of ["must_staple", "renewal_window_ratio", "storage", "disable_ocsp_stapling"])
+    policy.leaveOut(name, "this gateway has no setting for it");
+  const keyType = policy.text("key_type")?.startsWith("rsa") ? "rsa" : "ecdsa";
+  const subjects = policy.texts("subjects").map((name) => name.toLowerCase());
+  const module = issuer?.text("module") ?? "acme";
+  if (module !== "acme" && module !== "internal")
+    issuer?.changed("module", `${module} became acme at Let's Encrypt`);
+  if (module === "internal") issuer?.ignoreRest();
+  const challenges = issuer?.object("challenges") ?? null;
+  const dns = challenges?.object("dns") ?? null;
+  for (const name of ["http", "tls-alpn", "bind_host"])
+    challenges?.leaveOut(name, "certificates have a challenge of their own");
+  for (const name of ["external_account", "trusted_roots_pem_files", "preferred_chains"])
+    issuer?.leaveOut(name, "set it in the ACME account");
+  issuer?.leaveOut("profile", "set it in the ACME account");
+  for (const name of ["acme_timeout", "test_ca", "account_key"])
+    issuer?.leaveOut(name, "this gateway has no setting for it");
+  return {
+    ...{ subjects, keyType, isInternal: module === "internal" },
+    email: issuer?.text("email") ?? null,
+    directory: issuer?.text("ca") ?? null,
+    isDns: dns !== null,
+    dnsProvider: dns === null ? null : readDns(dns, context),
+  };
+}
+
+/** Only those whose settings are a token, written in the clear. */
+function readDns(dns: Members, { output }: CaddyContext): string | null {
+  const provider = dns.object("provider");
+  const type = provider?.text("name") ?? "";
+  const token = provider?.text("api_token") ?? "";
+  for (const name of ["propagation_delay", "propagation_timeout", "resolvers", "ttl"])
+    dns.leaveOut(name, "set propagation_timeout of the DNS provider");
+  if (type === "cloudflare" && token !== "" && !token.includes("{"))
+    return addDnsProvider(output, { key: token, type, secrets: { api_token: token } });
+  provider?.drop("add it as a DNS provider");
+  return null;
+}
+
+const isLocal = (name: string) =>
+  !name.includes(".") ||
+  isIP(name) !== 0 ||
+  /\.(?:localhost|local|internal|home\.arpa)$/.test(name);
+
+function addOrdered(domain: string, policies: readonly Policy[], context: CaddyContext): void {
+  const wildcard = `*.${domain.split(".").slice(1).join(".")}`;
+  const fits = (names: readonly string[]) => names.includes(domain) || names.includes(wildcard);
+  const policy =
+    policies.find(({ subjects }) => fits(subjects)) ??
+    policies.find(({ subjects }) => subjects.length === 0) ??
+    standard;
+  const label = `certificate for ${domain}`;
+  if (policy.isInternal || isLocal(domain)) {
+    const why = "Caddy signs it itself: here the gateway's own certificate is presented";
+    context.output.report.changed(label, why);
+    return;
+  }
+  context.ordered.add({ ...policy, key: domain, label, name: domain, domains: [domain] });
+}
