@@ -12,14 +12,16 @@ import type { TableContext } from "./store.ts";
 
 export class RollupTable implements RollupStore {
   readonly #context: TableContext;
+  readonly #insert: Insert;
 
   constructor(context: TableContext) {
     this.#context = context;
+    this.#insert = prepareInsert(context.db);
   }
 
   transact(work: (rows: RollupRows) => void): void {
     const { db, transact } = this.#context;
-    transact(() => work(rowsOf(db)));
+    transact(() => work(rowsOf(db, this.#insert)));
   }
 
   range(
@@ -45,39 +47,42 @@ export class RollupTable implements RollupStore {
   }
 }
 
+type Insert = ReturnType<typeof prepareInsert>;
+
+/** Prepared once, because it runs for each object in each minute. */
+function prepareInsert(db: TableContext["db"]) {
+  const { span, at, kind, object_id } = trafficRollups;
+  return db
+    .insert(trafficRollups)
+    .values({
+      span: sql.placeholder("span"),
+      at: sql.placeholder("at"),
+      kind: sql.placeholder("kind"),
+      object_id: sql.placeholder("object_id"),
+      document: sql.placeholder("document"),
+    })
+    .onConflictDoUpdate({
+      target: [span, at, kind, object_id],
+      set: { document: sql`excluded.document` },
+    })
+    .prepare();
+}
+
 const toRollup = (document: Record<string, unknown>) => document as unknown as RollupDocument;
 
-function rowsOf(db: TableContext["db"]): RollupRows {
+function rowsOf(db: TableContext["db"], insert: Insert): RollupRows {
   const placed = ({ span, at, kind }: Omit<RollupKey, "object_id">) =>
     and(eq(trafficRollups.span, span), eq(trafficRollups.at, at), eq(trafficRollups.kind, kind));
   return {
-    get(key) {
-      const row = db
-        .select({ document: trafficRollups.document })
+    at(place) {
+      const found = db
+        .select({ id: trafficRollups.object_id, document: trafficRollups.document })
         .from(trafficRollups)
-        .where(and(placed(key), eq(trafficRollups.object_id, key.object_id)))
-        .get();
-      return row === undefined ? null : toRollup(row.document);
+        .where(placed(place))
+        .all();
+      return new Map(found.map(({ id, document }) => [id, toRollup(document)]));
     },
-    ids: (key) =>
-      new Set(
-        db
-          .select({ id: trafficRollups.object_id })
-          .from(trafficRollups)
-          .where(placed(key))
-          .all()
-          .map(({ id }) => id),
-      ),
-    put({ document, ...key }) {
-      const { span, at, kind, object_id } = trafficRollups;
-      db.insert(trafficRollups)
-        .values({ ...key, document: { ...document } })
-        .onConflictDoUpdate({
-          target: [span, at, kind, object_id],
-          set: { document: sql`excluded.document` },
-        })
-        .run();
-    },
+    put: ({ document, ...key }) => void insert.run({ ...key, document: { ...document } }),
     prune(span, { from, to }) {
       db.delete(trafficRollups)
         .where(

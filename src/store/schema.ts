@@ -70,7 +70,7 @@ export const trafficRollups = sqliteTable(
     id: integer("id").primaryKey({ autoIncrement: true }),
     /** Seconds since 1970 at which it began. */
     at: integer("at").notNull(),
-    /** Seconds: 60 or 3600. */
+    /** Seconds: 60, 3600 or 86400. */
     span: integer("span").notNull(),
     /** `total`, `route`, `service` or `target`. */
     kind: text("kind").notNull(),

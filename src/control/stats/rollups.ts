@@ -1,4 +1,4 @@
-// Writes down each minute what was counted in it, adds it to its hour and forgets what is too old; knows no counter and no SQL.
+// Writes down each minute what was counted in it, adds it to its hour and day and forgets what is too old; knows no counter and no SQL.
 import type { Clock } from "../../clock.ts";
 import type { Log } from "../../log.ts";
 import { addTallies, fromDocument, type TallyDocument, toDocument } from "./tally.ts";
@@ -7,13 +7,16 @@ import { type Counted, CountedMap, OTHERS, type StatKind, statKinds } from "./tr
 /** Seconds. */
 export const MINUTE = 60;
 export const HOUR = 3600;
-export type Span = typeof MINUTE | typeof HOUR;
+/** Only for objects: to add up those of a month from hours would take a second. */
+export const DAY = 86_400;
+const spans = [MINUTE, HOUR, DAY] as const;
+export type Span = (typeof spans)[number];
 
-/** How long rows are kept, in seconds: minutes for a day, hours for thirty. */
-const KEPT = { [MINUTE]: 86_400, [HOUR]: 30 * 86_400 } as const;
+/** How long rows are kept, in seconds: minutes for a day, the others for thirty. */
+const KEPT = { [MINUTE]: DAY, [HOUR]: 30 * DAY, [DAY]: 31 * DAY } as const;
 
-/** Objects of a kind that are told apart in a minute and in an hour; the rest is one row. */
-export const MOST_OBJECTS = { [MINUTE]: 20, [HOUR]: 40 } as const;
+/** Objects of a kind that are told apart in a minute, an hour and a day; the rest is one row. */
+export const MOST_OBJECTS = { [MINUTE]: 20, [HOUR]: 40, [DAY]: 40 } as const;
 
 /** Minutes that wait to be written, when that fails; more are added to each other. */
 const MOST_WAITING = 60;
@@ -37,10 +40,8 @@ export interface RollupRow extends RollupKey {
 
 /** Rows inside of a transaction. */
 export interface RollupRows {
-  /** Null: there is none. */
-  get(key: RollupKey): RollupDocument | null;
-  /** Ids of the objects of a kind in a minute or an hour. */
-  ids(key: Omit<RollupKey, "object_id">): ReadonlySet<string>;
+  /** By object. */
+  at(place: Omit<RollupKey, "object_id">): ReadonlyMap<string, RollupDocument>;
   put(row: RollupRow): void;
   /** Deletes what began before and what will begin after. */
   prune(span: Span, kept: { readonly from: number; readonly to: number }): void;
@@ -93,7 +94,7 @@ export class Rollups {
     try {
       this.#options.store.transact((rows) => {
         for (const [minute, counted] of ready) writeMinute(rows, minute, counted);
-        for (const span of [MINUTE, HOUR] as const)
+        for (const span of spans)
           // What a clock that was ahead for a while has left in the future goes, too.
           rows.prune(span, { from: now - KEPT[span], to: now + KEPT[span] });
       });
@@ -147,28 +148,32 @@ export const startOf = (ms: number, span: number): number => Math.floor(ms / 100
 function writeMinute(rows: RollupRows, minute: number, counted: CountedMap): void {
   for (const kind of statKinds) {
     const all = counted.of(kind).sort((a, b) => b.tally.requests - a.tally.requests);
-    for (const span of [MINUTE, HOUR] as const) {
+    if (all.length === 0) continue;
+    for (const span of spans) {
       const place = { span, at: startOf(minute * 1000, span), kind };
-      const known = new Set(rows.ids(place));
-      for (const one of all) {
-        const isShown = known.has(one.id) || known.size < MOST_OBJECTS[span] || isNoObject(one.id);
-        if (isShown) known.add(one.id);
-        addTo(rows, place, isShown ? one : { ...one, id: OTHERS, name: OTHERS });
+      const there = rows.at(place);
+      for (const { id, name, tally } of folded(all, there, MOST_OBJECTS[span])) {
+        const before = there.get(id);
+        // It may be there already: the gateway was started anew in that minute, or the clock was set back.
+        const sum = before === undefined ? tally : addTallies(fromDocument(before), tally);
+        rows.put({ ...place, object_id: id, document: { name, ...toDocument(sum) } });
       }
     }
   }
 }
 
-const isNoObject = (id: string) => id === OTHERS;
-
-/** A minute may be there already: the gateway was started anew in it, or the clock was set back. */
-function addTo(
-  rows: RollupRows,
-  place: Omit<RollupKey, "object_id">,
-  { id, name, tally }: Counted,
-): void {
-  const key = { ...place, object_id: id };
-  const there = rows.get(key);
-  const sum = there === null ? tally : addTallies(fromDocument(there), tally);
-  rows.put({ ...key, document: { name, ...toDocument(sum) } });
+/** Those that have a row, or still find room for one; all others as one. */
+function folded(
+  all: readonly Counted[],
+  there: ReadonlyMap<string, unknown>,
+  most: number,
+): readonly Counted[] {
+  const found = new CountedMap();
+  let room = most - there.size;
+  for (const one of all) {
+    const isShown = there.has(one.id) || one.id === OTHERS || room > 0;
+    if (isShown && !there.has(one.id) && one.id !== OTHERS) room--;
+    found.add(isShown ? one : { ...one, id: OTHERS, name: OTHERS });
+  }
+  return found.all;
 }

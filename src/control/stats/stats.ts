@@ -4,7 +4,7 @@ import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { emptyHistogram } from "../../shared-memory/histogram.ts";
 import { addressOf } from "../requests/request-view.ts";
 import { RecentWindow, SLOT_MS } from "./recent-window.ts";
-import { HOUR, MINUTE, type Rollups, type Span, startOf } from "./rollups.ts";
+import { DAY, HOUR, MINUTE, type Rollups, type Span, startOf } from "./rollups.ts";
 import { addTallies, type Tally, type TallyView, toView } from "./tally.ts";
 import { type Counted, CountedMap, type StatKind, type TrafficDeltas } from "./traffic-deltas.ts";
 
@@ -12,7 +12,7 @@ import { type Counted, CountedMap, type StatKind, type TrafficDeltas } from "./t
 export const ranges = {
   "1h": { seconds: 3600, points: MINUTE, step: 60, objects: MINUTE },
   "24h": { seconds: 86_400, points: MINUTE, step: 300, objects: HOUR },
-  "30d": { seconds: 30 * 86_400, points: HOUR, step: 3600, objects: HOUR },
+  "30d": { seconds: 30 * 86_400, points: HOUR, step: 3600, objects: DAY },
 } as const satisfies Record<string, { seconds: number; points: Span; step: number; objects: Span }>;
 export type StatsRange = keyof typeof ranges;
 

@@ -2,7 +2,7 @@
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { CountedTraffic } from "../metrics/traffic-rows.ts";
 import { addressOf } from "../requests/request-view.ts";
-import { addTallies, type Tally, tallyOfRow, tallySince } from "./tally.ts";
+import { type Tally, tallyOfRow, tallySince, TallySum } from "./tally.ts";
 import type { CountedTarget } from "./target-series.ts";
 
 export const statKinds = ["total", "route", "service", "target"] as const;
@@ -28,15 +28,25 @@ export interface CounterSource {
   readonly config: () => GatewayConfig;
 }
 
+interface Growing extends Counted {
+  /** The last one. */
+  name: string;
+  readonly tally: TallySum;
+}
+
 /** Counts by kind and object. */
 export class CountedMap {
-  readonly #found = new Map<string, Counted>();
+  readonly #found = new Map<string, Growing>();
 
-  add(counted: Counted): void {
-    const key = `${counted.kind} ${counted.id}`;
-    const known = this.#found.get(key);
-    const tally = known === undefined ? counted.tally : addTallies(known.tally, counted.tally);
-    this.#found.set(key, { ...counted, tally });
+  add({ kind, id, name, tally }: Counted): void {
+    const key = `${kind} ${id}`;
+    let growing = this.#found.get(key);
+    if (growing === undefined) {
+      growing = { kind, id, name, tally: new TallySum() };
+      this.#found.set(key, growing);
+    }
+    growing.name = name;
+    growing.tally.add(tally);
   }
 
   addAll(all: readonly Counted[]): void {
