@@ -9,6 +9,8 @@ const TIMEOUT_MS = 3000;
 const TRIES = 2;
 /** Of one zone; more are not asked. */
 const MAX_SERVERS = 8;
+/** No such name or record; or a server that was not made for such questions. */
+const NOTHING: ReadonlySet<string> = new Set(["ENODATA", "ENOTFOUND", "ENOTIMP"]);
 
 /** A name server of a zone. */
 export interface NameServer {
@@ -101,7 +103,7 @@ export class DnsLookup {
       return await question(from);
     } catch (error) {
       const { code } = error as { readonly code?: string };
-      if (code === "ENODATA" || code === "ENOTFOUND") return null;
+      if (code !== undefined && NOTHING.has(code)) return null;
       throw new DnsError(`no name server tells the ${what} (${code ?? "unknown reason"})`);
     }
   }
