@@ -1,56 +1,172 @@
-// Certificates from a real authority: each challenge, what can go wrong, and what happens to them afterwards.
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Gateway, startGateway } from "../support/gateway.ts";
-import { hasPebble, type Pebble, startPebble } from "../support/pebble.ts";
-import { eventually } from "../support/poll.ts";
-import { executable } from "../support/variants.ts";
+// Certificates from a real authority by each challenge, also where it is made hard, and what clients are shown then.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect } from "node:tls";
+import { X509Certificate } from "node:crypto";
+import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
+import { executable, requireExecutable } from "../support/variants.ts";
 
-let gateway: Gateway;
-let pebble: Pebble;
+let scene: AcmeScene;
+let hook: ReturnType<typeof startDnsHook>;
 
 beforeAll(async () => {
-  if (!hasPebble) throw new Error("pebble is not installed: apt-get install pebble");
-  gateway = await startGateway({ workers: 2 });
-  const { httpPort, httpsPort } = gateway;
-  pebble = await startPebble({ httpPort, tlsPort: httpsPort, badNonces: 15 });
-  await gateway.ok("POST", "/api/v1/acme/accounts", {
-    name: "pebble",
-    directory_url: pebble.directoryUrl,
-    ca_certificates: pebble.trusted,
-    terms_agreed: true,
+  requireExecutable();
+  scene = await startAcmeScene({
+    gateway: { binary: executable, workers: 2 },
+    pebble: { badNonces: 15, env: { PEBBLE_ALTERNATE_ROOTS: "1" } },
   });
-});
+  hook = startDnsHook(scene.pebble);
+  await scene.gateway.ok("POST", "/api/v1/dns-providers", {
+    ...{ name: "hook", type: "webhook", zones: ["hooked.test"], config: { url: hook.url } },
+    propagation_timeout: 10,
+  });
+}, 30_000);
 afterAll(async () => {
-  await gateway?.stop();
-  await pebble?.stop();
+  await scene?.stop();
+  hook?.stop();
 });
 
-/** Orders a certificate and waits until it is there. */
-async function order(name: string, fields: object) {
-  await gateway.ok("POST", "/api/v1/certificates", { name, source: "acme", ...fields });
-  return await issued(name);
+/** What a client of the https listener is shown for a name. */
+function shown(name: string): Promise<X509Certificate> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({
+      ...{ host: "127.0.0.1", port: scene.gateway.httpsPort },
+      ...{ servername: name, rejectUnauthorized: false },
+    });
+    socket.on("secureConnect", () => {
+      resolve(new X509Certificate(socket.getPeerCertificate().raw));
+      socket.destroy();
+    });
+    socket.on("error", reject);
+  });
 }
 
-const issued = (name: string) =>
-  eventually(
-    async () => {
-      const certificate = await gateway.ok("GET", `/api/v1/certificates/${name}`);
-      if (certificate.status === "failed") throw new Error(certificate.last_error);
-      return certificate.status === "valid" ? certificate : null;
-    },
-    { deadlineMs: 20_000, intervalMs: 50 },
-  );
+async function isShown(name: string, fingerprint: string): Promise<void> {
+  const { fingerprint256 } = await shown(name);
+  expect(fingerprint256.replaceAll(":", "").toLowerCase()).toBe(fingerprint);
+}
 
-test("a certificate is issued by http-01", async () => {
-  const certificate = await order("by-http", { domains: ["by-http.test"] });
-  expect(certificate.domains).toEqual(["by-http.test"]);
-  expect(certificate.issuer).toContain("Pebble");
-}, 30_000);
-
-test("a certificate is issued by tls-alpn-01", async () => {
-  const certificate = await order("by-tls", {
-    domains: ["by-tls.test"],
-    challenge: "tls-alpn-01",
+describe("a certificate is issued", () => {
+  test("by http-01, and clients are shown it", async () => {
+    const created = await scene.order("http", { domains: ["by-http.test"] });
+    expect(["pending", "ordering"]).toContain(created.status);
+    const certificate = await scene.becomes("http", "valid");
+    expect(certificate).toMatchObject({
+      ...{ domains: ["by-http.test"], attempts: 0, last_error: null, challenge: "http-01" },
+    });
+    expect(certificate.issuer).toContain("Pebble Intermediate");
+    expect(Date.parse(certificate.next_attempt_at)).toBeLessThan(Date.parse(certificate.not_after));
+    expect(certificate).not.toHaveProperty("sealed_key");
+    await isShown("by-http.test", certificate.fingerprint);
+    const chain = await scene.gateway.api("GET", "/api/v1/certificates/http/pem");
+    const leaf = new X509Certificate(await chain.text());
+    expect(leaf.subjectAltName).toBe("DNS:by-http.test");
   });
-  expect(certificate.issuer).toContain("Pebble");
-}, 30_000);
+
+  test("by http-01, whatever is configured for its path", async () => {
+    const { gateway } = scene;
+    const everywhere = [{ type: "prefix", value: "/" }];
+    await gateway.ok("POST", "/api/v1/routes", {
+      ...{ name: "shadow", hosts: ["shadowed.test"], paths: everywhere, service_id: null },
+      ...{ https_redirect: true, maintenance: { html: "closed" }, priority: 1000 },
+    });
+    await gateway.ok("POST", "/api/v1/plugins", {
+      ...{ name: "ip-restriction", config: { deny: ["0.0.0.0/0", "::/0"] } },
+    });
+    await scene.order("shadowed", { domains: ["shadowed.test"] });
+    await scene.becomes("shadowed", "valid");
+    const [plugin] = await gateway.ok("GET", "/api/v1/plugins");
+    await gateway.ok("DELETE", `/api/v1/plugins/${plugin.id}`);
+  });
+
+  test("by tls-alpn-01, and the listener is as before afterwards", async () => {
+    await scene.order("tls", { domains: ["by-tls.test"], challenge: "tls-alpn-01" });
+    const certificate = await scene.becomes("tls", "valid");
+    await isShown("by-tls.test", certificate.fingerprint);
+    const proof = await scene.gateway.ok("GET", "/api/v1/listeners");
+    expect(proof.every(({ http2 }: { http2: boolean }) => http2)).toBe(true);
+  });
+
+  test("by dns-01 for a name and everything below it, and no record is left", async () => {
+    const domains = ["hooked.test", "*.hooked.test"];
+    await scene.order("wild", { domains, challenge: "dns-01" });
+    const certificate = await scene.becomes("wild", "valid");
+    await isShown("any.hooked.test", certificate.fingerprint);
+    expect(hook.calls.filter((call) => call.startsWith("/present"))).toHaveLength(2);
+    expect(hook.left).toEqual([]);
+  });
+
+  test("by dns-01 where the name's own record is an alias into another zone", async () => {
+    await scene.pebble.setAlias("_acme-challenge.elsewhere.test", "here.hooked.test");
+    await scene.order("alias", { domains: ["elsewhere.test"], challenge: "dns-01" });
+    await scene.becomes("alias", "valid");
+    expect(hook.calls).toContain("/present here.hooked.test");
+  });
+
+  test("for several names at once", async () => {
+    const domains = ["one.test", "two.test", "three.test"];
+    await scene.order("several", { domains });
+    const { fingerprint } = await scene.becomes("several", "valid");
+    for (const name of domains) await isShown(name, fingerprint);
+  });
+
+  test("with an RSA key", async () => {
+    await scene.order("rsa", { domains: ["rsa.test"], key_type: "rsa" });
+    await scene.becomes("rsa", "valid");
+    expect((await shown("rsa.test")).publicKey.asymmetricKeyType).toBe("rsa");
+  });
+
+  test("with the chain that is preferred", async () => {
+    const roots = await scene.pebble.roots();
+    const wanted = /CN=(.*)/.exec(new X509Certificate(roots[1] ?? "").subject)?.[1] ?? "";
+    await scene.order("chain", { domains: ["chain.test"], preferred_chain: wanted });
+    await scene.becomes("chain", "valid");
+    const { certificate } = await scene.find("chain");
+    const last = certificate.split("-----BEGIN").at(-1);
+    expect(new X509Certificate(`-----BEGIN${last}`).issuer).toContain(wanted);
+  });
+});
+
+describe("a certificate that is there", () => {
+  const keyOf = async (name: string) =>
+    (await shown(name)).publicKey.export({ type: "spki", format: "pem" }).toString();
+
+  test("is renewed when somebody asks for it, with another key", async () => {
+    const before = await scene.find("http");
+    const key = await keyOf("by-http.test");
+    await scene.gateway.ok("POST", "/api/v1/certificates/http/renew");
+    await scene.becomes("http", "valid");
+    const after = await scene.find("http");
+    expect(after.fingerprint).not.toBe(before.fingerprint);
+    await isShown("by-http.test", after.fingerprint);
+    expect(await keyOf("by-http.test")).not.toBe(key);
+  });
+
+  test("keeps its key when it is to", async () => {
+    await scene.gateway.ok("PATCH", "/api/v1/certificates/http", { reuse_key: true });
+    const [before, key] = [await scene.find("http"), await keyOf("by-http.test")];
+    await scene.gateway.ok("POST", "/api/v1/certificates/http/renew");
+    const after = await scene.becomes("http", "valid");
+    expect(after.fingerprint).not.toBe(before.fingerprint);
+    expect(await keyOf("by-http.test")).toBe(key);
+  });
+
+  test("is issued anew when a name is added, and stays in use until then", async () => {
+    const before = await scene.find("http");
+    const domains = ["by-http.test", "added.test"];
+    const patched = await scene.gateway.ok("PATCH", "/api/v1/certificates/http", { domains });
+    expect(patched.fingerprint).toBe(before.fingerprint);
+    const after = await scene.becomes("http", "valid");
+    await isShown("added.test", after.fingerprint);
+  });
+
+  test("is revoked, and another one takes its place", async () => {
+    const before = await scene.find("several");
+    const serial = new X509Certificate(before.certificate).serialNumber;
+    const body = { reason: "key_compromise" };
+    await scene.gateway.ok("POST", "/api/v1/certificates/several/revoke", body);
+    expect(await scene.pebble.statusOf(serial)).toBe("Revoked");
+    const after = await scene.becomes("several", "valid");
+    expect(after.fingerprint).not.toBe(before.fingerprint);
+    await isShown("two.test", after.fingerprint);
+  });
+});

@@ -103,9 +103,11 @@ export class Pebble {
     rmSync(this.#directory, { recursive: true, force: true });
   }
 
-  /** PEM of the root that its certificates lead to. */
-  async root(): Promise<string> {
-    return await (await this.#get(`https://127.0.0.1:${this.#managementPort}/roots/0`)).text();
+  /** PEM of the roots that its certificates lead to, the usual one first. */
+  async roots(): Promise<readonly string[]> {
+    const at = (index: number) => `https://127.0.0.1:${this.#managementPort}/roots/${index}`;
+    const answers = await Promise.all([0, 1].map((index) => this.#get(at(index))));
+    return await Promise.all(answers.filter(({ ok }) => ok).map((answer) => answer.text()));
   }
 
   /** `Valid` or `Revoked`. `serial`: hexadecimal. */
@@ -172,15 +174,4 @@ export class Pebble {
     void collect(child.stderr);
     return child;
   }
-}
-
-export async function startPebble(options: PebbleOptions): Promise<Pebble> {
-  const pebble = new Pebble(options);
-  try {
-    await pebble.start();
-  } catch (error) {
-    await pebble.stop();
-    throw new Error(`pebble does not start:\n${pebble.output}`, { cause: error });
-  }
-  return pebble;
 }

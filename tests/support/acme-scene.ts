@@ -1,0 +1,106 @@
+// A gateway beside a real certificate authority that checks names on the gateway's own ports, and short words for orders.
+import { type Gateway, type GatewayOptions, startGateway } from "./gateway.ts";
+import { hasPebble, Pebble, type PebbleOptions } from "./pebble.ts";
+import { eventually } from "./poll.ts";
+import { quietPort } from "./quiet-port.ts";
+
+export interface AcmeScene {
+  readonly gateway: Gateway;
+  readonly pebble: Pebble;
+  /** Creates a certificate with source acme. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
+  order(name: string, fields: object): Promise<any>;
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  find(name: string): Promise<any>;
+  /** Waits until it has the status. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  becomes(name: string, status: string, deadlineMs?: number): Promise<any>;
+  /** Adds an account at this authority, or at another one. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  addAccount(name: string, fields?: object): Promise<any>;
+  stop(): Promise<void>;
+}
+
+export interface AcmeSceneOptions {
+  readonly gateway?: GatewayOptions;
+  readonly pebble?: Omit<PebbleOptions, "httpPort" | "tlsPort">;
+}
+
+/** With an account `pebble` at the authority, unless that asks for a binding. */
+export async function startAcmeScene(options: AcmeSceneOptions = {}): Promise<AcmeScene> {
+  if (!hasPebble) throw new Error("pebble is not installed: apt-get install pebble");
+  const [httpPort, tlsPort] = [quietPort(), quietPort()];
+  const pebble = new Pebble({ ...options.pebble, httpPort, tlsPort });
+  await pebble.start();
+  const { args = [], ...rest } = options.gateway ?? {};
+  const ports = ["--http", `127.0.0.1:${httpPort}`, "--https", `127.0.0.1:${tlsPort}`];
+  const gateway = await startGateway({
+    ...rest,
+    args: [...ports, "--dns-servers", pebble.nameServer, ...args],
+  });
+  const find = (name: string) => gateway.ok("GET", `/api/v1/certificates/${name}`);
+  const scene: AcmeScene = {
+    gateway,
+    pebble,
+    find,
+    order: (name, fields) =>
+      gateway.ok("POST", "/api/v1/certificates", { name, source: "acme", ...fields }),
+    becomes: (name, status, deadlineMs = 20_000) =>
+      eventually(
+        async () => {
+          const certificate = await find(name);
+          if (certificate.status === status) return certificate;
+          throw new Error(
+            `certificate "${name}" is ${certificate.status}: ${certificate.last_error}`,
+          );
+        },
+        { deadlineMs, intervalMs: 50 },
+      ),
+    addAccount: (name, fields = {}) =>
+      gateway.ok("POST", "/api/v1/acme/accounts", {
+        name,
+        directory_url: pebble.directoryUrl,
+        ca_certificates: pebble.trusted,
+        terms_agreed: true,
+        ...fields,
+      }),
+    async stop() {
+      await gateway.stop();
+      await pebble.stop();
+    },
+  };
+  if (options.pebble?.eab === undefined) await scene.addAccount("pebble");
+  return scene;
+}
+
+/** A webhook that writes into the authority's name server, as a DNS provider would. */
+export function startDnsHook(pebble: Pebble) {
+  const values = new Map<string, Set<string>>();
+  const calls: string[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const { fqdn, value } = (await request.json()) as { fqdn: string; value: string };
+      const host = fqdn.replace(/\.$/, "");
+      const { pathname } = new URL(request.url);
+      calls.push(`${pathname} ${host}`);
+      const held = values.get(host) ?? new Set();
+      values.set(host, held);
+      if (pathname === "/present") held.add(value);
+      else held.delete(value);
+      await pebble.clearTxt(host);
+      for (const text of held) await pebble.setTxt(host, text);
+      return new Response("{}");
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    calls,
+    /** Records that are there at the moment. */
+    get left() {
+      return [...values].flatMap(([host, held]) => [...held].map((value) => `${host} ${value}`));
+    },
+    stop: () => server.stop(true),
+  };
+}
