@@ -22,8 +22,9 @@ export const escapeXml = (text: string): string =>
   text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 
 const unescapeXml = (text: string): string =>
-  text.replace(/&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|(\w+));/g, (whole, decimal, hex, name) => {
-    if (name !== undefined) return ENTITIES[name] ?? whole;
-    const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
+  text.replace(/&(#\d{1,7}|#x[0-9a-fA-F]{1,6}|\w+);/g, (whole, entity: string) => {
+    if (!entity.startsWith("#")) return ENTITIES[entity] ?? whole;
+    const isHex = entity.startsWith("#x");
+    const code = Number.parseInt(entity.slice(isHex ? 2 : 1), isHex ? 16 : 10);
     return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
   });
