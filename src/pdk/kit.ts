@@ -11,6 +11,26 @@ export interface WindowCount {
   readonly elapsedMs: number;
 }
 
+/** What is asked of a count in a window. */
+export interface WindowCost {
+  readonly cost: number;
+  readonly windowMs: number;
+}
+
+export interface WindowDemand extends WindowCost {
+  /** What there may be in the window, with the cost. */
+  readonly max: number;
+  /** Whether the window before counts too, for the part of it that is less than a window ago. */
+  readonly isSliding: boolean;
+}
+
+/** What became of a demand, and what the window holds after it. */
+export interface Admission extends WindowCount {
+  readonly isAdmitted: boolean;
+  /** Names the window, for `revoke`. */
+  readonly window: number;
+}
+
 /**
  * Numbers by key, in memory that all workers share: exact over all of them, lost when the gateway stops. Keys are told apart
  * by instance. When the memory is full, the keys that were idle longest are forgotten.
@@ -18,9 +38,13 @@ export interface WindowCount {
 export interface Counters {
   /** Adds to a count in windows of `windowMs`, which begin at multiples of it; 0 only reads. */
   add(key: string, amount: number, windowMs: number): WindowCount;
+  /** Adds the cost if there is room for it: looked at and added in one step. A cost of 0 only looks. */
+  admit(key: string, demand: WindowDemand): Admission;
+  /** Takes a cost that was admitted back out of its window. */
+  revoke(key: string, admission: Pick<Admission, "window">, cost: WindowCost): void;
   /**
    * Takes `cost` from a bucket that holds at most `capacity` and gains `perSecond`. `wait`: milliseconds until that much is
-   * there, 0 when it was taken.
+   * there, 0 when it was taken. A negative cost puts something back.
    */
   take(
     key: string,
@@ -31,6 +55,13 @@ export interface Counters {
   leave(key: string): void;
   /** How many are there. */
   inside(key: string): number;
+  /** A number that was put there with `replace`; 0 when there is none. */
+  value(key: string): number;
+  /** Puts `next` in the place of `expected`; false when another number is there. It is forgotten after `keepMs`. */
+  replace(
+    key: string,
+    change: { readonly expected: number; readonly next: number; readonly keepMs: number },
+  ): boolean;
 }
 
 export interface CalloutRequest {

@@ -19,7 +19,7 @@ const [UNUSED, CHANGING] = [0, 1];
 export const NEVER = 0x7fff_ffff;
 
 /** What a slot holds. */
-export const kinds = { window: 1, bucket: 2, inside: 3 } as const;
+export const kinds = { value: 0, window: 1, bucket: 2, inside: 3 } as const;
 export const KIND_MASK = 3;
 /** In the flags beside the kind: survives the end of the gateway. */
 export const PERSISTED = 4;

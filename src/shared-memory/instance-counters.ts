@@ -1,12 +1,12 @@
 // What one instance of a plugin counts by key, in memory shared by all workers; knows no plugin.
-import type { Counters, WindowCount } from "../pdk/kit.ts";
+import type { Admission, Counters, WindowCost, WindowCount, WindowDemand } from "../pdk/kit.ts";
 import { type CounterSlots, kinds, marks, NEVER, PERSISTED, usableLow } from "./counter-slots.ts";
 
-/** Mixed into keys, so that a count, a bucket and the places of one key are three entries. */
-const mixes = { window: 0, bucket: 0x2545f491, inside: 0x6c078965 } as const;
+/** Mixed into keys, so that a count, a bucket, the places and the value of one key are four entries. */
+const mixes = { window: 0, bucket: 0x2545f491, inside: 0x6c078965, value: 0x19d699a5 } as const;
 /** Odd, so that no two lengths of a window become the same. */
 const LENGTH_MIX = 0x9e3779b1;
-/** Of a bucket: what rounding may have lost. */
+/** What rounding may have lost. */
 const ROUNDING = 1e-9;
 
 export interface InstanceCountersOptions {
@@ -39,6 +39,16 @@ export class InstanceCounters implements Counters {
   }
 
   add(key: string, amount: number, windowMs: number): WindowCount {
+    const count = this.#count(key, { cost: amount, windowMs, max: Infinity, isSliding: false });
+    const { current, previous, elapsedMs } = count;
+    return { current, previous, elapsedMs };
+  }
+
+  admit(key: string, demand: WindowDemand): Admission {
+    return this.#count(key, demand);
+  }
+
+  #count(key: string, { cost, windowMs, max, isSliding }: WindowDemand): Admission {
     const slots = this.#slots;
     const now = slots.now();
     const window = Math.floor(now / windowMs);
@@ -49,20 +59,26 @@ export class InstanceCounters implements Counters {
 
     const token = slots.lock(group, now);
     let slot = slots.find(low, high);
-    if (slot === -1 && amount !== 0) slot = slots.claim({ low, high }, kinds.window, tick);
-    let current = amount;
+    let current = 0;
     let previous = 0;
     let elapsedMs = now - window * windowMs;
+    let age = 0;
     if (slot !== -1) {
       const known = slots.values[slot * 2] ?? 0;
-      const age = (window - (slots.windows[slot] ?? 0)) | 0;
+      age = (window - (slots.windows[slot] ?? 0)) | 0;
       // -1: another thread has looked at the time later and was here earlier.
       const isSame = age === 0 || age === -1;
       if (age === -1) elapsedMs = 0;
       previous = isSame ? (slots.values[slot * 2 + 1] ?? 0) : age === 1 ? known : 0;
-      current = Math.max(0, (isSame ? known : 0) + amount);
+      current = isSame ? known : 0;
       slots.touched[slot] = tick;
-      if (amount !== 0) {
+    }
+    const before = isSliding ? previous * (1 - elapsedMs / windowMs) : 0;
+    const isAdmitted = before + current + cost <= max + ROUNDING;
+    if (isAdmitted && cost !== 0) {
+      current = Math.max(0, current + cost);
+      if (slot === -1) slot = slots.claim({ low, high }, kinds.window, tick);
+      if (slot !== -1) {
         slots.values[slot * 2 + 1] = previous;
         slots.values[slot * 2] = current;
         if (age !== -1) slots.windows[slot] = window | 0;
@@ -71,7 +87,24 @@ export class InstanceCounters implements Counters {
       }
     }
     slots.unlock(group, token);
-    return { current, previous, elapsedMs };
+    return { isAdmitted, current, previous, elapsedMs, window: age === -1 ? window + 1 : window };
+  }
+
+  /** What was counted in a window that has become the one before is taken off there. */
+  revoke(key: string, { window }: Pick<Admission, "window">, { cost, windowMs }: WindowCost): void {
+    const slots = this.#slots;
+    const high = this.#high(key, mixes.window);
+    const low = this.#low(Math.imul(windowMs, LENGTH_MIX));
+    const group = slots.groupOf(high);
+
+    const token = slots.lock(group, slots.now());
+    const slot = slots.find(low, high);
+    const age = slot === -1 ? -1 : ((slots.windows[slot] ?? 0) - window) | 0;
+    if (age === 0 || age === 1) {
+      const at = slot * 2 + age;
+      slots.values[at] = Math.max(0, (slots.values[at] ?? 0) - cost);
+    }
+    slots.unlock(group, token);
   }
 
   /** A cost above the capacity waits for ever: `Infinity`. */
@@ -107,7 +140,7 @@ export class InstanceCounters implements Counters {
       level = Math.min(capacity, (slots.values[slot * 2] ?? 0) + gained);
     }
     const isTaken = level + ROUNDING >= cost;
-    if (isTaken) level = Math.max(0, level - cost);
+    if (isTaken) level = Math.min(capacity, Math.max(0, level - cost));
     if (slot !== -1) {
       slots.values[slot * 2] = level;
       slots.values[slot * 2 + 1] = filledAt;
@@ -180,6 +213,52 @@ export class InstanceCounters implements Counters {
     const count = slot === -1 ? 0 : (slots.values[slot * 2] ?? 0);
     slots.unlock(group, token);
     return count;
+  }
+
+  value(key: string): number {
+    const slots = this.#slots;
+    const now = slots.now();
+    const high = this.#high(key, mixes.value);
+    const low = this.#low(0);
+    const group = slots.groupOf(high);
+
+    const token = slots.lock(group, now);
+    const slot = slots.find(low, high);
+    const tick = slots.tick(now);
+    const isThere = slot !== -1 && (slots.expires[slot] ?? 0) > tick;
+    const value = isThere ? (slots.values[slot * 2] ?? 0) : 0;
+    if (isThere) slots.touched[slot] = tick;
+    slots.unlock(group, token);
+    return value;
+  }
+
+  replace(
+    key: string,
+    {
+      expected,
+      next,
+      keepMs,
+    }: { readonly expected: number; readonly next: number; readonly keepMs: number },
+  ): boolean {
+    const slots = this.#slots;
+    const now = slots.now();
+    const tick = slots.tick(now);
+    const high = this.#high(key, mixes.value);
+    const low = this.#low(0);
+    const group = slots.groupOf(high);
+
+    const token = slots.lock(group, now);
+    let slot = slots.find(low, high);
+    const isThere = slot !== -1 && (slots.expires[slot] ?? 0) > tick;
+    const isExpected = (isThere ? slots.values[slot * 2] : 0) === expected;
+    if (isExpected && slot === -1) slot = slots.claim({ low, high }, kinds.value, tick);
+    if (isExpected && slot !== -1) {
+      slots.values[slot * 2] = next;
+      slots.touched[slot] = tick;
+      slots.expires[slot] = slots.tick(now + keepMs);
+    }
+    slots.unlock(group, token);
+    return isExpected;
   }
 
   /** Hashes the key; `#low` gives the other half. */

@@ -12,6 +12,7 @@ import type { AnyPlugin } from "../../src/pdk/definition.ts";
 import { plugins } from "../../src/plugins/index.ts";
 import type { PluginCatalogue } from "../../src/snapshot/plugin-config.ts";
 import { inlineTargetInput } from "../../src/model/target.ts";
+import type { CounterTable } from "../../src/shared-memory/counter-table.ts";
 import { TargetBoard } from "../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
 import type {
@@ -205,6 +206,8 @@ export async function startDataPlane(
     readonly tls?: { readonly cert: string; readonly key: string };
     readonly webSocketTimes?: DataPlaneOptions["webSocketTimes"];
     readonly dnsServers?: DataPlaneOptions["dnsServers"];
+    /** Numbers of plugins, with a time of their own perhaps. */
+    readonly counters?: CounterTable;
     /** Beside those of the product. */
     readonly ownPlugins?: readonly AnyPlugin[];
   },
@@ -223,6 +226,7 @@ export async function startDataPlane(
     plugins: catalogue,
     webSocketTimes: sketch.webSocketTimes,
     dnsServers: sketch.dnsServers ?? [],
+    ...(sketch.counters === undefined ? {} : { counters: sketch.counters }),
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });
   const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);

@@ -113,6 +113,66 @@ describe("a window", () => {
   });
 });
 
+describe("a demand on a window", () => {
+  const fixed = { cost: 1, windowMs: 1000, max: 2, isSliding: false };
+  const sliding = { ...fixed, isSliding: true };
+
+  test("is admitted while there is room, and what is refused is not counted", () => {
+    const { counters } = world();
+    expect(counters.admit("k", { ...fixed, cost: 2 })).toMatchObject({
+      isAdmitted: true,
+      current: 2,
+    });
+    expect(counters.admit("k", fixed)).toMatchObject({ isAdmitted: false, current: 2 });
+    expect(counters.admit("k", { ...fixed, cost: 0 })).toMatchObject({ isAdmitted: true });
+    expect(counters.add("k", 0, 1000).current).toBe(2);
+  });
+
+  test("that slides counts what is left of the window before", () => {
+    const { time, counters } = world();
+    counters.admit("k", { ...sliding, cost: 2 });
+    time.now += 1499;
+    expect(counters.admit("k", sliding).isAdmitted).toBe(false);
+    time.now += 1;
+    expect(counters.admit("k", sliding).isAdmitted).toBe(true);
+    expect(counters.admit("k", sliding).isAdmitted).toBe(false);
+  });
+
+  test("is taken back out of its own window, whichever it is by now", () => {
+    const { time, counters } = world();
+    counters.admit("k", fixed);
+    const late = counters.admit("k", fixed);
+    counters.revoke("k", late, fixed);
+    expect(counters.add("k", 0, 1000).current).toBe(1);
+    time.now += 1000;
+    const next = counters.admit("k", fixed);
+    counters.revoke("k", late, fixed);
+    expect(counters.add("k", 0, 1000)).toEqual({ current: 1, previous: 0, elapsedMs: 0 });
+    time.now += 5000;
+    counters.admit("k", fixed);
+    counters.revoke("k", next, fixed);
+    counters.revoke("none", next, fixed);
+    expect(counters.add("k", 0, 1000).current).toBe(1);
+  });
+});
+
+describe("a value", () => {
+  test("is replaced only by those who know it, and forgotten after a while", () => {
+    const { time, counters } = world();
+    const keepMs = 1000;
+    expect(counters.value("k")).toBe(0);
+    expect(counters.replace("k", { expected: 1, next: 2, keepMs })).toBe(false);
+    expect(counters.replace("k", { expected: 0, next: -7.5, keepMs })).toBe(true);
+    expect(counters.replace("k", { expected: 0, next: 3, keepMs })).toBe(false);
+    expect(counters.value("k")).toBe(-7.5);
+    expect(counters.add("k", 0, 1000).current).toBe(0);
+    time.now += 2000;
+    expect(counters.value("k")).toBe(0);
+    expect(counters.replace("k", { expected: 0, next: 1e15, keepMs })).toBe(true);
+    expect(counters.value("k")).toBe(1e15);
+  });
+});
+
 describe("a bucket", () => {
   const bucket = { capacity: 3, perSecond: 2, cost: 1 };
 
@@ -137,6 +197,15 @@ describe("a bucket", () => {
       time.now += counters.take("k", odd).wait;
       expect(counters.take("k", odd).wait).toBe(0);
     }
+  });
+
+  test("takes back what a negative cost puts there, and holds no more than it can", () => {
+    const { counters } = world();
+    counters.take("k", { ...bucket, cost: 2 });
+    counters.take("k", { ...bucket, cost: -1 });
+    expect(counters.take("k", { ...bucket, cost: 0 }).remaining).toBe(2);
+    counters.take("k", { ...bucket, cost: -5 });
+    expect(counters.take("k", { ...bucket, cost: 0 }).remaining).toBe(3);
   });
 
   test("never gives what it cannot hold, and nothing more when it gains nothing", () => {
