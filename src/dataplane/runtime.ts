@@ -45,6 +45,9 @@ interface Prepared {
   readonly removedRoutes: readonly string[];
 }
 
+/** How long the end waits for plugins that still have something to send; the supervisor waits for a second. */
+const PLUGIN_CLOSE_MS = 800;
+
 export function createDataPlane(options: DataPlaneOptions): DataPlane {
   return new Runtime(options);
 }
@@ -142,7 +145,7 @@ class Runtime implements DataPlane {
       change.plugins,
     );
     if (plugins.issues.length > 0) {
-      this.#plugins.retire(plugins.made, PluginSet.empty);
+      void this.#plugins.retire(plugins.made, PluginSet.empty);
       return plugins.issues;
     }
     const generation = nextGeneration(this.#live, change, {
@@ -163,7 +166,7 @@ class Runtime implements DataPlane {
       discardPorts(streams.opened);
       discardUdpPorts(udp.opened);
       await closeListeners(opened.values());
-      this.#plugins.retire(plugins.made, PluginSet.empty);
+      void this.#plugins.retire(plugins.made, PluginSet.empty);
     } else {
       const [openedPorts, openedUdp] = [streams.opened, udp.opened];
       const removedRoutes = change.routes.removals;
@@ -183,7 +186,7 @@ class Runtime implements DataPlane {
     this.#scope.collectBudget.setLimit(generation.settings.limits.collect_budget_bytes);
     this.#options.board.set(this.#options.worker, "revision", revision);
     if (before !== null && before.plugins !== generation.plugins)
-      this.#plugins.retire(before.plugins.all.values(), generation.plugins);
+      void this.#plugins.retire(before.plugins.all.values(), generation.plugins);
     this.#scope.geo.configure(generation.settings.geoip);
     this.#listeners.activate(generation, prepared.opened);
     this.#streams.activate(generation, prepared.openedPorts);
@@ -215,7 +218,7 @@ class Runtime implements DataPlane {
     const prepared = this.#prepared;
     if (prepared === null || prepared.generation.revision !== revision) return;
     this.#prepared = null;
-    this.#plugins.retire(prepared.plugins.made, this.#live?.plugins ?? PluginSet.empty);
+    void this.#plugins.retire(prepared.plugins.made, this.#live?.plugins ?? PluginSet.empty);
     discardPorts(prepared.openedPorts);
     discardUdpPorts(prepared.openedUdp);
     void closeListeners(prepared.opened.values());
@@ -257,6 +260,8 @@ class Runtime implements DataPlane {
     const cutStreams = await Promise.all([this.#streams.drain(left), this.#udp.drain(left)]);
     const aborted = this.#scope.inFlight.size + cut + cutStreams[0] + cutStreams[1];
     await this.#listeners.close();
+    const closed = this.#plugins.retire(this.#live?.plugins.all.values() ?? [], PluginSet.empty);
+    await Promise.race([closed, Bun.sleep(PLUGIN_CLOSE_MS)]);
     return aborted;
   }
 

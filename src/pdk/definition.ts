@@ -50,8 +50,11 @@ export interface PluginHandlers {
   readonly connect?: (context: StreamContext) => StreamRefusal | undefined;
   /** A stream connection that `connect` was asked about has ended. */
   readonly disconnect?: (context: StreamContext, result: StreamResult) => void;
-  /** The instance is gone or was replaced by another version of itself. */
-  readonly close?: () => void;
+  /**
+   * The instance is gone, was replaced by another version of itself, or the gateway stops, which waits for a promise for less
+   * than a second: long enough to send what is left.
+   */
+  readonly close?: () => void | Promise<void>;
 }
 
 /** A plugin as its file exports it. */

@@ -82,15 +82,15 @@ export class PluginLoader {
     };
   }
 
-  /** Closes instances of one set that the other one does not have. */
-  retire(before: Iterable<PluginRuntime>, after: PluginSet): void {
-    for (const runtime of before)
-      if (after.all.get(runtime.plan.id) !== runtime) this.#close(runtime);
+  /** Closes instances of one set that the other one does not have; resolves when they have. Never rejects. */
+  async retire(before: Iterable<PluginRuntime>, after: PluginSet): Promise<void> {
+    const gone = [...before].filter((runtime) => after.all.get(runtime.plan.id) !== runtime);
+    await Promise.all(gone.map((runtime) => this.#close(runtime)));
   }
 
-  #close({ plan, handlers }: PluginRuntime): void {
+  async #close({ plan, handlers }: PluginRuntime): Promise<void> {
     try {
-      (handlers as PluginHandlers).close?.();
+      await (handlers as PluginHandlers).close?.();
     } catch (error) {
       this.#options.log("warn", "a plugin could not be closed", {
         plugin: plan.name,

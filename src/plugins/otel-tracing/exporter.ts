@@ -30,6 +30,10 @@ export class Exporter {
   #timer: Timer | null = null;
   #isSending = false;
   #isClosed = false;
+  /** Ends a pause. */
+  #endPause: (() => void) | null = null;
+  /** After the end: nothing is left. */
+  readonly #sent = Promise.withResolvers<void>();
   #dropped = 0;
   #toldDropped = 0;
   #toldAt = Number.NEGATIVE_INFINITY;
@@ -55,10 +59,12 @@ export class Exporter {
     else this.#schedule();
   }
 
-  /** Sends what is there, once. */
-  close(): void {
+  /** Sends what is there, once; resolves when all of it was taken or dropped. */
+  close(): Promise<void> {
     this.#isClosed = true;
+    this.#endPause?.();
     this.#send();
+    return this.#isSending ? this.#sent.promise : Promise.resolve();
   }
 
   #schedule(): void {
@@ -77,6 +83,7 @@ export class Exporter {
       this.#isSending = false;
       if (this.#waiting.length >= maxBatch || this.#isClosed) this.#send();
       else if (this.#waiting.length > 0) this.#schedule();
+      if (this.#isClosed && !this.#isSending) this.#sent.resolve();
     });
   }
 
@@ -93,8 +100,15 @@ export class Exporter {
         this.#drop(count, outcome.why);
         return;
       }
-      await Bun.sleep(pause);
+      await this.#pause(pause);
     }
+  }
+
+  #pause(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, milliseconds);
+    this.#endPause = resolve;
+    return promise.finally(() => clearTimeout(timer));
   }
 
   async #try(body: string): Promise<Outcome> {

@@ -321,6 +321,26 @@ describe("a collector", () => {
   });
 });
 
+test("spans that wait when the gateway stops are sent, and a collector that stalls holds it up for a second at most", async () => {
+  const { url, taken } = collector();
+  const stalled = Promise.withResolvers<Response>();
+  const stalling = collector(() => stalled.promise);
+  const config = { sample_rate: 1, batch: { max_delay: 60_000 } };
+  for (const [endpoint, arrived] of [
+    [url, 2],
+    [stalling.url, 0],
+  ] as const) {
+    const other = await pluginScene({
+      plugins: [{ name: "otel-tracing", config: { ...config, endpoint } }],
+    });
+    await other.get("/");
+    await other.plane.drain(1000);
+    expect((arrived === 0 ? stalling : { taken }).taken()).toHaveLength(arrived);
+    await other.stop();
+  }
+  stalled.resolve(Response.json({}));
+});
+
 test.each([
   [{ endpoint: "http://user:word@collector" }, "endpoint"],
   [{ endpoint: null, headers: { "a b": "x" } }, "headers.a b"],
