@@ -77,6 +77,7 @@ export async function startAcmeScene(options: AcmeSceneOptions = {}): Promise<Ac
 export function startDnsHook(pebble: Pebble) {
   const values = new Map<string, Set<string>>();
   const calls: string[] = [];
+  let gate: { readonly promise: Promise<void>; readonly resolve: () => void } | null = null;
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -85,6 +86,7 @@ export function startDnsHook(pebble: Pebble) {
       const host = fqdn.replace(/\.$/, "");
       const { pathname } = new URL(request.url);
       calls.push(`${pathname} ${host}`);
+      await gate?.promise;
       const held = values.get(host) ?? new Set();
       values.set(host, held);
       if (pathname === "/present") held.add(value);
@@ -97,6 +99,14 @@ export function startDnsHook(pebble: Pebble) {
   return {
     url: `http://127.0.0.1:${server.port}`,
     calls,
+    /** Answers nobody until `release`. */
+    hold: () => {
+      gate = Promise.withResolvers();
+    },
+    release: () => {
+      gate?.resolve();
+      gate = null;
+    },
     /** Records that are there at the moment. */
     get left() {
       return [...values].flatMap(([host, held]) => [...held].map((value) => `${host} ${value}`));

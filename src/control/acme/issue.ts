@@ -58,9 +58,28 @@ export async function issue(
   return failures;
 }
 
+interface Subject {
+  readonly certificate: Certificate;
+  readonly state: AcmeState;
+}
+
+/** An authority that has lost the account, as one for tests does at every start, gets it once more. */
 async function issueWith(
   account: AcmeAccount,
-  { certificate, state }: { readonly certificate: Certificate; readonly state: AcmeState },
+  subject: Subject,
+  parts: IssueParts,
+): Promise<CertificateChain> {
+  try {
+    return await orderWith(account, subject, parts);
+  } catch (error) {
+    if (!(error instanceof AcmeFailure) || error.type !== "accountDoesNotExist") throw error;
+    return await orderWith(account, subject, parts);
+  }
+}
+
+async function orderWith(
+  account: AcmeAccount,
+  { certificate, state }: Subject,
   parts: IssueParts,
 ): Promise<CertificateChain> {
   const { box, config, signal, left } = parts;

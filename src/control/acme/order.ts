@@ -37,7 +37,8 @@ export async function obtain(job: OrderJob, parts: OrderParts): Promise<Certific
     return readChain(await parts.authority.download(valid, preferred), key);
   } catch (error) {
     // An order that was judged is over: the next attempt begins another one.
-    if (!(error instanceof AcmeFailure) || !error.isOutage) parts.save(null);
+    const isJudged = !(error instanceof AcmeFailure) || !error.isOutage;
+    if (isJudged && !parts.signal.aborted) parts.save(null);
     throw error;
   }
 }
