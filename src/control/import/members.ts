@@ -102,7 +102,7 @@ export class Members {
   /** The same object as if one member were not there. */
   copyWithout(name: string): Members {
     const rest = Object.entries(this.#value).filter(([other]) => other !== name);
-    this.ignoreRest();
+    for (const [other] of rest) this.#read.add(other);
     return new Members(Object.fromEntries(rest), this.#place, this.report);
   }
 

@@ -8,7 +8,7 @@ export function fitConfig(
   config: Document,
 ): { readonly config: Document; readonly unknown: readonly string[] } {
   const unknown: string[] = [];
-  return { config: fit(schema, config, { path: "", unknown }) as Document, unknown };
+  return { config: trim(schema, config, { path: "", unknown }) as Document, unknown };
 }
 
 interface Walk {
@@ -16,12 +16,12 @@ interface Walk {
   readonly unknown: string[];
 }
 
-function fit(schema: TSchema, value: unknown, { path, unknown }: Walk): unknown {
+function trim(schema: TSchema, value: unknown, { path, unknown }: Walk): unknown {
   if (Array.isArray(value)) {
     const items: unknown = schema["items"];
     if (!isDocument(items)) return value;
     return value.map((item, index) =>
-      fit(items as unknown as TSchema, item, { path: `${path}[${index}]`, unknown }),
+      trim(items as unknown as TSchema, item, { path: `${path}[${index}]`, unknown }),
     );
   }
   if (!isDocument(value)) return value;
@@ -32,7 +32,7 @@ function fit(schema: TSchema, value: unknown, { path, unknown }: Walk): unknown 
     const at = path === "" ? name : `${path}.${name}`;
     if (inner === undefined) return [];
     if (Object.hasOwn(known, name))
-      return [[name, fit(known[name] as TSchema, inner, { path: at, unknown })] as const];
+      return [[name, trim(known[name] as TSchema, inner, { path: at, unknown })] as const];
     if (isOpen) return [[name, inner] as const];
     unknown.push(at);
     return [];

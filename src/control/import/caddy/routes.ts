@@ -82,8 +82,8 @@ function withoutMatch(
   const what = `${set.path}: ${names}`;
   if (negated !== null && status !== null) {
     const rules = [{ when: negated.when, action: "deny" }];
-    for (const handler of handlers) handler.ignoreRest();
-    const config = { rules, deny_status: status };
+    const body = only?.raw("body") ?? null;
+    const config = { rules, deny_status: status, ...(body === null ? {} : { deny_body: body }) };
     return {
       ...scope,
       steps: [...scope.steps, { name: "access-policy", config, what, protects: true, when: null }],

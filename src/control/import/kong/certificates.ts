@@ -1,6 +1,6 @@
 // Certificates and SNIs of Kong.
 import { addCertificate } from "../pem.ts";
-import { commonOf, isVaultReference, type KongContext, referenceOf, remember } from "./kong.ts";
+import { commonOf, isVaultReference, type KongContext, referenceOf, remember } from "./context.ts";
 
 /** Certificates, with the names that stand in them or beside them. */
 export function addCertificates(context: KongContext): void {

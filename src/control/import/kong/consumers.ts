@@ -8,7 +8,7 @@ import {
 } from "../../../model/credential.ts";
 import { hashBasic } from "../../credential-secrets.ts";
 import type { Members } from "../members.ts";
-import { commonOf, isVaultReference, type KongContext, referenceOf, remember } from "./kong.ts";
+import { commonOf, isVaultReference, type KongContext, referenceOf, remember } from "./context.ts";
 
 interface Owner {
   readonly id: string;

@@ -5,30 +5,14 @@ import { Members } from "../members.ts";
 import type { Output } from "../output.ts";
 import { reading, readText } from "../source-text.ts";
 import { addCertificates } from "./certificates.ts";
+import type { KongContext } from "./context.ts";
 import { addConsumers } from "./consumers.ts";
-import { addPlugins, type ScopedPlugin } from "./plugins.ts";
+import { addPlugins } from "./plugins.ts";
 import { addRoutes } from "./routes.ts";
 import { addServices } from "./services.ts";
 import { readUpstreams } from "./upstreams.ts";
 
 const FORMATS = ["1.1", "2.1", "3.0"];
-
-/** What the parts know of each other. */
-export interface KongContext {
-  readonly output: Output;
-  readonly root: Members;
-  readonly format: string;
-  /** Whether passwords in the file are hashed already. */
-  readonly isHashed: boolean;
-  /** Ids of objects by their id or name in Kong: `services web`. */
-  readonly ids: Map<string, string>;
-  /** PEM of certificate authorities by their id in Kong. */
-  readonly authorities: ReadonlyMap<string, string>;
-  /** Plugins that stand inside of other objects, found on the way. */
-  readonly plugins: ScopedPlugin[];
-  /** Algorithms of the credentials for tokens. */
-  readonly jwtAlgorithms: Set<string>;
-}
 
 /** Throws a 400 for what is no such configuration, naming the line. */
 export async function convertKong(
@@ -90,32 +74,3 @@ function readAuthorities(root: Members): Map<string, string> {
   }
   return found;
 }
-
-/** `name`, `{name: ...}` or `{id: ...}`, as a word; null when there is none. */
-export function referenceOf(members: Members, name: string): string | null {
-  const value = members.raw(name);
-  if (value === null || typeof value === "string") return value;
-  const object = members.object(name);
-  return object?.text("id") ?? object?.text("name") ?? object?.text("username") ?? null;
-}
-
-/** Words by which the file may refer to an object. */
-export function remember(
-  { ids }: KongContext,
-  { kind, words, id }: { kind: string; words: readonly (string | null)[]; id: string },
-): void {
-  for (const word of words) if (word !== null) ids.set(`${kind} ${word}`, id);
-}
-
-/** Fields that all objects have. Kong counts times in seconds. */
-export function commonOf(members: Members): Record<string, unknown> {
-  const at = (name: string) => {
-    const seconds = members.number(name);
-    return seconds === null ? {} : { [name]: new Date(seconds * 1000).toISOString() };
-  };
-  members.leaveOut("ws_id", "there are no workspaces");
-  return { tags: members.texts("tags"), ...at("created_at"), ...at("updated_at") };
-}
-
-/** `{vault://...}` stands for a value that is not in the file. */
-export const isVaultReference = (text: string): boolean => /^\{vault:\/\/.*\}$/.test(text);

@@ -1,6 +1,6 @@
 // Plugins of Kong that say who a client is or whether it may come in.
 import type { Members } from "../members.ts";
-import type { KongContext } from "./kong.ts";
+import type { KongContext } from "./context.ts";
 import type { PluginConverter } from "./plugins.ts";
 
 /** Settings that all of them share. Kong passes on what the client has shown unless it is told not to. */

@@ -56,7 +56,8 @@ const syslog: PluginConverter = (config) => {
 };
 
 const prometheus: PluginConverter = (config) => {
-  config.ignoreRest();
+  for (const name of config.names)
+    config.leaveOut(name, "metrics have the labels that they have", false);
   config.report.carried(config.label, "metrics are built in: GET /metrics of the management API");
   return null;
 };

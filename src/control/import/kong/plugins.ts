@@ -3,7 +3,7 @@ import { invalid } from "../../../model/error.ts";
 import type { Document } from "../../body.ts";
 import type { Members } from "../members.ts";
 import type { MadeScope } from "../output.ts";
-import { commonOf, type KongContext, referenceOf } from "./kong.ts";
+import { commonOf, type KongContext, referenceOf } from "./context.ts";
 import { authentication } from "./plugins-authentication.ts";
 import { logging } from "./plugins-logging.ts";
 import { traffic } from "./plugins-traffic.ts";

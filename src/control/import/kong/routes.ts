@@ -1,6 +1,6 @@
 // Routes of Kong: which requests they take, in the order in which Kong tries them; knows no plugin.
 import type { Members } from "../members.ts";
-import { commonOf, type KongContext, referenceOf, remember } from "./kong.ts";
+import { commonOf, type KongContext, referenceOf, remember } from "./context.ts";
 import { rankRoutes } from "./route-order.ts";
 import { isRegexPath, type PathParts, prefixOf, splitPaths, stripRegex } from "./route-paths.ts";
 import type { KongService } from "./services.ts";

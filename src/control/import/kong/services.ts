@@ -1,7 +1,7 @@
 // Services of Kong, each with copies of the targets of its upstream.
 import { invalid } from "../../../model/error.ts";
 import type { Members } from "../members.ts";
-import { commonOf, type KongContext, referenceOf, remember } from "./kong.ts";
+import { commonOf, type KongContext, referenceOf, remember } from "./context.ts";
 import type { Upstream } from "./upstreams.ts";
 
 export interface KongService {
@@ -60,6 +60,7 @@ function addService(members: Members, scene: ServiceContext): KongService | null
   const upstream = upstreams.get(place.host) ?? null;
   if (upstream !== null) used.add(place.host);
   const tls = tlsOf(members, upstream, context);
+  const common = commonOf(members);
   const made = output.add(
     "services",
     { key: id ?? wanted, label: members.label },
@@ -72,7 +73,8 @@ function addService(members: Members, scene: ServiceContext): KongService | null
       ...timesOf(members),
       tls,
       ...(members.flag("enabled") === false ? { enabled: false } : {}),
-      ...commonOf(members),
+      ...common,
+      tags: [...new Set([...(common["tags"] as string[]), ...(upstream?.tags ?? [])])],
     },
   );
   members.report.carried(members.label, "became a service");

@@ -1,6 +1,6 @@
 // Routes of Kong for TCP, TLS and UDP, one stream route for each port.
 import type { Members } from "../members.ts";
-import { commonOf, type KongContext } from "./kong.ts";
+import { commonOf, type KongContext } from "./context.ts";
 import type { KongService } from "./services.ts";
 
 const STREAMS = ["tcp", "tls", "tls_passthrough", "udp"];

@@ -1,7 +1,7 @@
 // Upstreams of Kong with their targets and health checks, as fields of the services that use them.
 import { invalid } from "../../../model/error.ts";
 import type { Members } from "../members.ts";
-import { commonOf, type KongContext, referenceOf } from "./kong.ts";
+import { commonOf, type KongContext, referenceOf } from "./context.ts";
 
 export interface Upstream {
   readonly members: Members;
@@ -9,6 +9,7 @@ export interface Upstream {
   readonly fields: Readonly<Record<string, unknown>>;
   readonly targets: readonly UpstreamTarget[];
   readonly clientCertificate: string | null;
+  readonly tags: readonly string[];
 }
 
 export interface UpstreamTarget {
@@ -42,7 +43,7 @@ export function readUpstreams(context: KongContext): ReadonlyMap<string, Upstrea
 }
 
 function readUpstream(members: Members, targets: readonly Members[]): Upstream {
-  commonOf(members);
+  const { tags } = commonOf(members);
   members.leaveOut("slots", "targets have no slots", 10_000);
   members.leaveOut("use_srv_name", "the name of the target is used", false);
   const usesSrv = members.raw("use_srv_name") === true;
@@ -57,6 +58,7 @@ function readUpstream(members: Members, targets: readonly Members[]): Upstream {
       health: health === null ? { passive: { enabled: false } } : readHealth(health),
     },
     targets: targets.map(readTarget),
+    tags: tags as string[],
     clientCertificate: referenceOf(members, "client_certificate"),
   };
 }
@@ -184,7 +186,10 @@ function worst(members: Members | null, names: readonly string[]): number | null
   if (members === null) return null;
   const found = names.flatMap((name) => positive(members, name, count) ?? []);
   if (new Set(found).size > 1)
-    members.changed(names.join(", "), `one number counts for all: ${Math.min(...found)}`);
+    members.changed(
+      names.join(", "),
+      `one number counts for all: of ${found.join(", ")} it is the smallest`,
+    );
   return found.length === 0 ? null : Math.min(...found);
 }
 

@@ -8,6 +8,7 @@ import { idOf, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
 /** What would be a variable here meant itself there: nothing may be put in its place. */
 const withoutVariables = (text: string) => text.replaceAll("$", "%24");
 
+type Answered = Answer & { readonly routeId: string };
 type Answer = Pick<PluginDraft, "name" | "config">;
 
 export function addRedirections(context: NpmContext): void {
@@ -19,8 +20,8 @@ export function addRedirections(context: NpmContext): void {
     const domain = members.text("forward_domain_name") ?? "";
     answer(
       members,
-      routeId,
       {
+        routeId,
         name: "redirect",
         config: {
           to: `${isSame ? "${request.scheme}" : withoutVariables(scheme)}://${withoutVariables(domain)}`,
@@ -36,7 +37,7 @@ export function addRedirections(context: NpmContext): void {
 export function addDeadHosts(context: NpmContext): void {
   for (const members of rowsOf("dead_host", context)) {
     const routeId = addRoute(members, "dead host", context);
-    answer(members, routeId, { name: "respond", config: { status: 404 } }, context);
+    answer(members, { routeId, name: "respond", config: { status: 404 } }, context);
   }
 }
 
@@ -66,7 +67,7 @@ function addRoute(members: Members, kind: string, context: NpmContext): string {
   return routeId;
 }
 
-function answer(members: Members, routeId: string, plugin: Answer, { output }: NpmContext): void {
+function answer(members: Members, { routeId, ...plugin }: Answered, { output }: NpmContext): void {
   const what = `answer of ${members.label}`;
   output.plugin({ ...plugin, key: routeId, what, scope: { route_id: routeId } });
   output.report.carried(members.label, `became a route with the plugin ${plugin.name}`);
@@ -117,5 +118,5 @@ function addCatchAll(members: Members, plugin: Answer, context: NpmContext): voi
     { key: "default site", label: members.label },
     { name, priority: -1_000_000 },
   );
-  answer(members, routeId, plugin, context);
+  answer(members, { routeId, ...plugin }, context);
 }

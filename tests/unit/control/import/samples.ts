@@ -1,0 +1,71 @@
+// The sample configurations of other programs, and converting them with the plugins that the gateway has.
+import { Database } from "bun:sqlite";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseJson } from "../../../../src/api/json-body.ts";
+import {
+  type Conversion,
+  convert,
+  type ImportSource,
+} from "../../../../src/control/import/convert.ts";
+import { Type as t } from "@sinclair/typebox";
+import { catalogueOf } from "../../../../src/pdk/catalogue.ts";
+import { type AnyPlugin, definePlugin, httpScopes } from "../../../../src/pdk/definition.ts";
+import { plugins } from "../../../../src/plugins/index.ts";
+import { readForeignTables } from "../../../../src/store/npm-database.ts";
+
+const fixtures = join(import.meta.dir, "../../../fixtures/import");
+const read = (name: string) => readFileSync(join(fixtures, name), "utf8");
+
+const standIn = (name: string): AnyPlugin =>
+  definePlugin({
+    name,
+    summary: "x",
+    description: "x",
+    group: "content",
+    order: 1,
+    phases: ["access"],
+    scopes: httpScopes,
+    config: t.Object({}, { additionalProperties: true }),
+    example: {},
+    onError: "open",
+    allowsMultiple: true,
+    create: () => ({}),
+  });
+
+const planned = ["transform", "rate-limit", "response-cache", "compress", "access-log", "waf-lite"];
+
+/** Those that the gateway has, and in the place of all others some that take any settings. */
+export const everyPlugin: readonly AnyPlugin[] = [
+  ...plugins.filter(({ name }) => !planned.includes(name)),
+  ...planned.map(standIn),
+];
+
+/** The database as it would be after these statements, too. */
+export function npmDatabase(...statements: readonly string[]): Uint8Array {
+  const database = new Database(":memory:");
+  for (const statement of [read("npm.sql"), ...statements]) database.run(statement);
+  const bytes = database.serialize();
+  database.close();
+  return bytes;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into documents of every shape
+export type Anything = any;
+
+export const kongSample = (): Anything => Bun.YAML.parse(read("kong.yaml"));
+export const caddySample = (): Anything => JSON.parse(read("caddy.json"));
+
+export const bytesOf = (value: unknown): Uint8Array =>
+  new TextEncoder().encode(typeof value === "string" ? value : JSON.stringify(value));
+
+export const convertWith = (
+  from: ImportSource,
+  source: unknown,
+  own: readonly AnyPlugin[] = plugins,
+): Promise<Conversion & { document: Anything }> =>
+  convert(from, source instanceof Uint8Array ? source : bytesOf(source), {
+    plugins: catalogueOf(own),
+    parseJson,
+    openTables: readForeignTables,
+  });
