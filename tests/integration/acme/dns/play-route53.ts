@@ -60,11 +60,11 @@ const error = (status: number, code: string, message: string) =>
 const zoneXml = (name: string, isPrivate = false) =>
   `<HostedZone><Id>/hostedzone/Z-${isPrivate ? "private-" : ""}${name}</Id><Name>${name}.</Name><Config><PrivateZone>${isPrivate}</PrivateZone></Config></HostedZone>`;
 
-const unescape = (text: string) =>
+const plainText = (text: string) =>
   text.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)));
 
 const valuesIn = (text: string) =>
-  [...text.matchAll(/<Value>([^<]*)<\/Value>/g)].map(([, value = ""]) => unescape(value));
+  [...text.matchAll(/<Value>([^<]*)<\/Value>/g)].map(([, value = ""]) => plainText(value));
 
 function change(text: string, zone: string, world: World): Answer {
   const copy = [...world.records];
