@@ -1,6 +1,6 @@
 // Nothing of another program's configuration is dropped silently: whatever stands in it shows in the document or the report.
 import { Database } from "bun:sqlite";
-import { ApiError } from "../../../../src/model/error.ts";
+import { ApiError } from "../../../src/model/error.ts";
 import { describe, expect, test } from "bun:test";
 import {
   type Anything,
@@ -9,7 +9,7 @@ import {
   everyPlugin,
   kongSample,
   npmDatabase,
-} from "./samples.ts";
+} from "../../unit/control/import/samples.ts";
 
 /** Every place in a value where a member stands, with the object that holds it. */
 function* members(

@@ -1,0 +1,252 @@
+// Configurations of other programs, imported into a running gateway by the command: requests go where they went before.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
+import { eventually } from "../../support/poll.ts";
+import { quietPort } from "../../support/quiet-port.ts";
+import { caddySample, kongSample, npmDatabase } from "../../unit/control/import/samples.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "sluice-import-"));
+
+/** Says what reached it. */
+const origin = (name: string) =>
+  Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) => {
+      const { pathname, search } = new URL(request.url);
+      const { headers } = request;
+      if (pathname === "/api/verify")
+        return new Response("", {
+          status: headers.get("authorization") === "Bearer right" ? 200 : 401,
+          headers: { "Remote-User": "mum" },
+        });
+      const seen = { name, host: headers.get("host"), path: `${pathname}${search}` };
+      const user = headers.get("remote-user") ?? headers.get("x-consumer-username");
+      return Response.json({ ...seen, user, key: headers.get("x-shop-key") });
+    },
+  });
+const origins = { 9001: origin("one"), 9002: origin("two"), 9003: origin("three") };
+
+/** The sample with the ports of the servers that are there. */
+const withPorts = (text: string) =>
+  text.replaceAll(/\b900[123]\b/g, (port) =>
+    String(origins[Number(port) as keyof typeof origins].port),
+  );
+
+function file(name: string, content: string | Uint8Array): string {
+  const path = join(directory, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+afterAll(async () => {
+  for (const server of Object.values(origins)) await server.stop(true);
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function useImport(from: string, source: () => string | Uint8Array) {
+  let gateway: Gateway | null = null;
+  const running = () => {
+    if (gateway === null) throw new Error("not started");
+    return gateway;
+  };
+  const run = (...more: string[]) =>
+    runCommand(["import", "--from", from, file(`${from}.source`, source()), ...more], {
+      env: { SLUICE_URL: running().admin },
+    });
+  beforeAll(async () => {
+    gateway = await startGateway({ workers: 1 });
+  });
+  afterAll(() => gateway?.stop());
+  const request = async (url: string, headers: Record<string, string> = {}) => {
+    const { hostname, pathname, search, protocol } = new URL(url);
+    const port = protocol === "https:" ? running().httpsPort : running().httpPort;
+    const response = await fetch(`${protocol}//127.0.0.1:${port}${pathname}${search}`, {
+      headers: { host: hostname, ...headers },
+      redirect: "manual",
+      tls: { rejectUnauthorized: false },
+    });
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json") ?? false;
+    return {
+      status: response.status,
+      location: response.headers.get("location"),
+      hsts: response.headers.get("strict-transport-security"),
+      body: isJson ? JSON.parse(text) : text,
+    };
+  };
+  return { run, request, gateway: running };
+}
+
+describe("kong", () => {
+  const { run, request, gateway } = useImport("kong", () =>
+    withPorts(Bun.YAML.stringify(kongSample(), null, 2)),
+  );
+
+  test("a dry run tells everything and changes nothing", async () => {
+    const result = await run("--dry-run");
+    expect([result.code, result.stderr]).toEqual([0, ""]);
+    expect(result.stdout).toStartWith("Not carried over:\n");
+    expect(result.stdout).toContain("Carried over, but not the same:\n");
+    expect(result.stdout).toContain('  route "by-expression": ');
+    expect(result.stdout).toContain('+ service "orders"\n');
+    expect(await gateway().ok("GET", "/api/v1/services")).toEqual([]);
+  });
+
+  test("requests go where they went, by whom they came from", async () => {
+    const result = await run();
+    expect([result.code, result.stderr]).toEqual([0, ""]);
+    const plain = await request("http://shop.test/orders/1");
+    expect([plain.status, plain.location]).toEqual([301, "https://shop.test/orders/1"]);
+    expect((await request("https://shop.test/orders/1")).status).toBe(401);
+    const key = { "x-shop-key": "alice-has-a-long-key" };
+    const seen = await request("https://shop.test/orders/1?x=1", key);
+    expect(seen.body).toMatchObject({
+      ...{ host: "orders.internal", path: "/internal/1?x=1", user: "alice", key: null },
+    });
+    // A longer prefix with fewer conditions is tried later, as Kong does.
+    expect((await request("http://shop.test/orders/search")).status).toBe(301);
+    const health = await request("http://health.test/health/x");
+    expect(health.body).toMatchObject({ path: "/internal/x" });
+    const number = await request("http://shop.test/o/7/y", {
+      "x-version": "3",
+      "x-client": "mobile-1",
+    });
+    expect(number.body).toMatchObject({ path: "/internal/y", host: "shop.test" });
+    expect((await request("http://shop.test/o/7", { "x-client": "mobile-1" })).status).toBe(404);
+  });
+
+  test("what has lost its protection is closed", async () => {
+    await gateway().ok("PATCH", "/api/v1/services/legacy", { enabled: true });
+    expect((await request("http://legacy.test/legacy")).status).toBe(503);
+  });
+
+  test("importing it again makes nothing new", async () => {
+    const result = await run("--mode", "replace");
+    expect([result.code, result.stderr]).toEqual([0, ""]);
+    expect(result.stdout).not.toContain("\n+ ");
+    expect(result.stdout).not.toContain("\n- ");
+  });
+});
+
+describe("npm", () => {
+  const { run, request, gateway } = useImport("npm", () =>
+    npmDatabase(
+      ...Object.entries(origins).map(
+        ([port, server]) =>
+          `UPDATE proxy_host SET forward_port = ${server.port} WHERE forward_port = ${port}`,
+      ),
+      `UPDATE proxy_host SET locations = replace(locations, '9002', '${origins[9002].port}')`,
+      "UPDATE proxy_host SET forward_scheme = 'http'",
+    ),
+  );
+
+  test("requests go where they went", async () => {
+    const result = await run();
+    expect([result.code, result.stderr]).toEqual([0, ""]);
+    const plain = await request("http://photos.test/a");
+    expect([plain.status, plain.location]).toEqual([301, "https://photos.test/a"]);
+    const photos = await request("https://www.photos.test/a?b=1");
+    expect(photos.body).toMatchObject({ name: "one", host: "www.photos.test", path: "/a?b=1" });
+    expect(photos.hsts).toBe("max-age=63072000; includeSubDomains; preload");
+    const api = await request("https://photos.test/api/x");
+    expect(api.body).toMatchObject({ name: "two", path: "/v2/x" });
+    const old = await request("http://old.test/x?y=1");
+    expect([old.status, old.location]).toEqual([301, "https://photos.test/x?y=1"]);
+    expect((await request("http://gone.test/")).status).toBe(404);
+    expect((await request("http://off.test/")).location).toBe("https://home.test/");
+    expect((await request("http://deleted.test/")).location).toBe("https://home.test/");
+  });
+
+  test("access lists let in and keep out as before", async () => {
+    expect((await request("http://family.test/")).status).toBe(401);
+    const login = (text: string) => ({ authorization: `Basic ${btoa(text)}` });
+    expect((await request("http://family.test/", login("mum:wrong"))).status).toBe(401);
+    const mum = await request("http://family.test/", login("mum:tea at five"));
+    expect(mum.body).toMatchObject({ name: "one" });
+    expect((await request("http://lan.test/")).body).toMatchObject({ name: "one" });
+    expect((await request("http://guarded.test/")).status).toBe(503);
+  });
+
+  test("streams wait until their port is free", async () => {
+    const streams = await gateway().ok("GET", "/api/v1/stream-routes");
+    const tcp = streams.find((each: { protocol: string }) => each.protocol === "tcp");
+    expect(tcp).toMatchObject({ listen_port: 12_222, enabled: false });
+    const port = quietPort();
+    const path = `/api/v1/stream-routes/${tcp.id}`;
+    await gateway().ok("PATCH", `/api/v1/services/${tcp.service_id}`, {});
+    const [target] = await gateway().ok("GET", `/api/v1/targets?service_id=${tcp.service_id}`);
+    await gateway().ok("PATCH", `/api/v1/targets/${target.id}`, { port: origins[9003].port });
+    await gateway().ok("PATCH", path, {
+      ...{ enabled: true, listen_port: port, listen_address: "127.0.0.1" },
+    });
+    const seen = await fetch(`http://127.0.0.1:${port}/stream`);
+    expect(await seen.json()).toMatchObject({ name: "three", path: "/stream" });
+  });
+
+  test("certificates are ordered once somebody agrees", async () => {
+    const certificates = await gateway().ok("GET", "/api/v1/certificates");
+    expect(certificates.map((each: { name: string }) => each.name).toSorted()).toEqual([
+      "photos.test",
+      "wild",
+    ]);
+    expect(JSON.stringify(await gateway().ok("GET", "/api/v1/dns-providers"))).not.toContain(
+      "0123456789abcdef",
+    );
+  });
+});
+
+describe("caddy", () => {
+  const { run, request, gateway } = useImport("caddy", () =>
+    withPorts(JSON.stringify(caddySample(), null, 1)),
+  );
+
+  test("requests go where they went", async () => {
+    const result = await run();
+    expect([result.code, result.stderr]).toEqual([0, ""]);
+    const plain = await request("http://app.test/a");
+    expect([plain.status, plain.location]).toEqual([308, "https://app.test/a"]);
+    await eventually(async () => (await request("https://app.test/api/x")).status === 200);
+    expect((await request("https://app.test/api/x?y=1")).body).toMatchObject({ path: "/x?y=1" });
+    expect((await request("https://app.test/x")).body).toMatchObject({
+      ...{ name: "one", host: "app.test", path: "/x" },
+    });
+    const old = await request("https://www.app.test/older?x=1");
+    expect([old.status, old.location]).toEqual([302, "https://new.test/older?x=1"]);
+    expect((await request("https://app.test/admin/x")).status).toBe(401);
+    expect((await request("https://app.test/internal/x")).status).toBe(200);
+    expect((await request("http://http-only.test/")).body).toMatchObject({ name: "one" });
+    const fixed = await request("https://plain.test/?v=2", { "x-a": "bcd" });
+    expect([fixed.status, fixed.body]).toEqual([201, "hello"]);
+    expect((await request("https://plain.test/?v=3", { "x-a": "bcd" })).status).toBe(404);
+    expect((await request("https://secured.test/")).status).toBe(503);
+  });
+
+  test("another service is asked first", async () => {
+    expect((await request("https://sso.test/")).status).toBe(401);
+    const seen = await request("https://sso.test/", { authorization: "Bearer right" });
+    expect(seen.body).toMatchObject({ name: "one", user: "mum" });
+  });
+
+  test("other ports wait until they are free", async () => {
+    const port = quietPort();
+    const listener = await gateway().ok("GET", "/api/v1/listeners/caddy-18080");
+    expect(listener).toMatchObject({ port: 18_080, enabled: false });
+    await gateway().ok("PATCH", "/api/v1/listeners/caddy-18080", {
+      ...{ enabled: true, port, address: "127.0.0.1" },
+    });
+    const seen = await fetch(`http://127.0.0.1:${port}/z`);
+    expect(await seen.json()).toMatchObject({ name: "two", path: "/z" });
+    expect((await request("http://anything.test/z")).status).toBe(404);
+  });
+});
+
+test("a broken file is refused with the line, before anything is asked of a gateway", async () => {
+  const path = file("broken.yaml", '_format_version: "3.0"\nservices:\n  - name: a\n');
+  const result = await runCommand(["import", "--from", "kong", path]);
+  expect([result.code, result.stdout]).toEqual([1, ""]);
+  expect(result.stderr).toBe(`sluice: ${path}: services[0].host: is required (line 3)\n`);
+});
