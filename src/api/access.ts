@@ -20,6 +20,8 @@ const self = "viewer";
 const open = { GET: "open" } as const;
 
 export const accessTable: readonly AccessRow[] = [
+  { path: "/api/v1/applications", methods: collection },
+  { path: "/api/v1/applications/:id", methods: element },
   { path: "/api/v1/services", methods: collection },
   { path: "/api/v1/services/:id", methods: element },
   { path: "/api/v1/services/:id/targets", methods: collection },

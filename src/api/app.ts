@@ -10,6 +10,7 @@ import type { Reference } from "./reference.ts";
 import { toResponse } from "./reply.ts";
 import type { EventStreams } from "./event-stream.ts";
 import { acmeEndpoints } from "./routes/acme.ts";
+import { applicationEndpoints } from "./routes/applications.ts";
 import { auditEndpoints } from "./routes/audit.ts";
 import { authEndpoints, type SignInSource } from "./routes/auth.ts";
 import { metricsEndpoints } from "./routes/metrics.ts";
@@ -92,6 +93,7 @@ export function createApp(source: AppSource): App {
 
 function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
   return [
+    ...applicationEndpoints(control),
     ...serviceEndpoints(control),
     ...targetEndpoints(control),
     ...healthEndpoints(control),

@@ -1,5 +1,6 @@
 // Schemas of what the management API answers, put together from the model's; used for the description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
+import { applicationSchemas } from "./application-schemas.ts";
 import { accessSchemas } from "./access-schemas.ts";
 import { consumerSchemas } from "./consumer-schemas.ts";
 import { dnsSchemas } from "./dns-schemas.ts";
@@ -251,6 +252,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   Secret: t.Composite([identityObject, t.Omit(secretInput, ["value"])], { title: "Secret" }),
   SecretInput: secretInput,
   ...accessSchemas,
+  ...applicationSchemas,
   ...consumerSchemas,
   ...dnsSchemas,
   ...requestSchemas,

@@ -207,6 +207,11 @@ export class Certificates {
     return sealed !== null && this.#box.open(sealed) === key ? sealed : this.#box.seal(key);
   }
 
+  /** What clients see of it, also of one that is not in service yet. */
+  view(certificate: Certificate): CertificateView {
+    return this.#view(certificate);
+  }
+
   #view(certificate: Certificate): CertificateView {
     const { sealed_key: _, ...shown } = certificate;
     const { isRunning, ...progress } = this.#progressOf(certificate);

@@ -12,6 +12,8 @@ import { SecondFactors, type TotpStore } from "./auth/totp.ts";
 import { Users } from "./auth/users.ts";
 import { Auth, type AuthOptions } from "./auth/auth.ts";
 import { LoginThrottle } from "./auth/throttle.ts";
+import { Applications } from "./applications/applications.ts";
+import { ApplicationKeeper } from "./applications/keeper.ts";
 import { AuditLog, type AuditStore } from "./audit.ts";
 import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
@@ -101,6 +103,7 @@ export interface ControlPlane {
   readonly routes: ReturnType<typeof createRoutes>;
   readonly explain: RouteExplainer;
   readonly listeners: ReturnType<typeof createListeners>;
+  readonly applications: Applications;
   readonly certificates: Certificates;
   readonly acme: Acme;
   readonly preflight: Preflight;
@@ -142,6 +145,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const consumption = createConsumption(options, changes);
   const dnsAccess = createDnsAccess(options, changes);
   const acme = new Acme({ ...options, changes, audit, events, dns: dnsAccess.parts });
+  const publication = createPublication(options, { changes, states, acme });
   return {
     changes,
     audit,
@@ -163,10 +167,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       { changes, audit },
       options.askWorkers ?? (() => Promise.resolve([])),
     ),
-    certificates: new Certificates({
-      ...{ ...options, changes },
-      progressOf: (certificate) => acme.engine.progressOf(certificate),
-    }),
+    certificates: publication.certificates,
+    applications: publication.applications,
     acme,
     preflight: new Preflight({
       ...{ lookup: dnsAccess.lookup, dns: dnsAccess.parts, identitiesOf },
@@ -191,8 +193,26 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     keepUp() {
       access.auth.keepUp();
       consumption.credentialUse.flush();
+      publication.keeper.wake();
     },
   };
+}
+
+/** Certificates, and applications, which have some made. */
+function createPublication(
+  options: ControlPlaneOptions,
+  parts: { readonly changes: Changes; readonly states: TargetStates; readonly acme: Acme },
+) {
+  const { acme } = parts;
+  const certificates = new Certificates({
+    ...{ ...options, ...parts },
+    progressOf: (certificate) => acme.engine.progressOf(certificate),
+  });
+  const applications = new Applications({
+    ...{ ...options, ...parts },
+    certificateView: (certificate) => certificates.view(certificate),
+  });
+  return { certificates, applications, keeper: new ApplicationKeeper({ ...options, ...parts }) };
 }
 
 /** Who uses the proxied APIs, with what, and what runs for their requests. */

@@ -33,6 +33,7 @@ interface Searchable {
   readonly tags?: readonly string[];
   readonly host?: string;
   readonly hosts?: readonly string[];
+  readonly domains?: readonly string[];
 }
 
 /** Whether an object fits all filters; throws a 400 for one that does not exist. */
@@ -69,8 +70,9 @@ function filterOf<T extends Searchable>(
 }
 
 function contains(part: string): (object: Searchable) => boolean {
-  return ({ name, username, custom_id, label, identifier, email, description, host, hosts }) =>
-    [name, username, custom_id, label, identifier, email, description, host, ...(hosts ?? [])].some(
-      (text) => text?.toLowerCase().includes(part),
-    );
+  return ({ hosts = [], domains = [], ...object }) => {
+    const { name, username, custom_id, label, identifier, email, description, host } = object;
+    const own = [name, username, custom_id, label, identifier, email, description, host];
+    return [...own, ...hosts, ...domains].some((text) => text?.toLowerCase().includes(part));
+  };
 }

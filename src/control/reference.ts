@@ -1,4 +1,5 @@
 // Which objects refer to or belong to which, and how an object is called in a sentence; one table for all collections.
+import { referenceOf } from "../model/application.ts";
 import type { Issue } from "../model/error.ts";
 import type { Certificate } from "../model/certificate.ts";
 import type { CollectionName, GatewayConfig, SingletonName } from "../model/gateway-config.ts";
@@ -73,9 +74,20 @@ export function ownedBy(config: GatewayConfig, { collection, id }: Reference): R
           .map((credential): Reference => ({ collection: "credentials", id: credential.id })),
         ...plugins("consumer_id"),
       ];
+    case "applications":
+      return partsOf(config, id);
     default:
       return [];
   }
+}
+
+/** What an application made, as far as it is still there. */
+function partsOf(config: GatewayConfig, id: string): Reference[] {
+  const parts = config.applications.get(id)?.parts ?? [];
+  return parts.flatMap((part) => {
+    const reference = referenceOf(part);
+    return reference !== null && config[reference.collection].has(reference.id) ? [reference] : [];
+  });
 }
 
 /** What uses the object and keeps it from being deleted. */
@@ -101,6 +113,7 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
       return [
         ...servicesWith(config, id),
         ...streamRoutesThat((route) => route.certificate_id === id),
+        ...applicationsNaming(config, id),
       ];
     case "acme_accounts":
       return certificatesThat(config, (certificate) => certificate.acme_account_ids.includes(id));
@@ -129,6 +142,13 @@ function certificatesThat(
   return [...config.certificates.values()]
     .filter(refers)
     .map(({ id }) => ({ collection: "certificates", id }));
+}
+
+/** Those that somebody told to use the certificate; one that an application made goes without a word. */
+function applicationsNaming(config: GatewayConfig, certificate: string): Referrer[] {
+  return [...config.applications.values()]
+    .filter(({ https }) => https.certificate_id === certificate)
+    .map(({ id }) => ({ collection: "applications", id }));
 }
 
 function servicesWith(config: GatewayConfig, certificate: string): Referrer[] {

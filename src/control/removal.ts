@@ -18,7 +18,8 @@ export function deleteWithOwned(draft: Draft, object: Reference, cascade: boolea
   const found = new Map<string, Reference>([[object.id, object]]);
   // A map that grows while it is walked: what is added is visited too.
   for (const reference of found.values()) {
-    const referrers = referrersOf(config, reference);
+    // What goes anyway keeps nothing.
+    const referrers = referrersOf(config, reference).filter(({ id }) => !found.has(id));
     // What always exists cannot go with the object.
     const keepers = cascade
       ? referrers.filter(({ collection }) => isSingleton(collection))

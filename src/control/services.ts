@@ -58,7 +58,7 @@ function clientCertificate({ client_certificate_id: key }: Service["tls"], draft
 }
 
 /** Targets as they were read hold fields that the gateway sets; sent back they are left out. */
-function withPlainTargets(document: unknown): unknown {
+export function withPlainTargets(document: unknown): unknown {
   if (!isDocument(document) || !Array.isArray(document["targets"])) return document;
   const targets = document["targets"].map((target: unknown) => {
     if (!isDocument(target)) return target;

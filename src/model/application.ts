@@ -4,9 +4,17 @@ import { flag, group, type Identity, labels, listOf, name, nullable, oneOf } fro
 import { inlineTargetInput } from "./target.ts";
 
 const shared = {
-  name: name("Unique name; its service and route are called the same"),
+  // What is made for it has names that are a little longer.
+  name: { ...name("Unique name; its service and route are called the same"), maxLength: 112 },
   domains: t.Array(
-    t.String({ minLength: 1, maxLength: 253, description: "Host name, or one behind *." }),
+    t.String({
+      minLength: 1,
+      maxLength: 253,
+      pattern:
+        "^(?:\\*\\.)?(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?$",
+      errorMessage: "must be a host name, or one behind *.",
+      description: "Host name, or one behind *.",
+    }),
     { minItems: 1, maxItems: 100, description: "Names that people reach it by" },
   ),
   upstream: nullable(
@@ -21,7 +29,7 @@ const shared = {
   targets: t.Array(inlineTargetInput, {
     default: [],
     maxItems: 1000,
-    description: "Where it runs, in the place of `upstream`",
+    description: "Where it runs, in the place of `upstream`; spoken to over plain HTTP",
   }),
   https: group(
     {
@@ -35,7 +43,10 @@ const shared = {
         "Id or name of a certificate, for the mode certificate",
       ),
       redirect: flag(true, "Send plain requests to HTTPS once there is a valid certificate"),
-      hsts: flag(false, "Tell browsers to use HTTPS only (RFC 6797)"),
+      hsts: flag(
+        false,
+        "Tell browsers to use HTTPS only (RFC 6797), once there is a valid certificate",
+      ),
     },
     "HTTPS",
   ),
@@ -54,18 +65,76 @@ export const applicationInput = t.Object(shared, {
   title: "Application",
 });
 
+const names = (description: string) => listOf(t.String(), description);
+const id = t.Optional(t.String());
+
+/** One object that the application made. Its id stands in the field that is called after its collection. */
+const part = t.Object(
+  {
+    /** What it is to the application: `service`, `route`. */
+    role: t.String({ maxLength: 512 }),
+    service_id: id,
+    target_id: id,
+    route_id: id,
+    plugin_id: id,
+    certificate_id: id,
+    /** How the application made it, or last changed it. */
+    fields: t.Record(t.String(), t.Unknown()),
+  },
+  { additionalProperties: false },
+);
+
 /** What is stored: which objects it made, and how they were when it did. */
 export const applicationRecord = t.Object(
   {
     ...shared,
-    service_id: nullable(t.String(), "Its service"),
-    target_ids: listOf(t.String(), "Its targets"),
-    route_ids: listOf(t.String(), "Its routes"),
-    plugin_ids: listOf(t.String(), "Its plugin instances"),
-    certificate_id: nullable(t.String(), "The certificate that it made"),
+    https_state: group(
+      {
+        ordered: names("Names that a certificate is ordered for"),
+        self_signed: names("Names that have one that is signed here"),
+        secured: flag(false, "Whether there was a valid certificate"),
+      },
+      "What has become of HTTPS",
+    ),
+    parts: t.Array(part, { default: [], maxItems: 2000 }),
   },
   { additionalProperties: false },
 );
 
 export type ApplicationInput = Static<typeof applicationInput>;
 export type Application = Readonly<Static<typeof applicationRecord>> & Identity;
+export type ApplicationPart = Readonly<Static<typeof part>>;
+export type HttpsState = Application["https_state"];
+
+/** Where parts are kept, with the field that holds the id of one. */
+const idFields = {
+  services: "service_id",
+  targets: "target_id",
+  routes: "route_id",
+  plugins: "plugin_id",
+  certificates: "certificate_id",
+} as const;
+
+export type PartCollection = keyof typeof idFields;
+
+export interface PartReference {
+  readonly collection: PartCollection;
+  readonly id: string;
+}
+
+export function createPart(
+  role: string,
+  { collection, id: own }: PartReference,
+  fields: Record<string, unknown>,
+): ApplicationPart {
+  return { role, [idFields[collection]]: own, fields };
+}
+
+/** Null for one that names nothing. */
+export function referenceOf(of: ApplicationPart): PartReference | null {
+  for (const [collection, field] of Object.entries(idFields)) {
+    const own = of[field];
+    if (own !== undefined) return { collection: collection as PartCollection, id: own };
+  }
+  return null;
+}

@@ -16,6 +16,7 @@ import type { Secret } from "../model/secret.ts";
 import type { Token } from "../model/token.ts";
 import type { User } from "../model/user.ts";
 import { checkAccess } from "./access-rules.ts";
+import { checkApplications } from "./application-rules.ts";
 import { type ListenAddress, overlaps } from "./address-overlap.ts";
 import { diffMaps } from "./diff.ts";
 import {
@@ -101,6 +102,7 @@ export function checkConfig(candidate: Candidate, context: RuleContext): readonl
   checkStreamRoutes(candidate, context, list);
   for (const name of ["acme_accounts", "dns_providers", "applications"] as const)
     checkNames(name, candidate, list);
+  checkApplications(candidate, list);
   checkPlugins(candidate, context, list);
   checkAccess(candidate, context, list);
   if (candidate.difference.settings)

@@ -11,6 +11,7 @@ import {
   type PluginCatalogue,
 } from "../../snapshot/plugin-config.ts";
 import { dnsProviders } from "../acme/dns/index.ts";
+import { withKnownParts } from "../applications/import.ts";
 import { type Document, isDocument } from "../body.ts";
 import { sealAgain } from "./secret-material.ts";
 
@@ -20,6 +21,7 @@ export type RecordFinishers = {
 };
 
 export const createFinishers = (box: SecretBox, plugins: PluginCatalogue): RecordFinishers => ({
+  applications: withKnownParts,
   certificates: (fields, old) => checkCertificate(fields, old, box),
   plugins: (fields, old) => {
     const definition = plugins.get(String(fields["name"]));

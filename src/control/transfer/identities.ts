@@ -48,7 +48,15 @@ export function identify(
   const items = raws.map((raw) => ({ ...raw, fields: registry.resolve(raw.fields) as Document }));
   for (const item of items) if (refersInKey(item.collection)) registry.assign(item);
   return {
-    items: items.map((item) => ({ ...item, id: item.id ?? Bun.randomUUIDv7() })),
+    items: items.map((item) => ({
+      ...item,
+      // Applications refer to what has got its id only now.
+      fields:
+        item.collection === "applications"
+          ? (registry.resolve(item.fields) as Document)
+          : item.fields,
+      id: item.id ?? Bun.randomUUIDv7(),
+    })),
     renamed: registry.renamed,
   };
 }

@@ -1,4 +1,5 @@
 // Export and import of the configuration: as a plain document, or as a whole under a passphrase; knows no HTTP.
+import type { Clock } from "../../clock.ts";
 import { decryptUnder, encryptUnder, PassphraseError } from "../../crypto/passphrase-box.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { decode } from "../../model/decode.ts";
@@ -14,6 +15,7 @@ import {
 } from "../../model/export-document.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { isAdminPart, type Part } from "../admin-parts.ts";
+import { completeApplications } from "../applications/import.ts";
 import type { AuditSink } from "../audit-entry.ts";
 import type { AdminToken, AdminTokenStore } from "../auth/admin-token.ts";
 import type { TotpStore } from "../auth/totp.ts";
@@ -30,6 +32,7 @@ import { type SourceDocument, withLine, withoutLines } from "./source.ts";
 
 export interface TransferOptions {
   readonly changes: Changes;
+  readonly clock: Clock;
   readonly box: SecretBox;
   /** All plugins that the gateway has. */
   readonly plugins: PluginCatalogue;
@@ -112,7 +115,7 @@ export class Transfer {
     { by, mode, dryRun }: ImportOptions,
     access: AccessParts | null = null,
   ): Promise<Imported> {
-    const { changes, box, plugins } = this.#options;
+    const { changes, box, plugins, clock } = this.#options;
     const finishers = createFinishers(box, plugins);
     let writeAccess = () => {};
     let isWritten = false;
@@ -122,6 +125,7 @@ export class Transfer {
         dryRun,
         mutate: (draft) => {
           const { renamed } = applyDocument(source.value, draft, { mode, box, finishers });
+          if (isDocument(source.value)) completeApplications(source.value, draft, clock);
           if (access !== null)
             writeAccess = () => this.#writeAccess({ access, renamed, mode }, draft.config);
           const changed = { before: draft.base, after: draft.config, change: draft.change() };

@@ -1,0 +1,91 @@
+// Documents of applications: what clients send, checked beyond the schema, names turned into ids; changes nothing.
+import { type ApplicationInput, applicationInput } from "../../model/application.ts";
+import { isIssued } from "../../model/certificate.ts";
+import { decode } from "../../model/decode.ts";
+import { invalid } from "../../model/error.ts";
+import type { GatewayConfig } from "../../model/gateway-config.ts";
+import { namesIn } from "../../crypto/certificate-chain.ts";
+import { type Document, isDocument } from "../body.ts";
+import { resolveKey } from "../key.ts";
+import { withPlainTargets } from "../services.ts";
+import { covers } from "./domains.ts";
+import { canOrder, hasAccount } from "./https-plan.ts";
+import { parseUpstream } from "./upstream.ts";
+
+/** Throws the 400 of the first thing that is wrong. */
+export function decodeApplication(document: unknown, config: GatewayConfig): ApplicationInput {
+  const input = decode(applicationInput, withPlainTargets(withoutOwnTargets(document)));
+  return checkApplication(input, config);
+}
+
+/** What the schema cannot say; names in lower case, references as ids. */
+export function checkApplication<T extends ApplicationInput>(input: T, config: GatewayConfig): T {
+  if (input.upstream === null && input.targets.length === 0)
+    throw invalid("upstream", "is required, or targets");
+  if (input.upstream !== null) {
+    if (input.targets.length > 0) throw invalid("targets", "must be left out beside upstream");
+    parseUpstream(input.upstream);
+  }
+  const domains = [...new Set(input.domains.map((name) => name.toLowerCase()))];
+  const { mode, certificate_id: key } = input.https;
+  if (mode !== "certificate") {
+    if (key !== null)
+      throw invalid("https.certificate_id", 'counts only with the mode "certificate"');
+    const checked = { ...input, domains };
+    if (mode === "acme") requireOrders(checked, config);
+    return checked;
+  }
+  if (key === null) throw invalid("https.certificate_id", 'is required with mode "certificate"');
+  const at = { path: "https.certificate_id", word: "certificate" };
+  const id = resolveKey(config.certificates, key, at);
+  requireCovered(domains, id, config);
+  return { ...input, domains, https: { ...input.https, certificate_id: id } };
+}
+
+function requireCovered(domains: readonly string[], id: string, config: GatewayConfig): void {
+  const certificate = config.certificates.get(id);
+  if (certificate === undefined) return;
+  const own = certificate.domains.map((name) => name.toLowerCase());
+  const names = isIssued(certificate) ? namesIn(certificate.certificate) : own;
+  const bare = domains.find((name) => !covers(names, name) || !covers(own, name));
+  if (bare !== undefined)
+    throw invalid(
+      "https.certificate_id",
+      `certificate "${certificate.name}" is not one for ${bare}`,
+    );
+}
+
+function requireOrders({ domains }: ApplicationInput, config: GatewayConfig): void {
+  const odd = domains.findIndex((name) => !/[a-z]/i.test(name) || !name.includes("."));
+  if (odd !== -1)
+    throw invalid(`domains[${odd}]`, 'cannot have a certificate that is ordered; use mode "auto"');
+  if (!hasAccount(config))
+    throw invalid("https.mode", '"acme" needs an ACME account that is enabled');
+  if (!canOrder(domains, config))
+    throw invalid("https.mode", '"acme" needs a DNS provider that is enabled for *. names');
+}
+
+/** What was read can be sent back: beside an upstream the targets of an answer are those that were made for it. */
+function withoutOwnTargets(document: unknown): unknown {
+  if (!isDocument(document) || (document["upstream"] ?? null) === null) return document;
+  const { targets, ...rest } = document;
+  const isRead =
+    Array.isArray(targets) && targets.every((target) => isDocument(target) && "id" in target);
+  return isRead ? rest : document;
+}
+
+/** A patch that says one of two things which exclude each other takes the other back. */
+export function completePatch(patch: unknown): unknown {
+  if (!isDocument(patch)) return patch;
+  const whole: Record<string, unknown> = { ...patch };
+  if ((patch["upstream"] ?? null) !== null && !("targets" in patch)) whole["targets"] = null;
+  if (Array.isArray(patch["targets"]) && !("upstream" in patch)) whole["upstream"] = null;
+  const { https } = patch;
+  if (isDocument(https)) whole["https"] = completeHttps(https);
+  return whole;
+}
+
+function completeHttps(https: Document): Document {
+  const isOther = "mode" in https && https["mode"] !== "certificate";
+  return isOther && !("certificate_id" in https) ? { ...https, certificate_id: null } : https;
+}

@@ -1,0 +1,133 @@
+// Brings applications up to date when something beside them changed: an account came, a certificate was issued or wears out.
+import type { Clock } from "../../clock.ts";
+import type { SecretBox } from "../../crypto/secret-box.ts";
+import type { Log } from "../../log.ts";
+import type { Application, HttpsState } from "../../model/application.ts";
+import type { GatewayConfig } from "../../model/gateway-config.ts";
+import type { Changes } from "../change.ts";
+import type { Draft } from "../draft.ts";
+import type { Actor } from "../principal.ts";
+import { planHttps } from "./https-plan.ts";
+import { objectOf } from "./parts.ts";
+import { reconcile, type Sign } from "./reconcile.ts";
+import { isOutworn, withSigning } from "./signing.ts";
+import { inputOf } from "./view.ts";
+
+export interface KeeperOptions {
+  readonly changes: Changes;
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const keeper: Actor = { actor: "applications", method: "local", address: "", sessionId: null };
+
+export class ApplicationKeeper {
+  readonly #options: KeeperOptions;
+  #isRunning = false;
+  #isAskedAgain = false;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+    options.changes.onServed(() => this.wake());
+  }
+
+  /** Looks whether there is something to do, and does it soon. */
+  wake(): void {
+    if (this.#isRunning) {
+      this.#isAskedAgain = true;
+      return;
+    }
+    const due = this.#due();
+    if (due.length === 0) return;
+    this.#isRunning = true;
+    void this.#bringUpToDate(due).finally(() => {
+      this.#isRunning = false;
+      const again = this.#isAskedAgain;
+      this.#isAskedAgain = false;
+      if (again) this.wake();
+    });
+  }
+
+  #due(): readonly string[] {
+    const { config } = this.#options.changes;
+    return [...config.applications.values()]
+      .filter((application) => this.#isDue(application, config))
+      .map(({ id }) => id);
+  }
+
+  #isDue(application: Application, config: GatewayConfig): boolean {
+    const { https_state: state } = application;
+    if (state.secured && state.self_signed.length === 0) return false;
+    const own = objectOf(config, application, {
+      role: "self_signed",
+      collection: "certificates",
+    });
+    if (own !== undefined && isOutworn(own, this.#options.clock.now())) return true;
+    return !Bun.deepEquals(this.#planOf(application, config), state);
+  }
+
+  #planOf(application: Application, config: GatewayConfig): HttpsState {
+    const role = { role: "certificate", collection: "certificates" } as const;
+    return planHttps(application, {
+      config,
+      now: this.#options.clock.now(),
+      ordered: objectOf(config, application, role),
+      previous: application.https_state,
+    });
+  }
+
+  /** All at once; when something stands in the way of one, each for itself. A failure waits for the next occasion. */
+  async #bringUpToDate(ids: readonly string[]): Promise<void> {
+    try {
+      await this.#change(ids);
+    } catch (error) {
+      for (const id of ids.length > 1 ? ids : []) await this.#tryOne(id);
+      if (ids.length === 1) this.#complain(ids[0] ?? "", error);
+    }
+  }
+
+  async #tryOne(id: string): Promise<void> {
+    try {
+      await this.#change([id]);
+    } catch (error) {
+      this.#complain(id, error);
+    }
+  }
+
+  async #change(ids: readonly string[]): Promise<void> {
+    const { changes } = this.#options;
+    await withSigning(this.#options, (sign) =>
+      changes.run({
+        by: keeper,
+        dryRun: false,
+        mutate: (draft) => {
+          const names = ids.flatMap((id) => this.#update(id, draft, sign) ?? []);
+          draft.summary = `update HTTPS of ${names.slice(0, 10).join(", ")}`;
+        },
+      }),
+    );
+  }
+
+  /** Returns what it is called, if there was something to do. */
+  #update(id: string, draft: Draft, sign: Sign): string | null {
+    const old = draft.config.applications.get(id);
+    if (old === undefined || !this.#isDue(old, draft.config)) return null;
+    const application = { ...inputOf(old), https_state: this.#planOf(old, draft.config) };
+    const how = { adopt: false, accept: false, force: false, automatic: true, sign };
+    const parts = reconcile({ ...how, draft, application, parts: old.parts });
+    const { created_at, updated_at } = old;
+    const next: Application = { id, ...application, parts, created_at, updated_at };
+    if (!Bun.deepEquals(next, old))
+      draft.put("applications", { ...next, updated_at: draft.stamp() });
+    return `application "${old.name}"`;
+  }
+
+  #complain(id: string, error: unknown): void {
+    const name = this.#options.changes.config.applications.get(id)?.name ?? id;
+    this.#options.log.warn("an application could not be brought up to date", {
+      application: name,
+      error,
+    });
+  }
+}

@@ -1,0 +1,38 @@
+// Rules about applications: a name belongs to one of them, and the certificate that one names exists.
+import type { Application } from "../model/application.ts";
+import type { Candidate } from "./cross-rules.ts";
+import type { ProblemList } from "./problem.ts";
+
+export function checkApplications(
+  { config, previous, difference }: Candidate,
+  list: ProblemList,
+): void {
+  const { upserts } = difference.applications;
+  const gone = previous === null ? [] : difference.certificates.removals;
+  const checked = gone.length > 0 ? config.applications.values() : upserts;
+  for (const { id, https } of checked)
+    if (https.certificate_id !== null && !config.certificates.has(https.certificate_id))
+      list.of("applications", id)("https.certificate_id", "certificate does not exist");
+  if (upserts.length > 0) checkDomains(upserts, config.applications.values(), list);
+}
+
+function checkDomains(
+  upserts: readonly Application[],
+  all: Iterable<Application>,
+  list: ProblemList,
+): void {
+  const owners = new Map<string, Application>();
+  const changed = new Set(upserts.map(({ id }) => id));
+  const others = [...all].filter(({ id }) => !changed.has(id));
+  for (const application of [...others, ...upserts])
+    for (const [index, domain] of application.domains.entries()) {
+      const owner = owners.get(domain);
+      if (owner === undefined) owners.set(domain, application);
+      else if (owner.id !== application.id)
+        list.of("applications", application.id)(
+          `domains[${index}]`,
+          `${domain} belongs to application "${owner.name}"`,
+          409,
+        );
+    }
+}
