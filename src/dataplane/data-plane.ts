@@ -19,6 +19,8 @@ export type LogLine = (
 export interface DataPlaneOptions {
   /** Index of this worker, from 0. */
   readonly worker: number;
+  /** How many workers there are; default 1. */
+  readonly workers?: number;
   readonly instanceId: string;
   readonly board: WorkerBoard;
   /** Health and load of targets, shared by all workers. */

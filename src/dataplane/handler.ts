@@ -59,8 +59,10 @@ function visitPlugins(
   scene: Scene & { readonly route: RouteRuntime | null; readonly chain: Chain },
 ): Answer {
   const { route } = scene;
-  const goOn = () =>
-    route === null ? answerNoRoute(context, scene) : proxy(context, route, scene);
+  const goOn = (request: RequestContext, scope: WorkerScope) =>
+    route === null
+      ? answerNoRoute(request, { ...scene, scope })
+      : proxy(request, route, scope === scene.scope ? scene : { ...scene, scope });
   return throughPlugins(context, scene, {
     // What the route answers itself does not depend on who asks.
     before: () => (route === null ? null : ownAnswerOf(context, route, scene)),

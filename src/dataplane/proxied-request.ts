@@ -100,7 +100,8 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     if (head.status >= 400 && this.#retryInstead(head.status)) return;
     const answer = new TargetAnswer(head, this.#plan, this.#attempts);
     this.#answer = answer;
-    if (answer.isReplaced) {
+    // Where nothing follows, the connection is good for the next request: it is only waited for the end.
+    if (answer.isReplaced && head.framing !== "none") {
       this.#answerInstead(answer);
       return;
     }

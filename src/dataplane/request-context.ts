@@ -76,6 +76,18 @@ export class RequestContext implements RouteSubject {
     this.headers = facts.headers;
   }
 
+  /** The same request without a client and a body, on the gateway's own account. */
+  detached(method: "GET" | "HEAD"): RequestContext {
+    const request = new Request("http://detached/", { method });
+    const { host, path, query, target, listener, connection } = this;
+    const { "content-length": _length, "transfer-encoding": _coding, ...headers } = this.headers;
+    const source = { request, server: NO_SERVER, listener, connection };
+    const copy = new RequestContext(source, { host, path, query, target, headers });
+    copy.#peer = this.peerAddress();
+    copy.#client = this.clientAddress();
+    return copy;
+  }
+
   get protocol(): "http" | "https" {
     return this.listener.protocol;
   }
@@ -141,12 +153,21 @@ export class RequestContext implements RouteSubject {
     return forwardedScheme(this.header("x-forwarded-proto")) ?? this.protocol;
   }
 
+  /** Port that the client used, as far as a trusted proxy tells. */
+  clientPort(): string {
+    const port = this.isFromTrustedProxy() ? this.header("x-forwarded-port") : null;
+    return port !== null && /^\d{1,5}$/.test(port) ? port : String(this.listener.port);
+  }
+
   /** Host that the client asked for, as far as a trusted proxy tells. */
   clientHost(): string {
     if (!this.isFromTrustedProxy()) return this.rawHost;
     return forwardedHost(this.header("x-forwarded-host")) ?? this.rawHost;
   }
 }
+
+/** Stands for the server of a request that no client has sent: there is no connection to keep. */
+const NO_SERVER = { timeout() {}, requestIP: () => null } as unknown as Server<unknown>;
 
 /** Reads the request, or says why it cannot be served (RFC 9112 sections 3.2 and 6). Nothing of it has been routed by then. */
 export function readRequest(source: RequestSource): RequestContext | ProxyError {

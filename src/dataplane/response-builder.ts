@@ -10,6 +10,8 @@ export interface ResponseParts {
   readonly hasLength: boolean;
   /** Whether the request was HEAD; default false. */
   readonly isHead?: boolean;
+  /** Whether somebody else goes on holding the pieces; default false: they are used up. */
+  readonly isShared?: boolean;
 }
 
 /**
@@ -22,10 +24,10 @@ const DIRECT_FROM_BYTES = 15_000;
 const FREE_FROM_BYTES = 4096;
 
 /**
- * A response whose whole body is there, in pieces. They are used up: nobody else may hold them.
+ * A response whose whole body is there, in pieces. They are used up unless they are shared: nobody else may hold them.
  */
 export function completeResponse(parts: ResponseParts, pieces: readonly Piece[]): Response {
-  const { status, fields } = parts;
+  const { status, fields, isShared = false } = parts;
   const [first] = pieces;
   if (first === undefined) {
     // Given nothing, Bun would answer HEAD with a length of 0, which the same GET does not have.
@@ -38,7 +40,7 @@ export function completeResponse(parts: ResponseParts, pieces: readonly Piece[])
   if (size < DIRECT_FROM_BYTES && parts.hasContentType) {
     const body = pieces.length === 1 ? first : Buffer.concat(pieces);
     const response = new Response(body as BodyInit, { status, headers: fields });
-    free(pieces);
+    if (!isShared) free(pieces);
     return response;
   }
   const headers = parts.hasLength ? fields : withField(fields, "Content-Length", String(size));
@@ -47,7 +49,7 @@ export function completeResponse(parts: ResponseParts, pieces: readonly Piece[])
     // Written one by one: the stream puts them together itself, and joining them before would copy them twice.
     pull(controller) {
       for (const piece of pieces) controller.write(piece);
-      free(pieces);
+      if (!isShared) free(pieces);
       controller.end();
     },
   };

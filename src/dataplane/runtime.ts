@@ -20,6 +20,7 @@ import { RefusalLog } from "./listener/refusal-log.ts";
 import { createCallout } from "./plugin/callout.ts";
 import { createGeo } from "./plugin/geo.ts";
 import { type LoadedPlugins, PluginLoader } from "./plugin/plugin-loader.ts";
+import { purge } from "./plugin/purge.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
 import { streamScene } from "./plugin/stream-visit.ts";
 import { loopToken } from "./upstream/request-writer.ts";
@@ -237,6 +238,8 @@ class Runtime implements DataPlane {
       this.#listeners.reconcile();
       return true;
     }
+    if (question.kind === "purge")
+      return this.#live === null ? 0 : purge(this.#live.plugins, question);
     if (question.kind === "flush") {
       this.#recorder.flush();
       return true;
@@ -330,17 +333,18 @@ class Runtime implements DataPlane {
 }
 
 function createPluginLoader(
-  { worker, plugins, pluginKey, counters, log, instanceId }: DataPlaneOptions,
+  { worker, workers = 1, plugins, pluginKey, counters, log, instanceId }: DataPlaneOptions,
   used: (credentialId: string) => void,
 ): PluginLoader {
   const table = counters ?? CounterTable.create({ keys: 1024, workers: worker + 1 });
   return new PluginLoader({
     worker,
+    workers,
     catalogue: plugins,
     pluginKey,
     log,
     used,
-    countersOf: (id) => table.forInstance(worker, id),
+    countersOf: (id, persist) => table.forInstance(worker, id, { persist }),
     callout: createCallout({ loopToken: loopToken(instanceId) }),
   });
 }

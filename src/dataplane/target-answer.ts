@@ -58,6 +58,8 @@ export class TargetAnswer {
           hasContentType: fields.has("content-type"),
           hasLength: fields.has("content-length"),
           isHead,
+          // Whoever has put a body in the place of the target's may keep it.
+          isShared: replacement !== null,
         },
         draft.hasBody ? all : [],
       );

@@ -55,7 +55,7 @@ async function start(
   },
   command: StartCommand,
 ): Promise<Started> {
-  const { worker, instanceId, stickyKey, pluginKey, dnsServers, change } = command;
+  const { worker, workers, instanceId, stickyKey, pluginKey, dnsServers, change } = command;
   const board = new WorkerBoard(command.shared.workers);
   const beat = () => board.set(worker, "heartbeat", Date.now());
   beat();
@@ -73,6 +73,7 @@ async function start(
     counters: new CounterTable(command.shared.counters),
     used: (credentialIds) => scope.postMessage({ kind: "used", credentialIds }),
     worker,
+    workers,
     instanceId,
     board,
     stickyKey,

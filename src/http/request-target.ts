@@ -61,6 +61,9 @@ export function splitTarget(url: string): RequestTarget | null {
   };
 }
 
+/** Whether the text can stand behind the `?` of a request line. */
+export const isQuery = (text: string): boolean => !NOT_IN_A_QUERY.test(text);
+
 /**
  * The canonical form of an absolute path, null when it has none. Escapes of unreserved characters are decoded and the
  * others written in upper case (RFC 3986 6.2.2: the same resource to every server, so `/%61dmin` must meet the rules of

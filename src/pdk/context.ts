@@ -63,6 +63,10 @@ export interface NamedObject {
 /** How the request goes upstream. Every change is checked: what no request may hold throws a TypeError. */
 export interface UpstreamRequest {
   readonly method: string;
+  /** Host field that a plugin has chosen; null: what route and service say. */
+  readonly host: string | null;
+  /** Service that a plugin has chosen; null: the route's. */
+  readonly serviceId: string | null;
   /** Before the route strips or rewrites it. */
   readonly path: string;
   /** Without `?`. */
@@ -78,6 +82,8 @@ export interface UpstreamRequest {
   removeQuery(name: string): void;
   /** Percent-encoded as needed; null removes it. */
   setQuery(name: string, value: string | null): void;
+  /** The whole query in the place of the client's, as it is, without `?`. */
+  setWholeQuery(query: string): void;
   setMethod(method: string): void;
   /** A path that is taken as final: the route neither strips nor rewrites it; the service's base path still goes before it. */
   setPath(path: string): void;
@@ -109,6 +115,8 @@ export interface RequestContext {
   readonly clientHost: string;
   /** Scheme that the client used, as far as a trusted proxy tells. */
   readonly scheme: "http" | "https";
+  /** Port that the client used, as far as a trusted proxy tells. */
+  readonly port: string;
   /** Canonical path. */
   readonly path: string;
   /** Without `?`, not decoded. */
@@ -172,6 +180,12 @@ export interface RequestContext {
   authMode: AuthMode;
 
   readonly upstream: UpstreamRequest;
+  /**
+   * Makes the same request once more on the gateway's own account: whatever comes after the calling plugin runs for it, and
+   * plugins inside of the caller see the answer; nobody waits but the caller, and no client is told. To be called while a
+   * handler of a phase before the answer runs, or from what that handler has begun; for requests without a body.
+   */
+  refetch(options: RefetchOptions): Promise<Refetched>;
   /** Whether the request has a body. */
   readonly hasBody: boolean;
   /** Declared length, -1 when unknown, 0 when there is none. */
@@ -191,6 +205,24 @@ export interface RequestContext {
   readonly reasons: readonly string[];
   /** What became of it; null until the `log` phase. */
   readonly result: RequestResult | null;
+}
+
+export interface RefetchOptions {
+  readonly method: "GET" | "HEAD";
+  /** A longer body is left out. */
+  readonly maxBytes: number;
+  /** Changes the copy of the request that goes upstream; the client's own is not touched. */
+  readonly prepare?: (upstream: UpstreamRequest) => void;
+}
+
+/** An answer that no client has seen. */
+export interface Refetched {
+  /** Who made it; `gateway` mostly means that the target gave none. */
+  readonly source: ResponseDraft["source"];
+  readonly status: number;
+  readonly headers: Headers;
+  /** Null: it is longer than was asked for, or broke off. */
+  readonly body: Uint8Array | null;
 }
 
 /** Facts for the `log` phase. Times in milliseconds, null when the request did not get that far. */

@@ -50,12 +50,24 @@ export interface PluginHandlers {
   readonly connect?: (context: StreamContext) => StreamRefusal | undefined;
   /** A stream connection that `connect` was asked about has ended. */
   readonly disconnect?: (context: StreamContext, result: StreamResult) => void;
+  /** Forgets stored answers, also those that are still on their way; how many there were. */
+  readonly purge?: (which: Purge) => number;
   /**
    * The instance is gone, was replaced by another version of itself, or the gateway stops, which waits for a promise for less
    * than a second: long enough to send what is left.
    */
   readonly close?: () => void | Promise<void>;
 }
+
+/** Which stored answers are meant. */
+export type Purge =
+  | { readonly by: "all" }
+  /** `host/path?query`, or `/path?query` on any host; without query only what was asked for without one. */
+  | { readonly by: "key"; readonly value: string }
+  /** What begins like this, in the same form. */
+  | { readonly by: "prefix"; readonly value: string }
+  /** One of the words of their Surrogate-Key. */
+  | { readonly by: "tag"; readonly value: string };
 
 /** A plugin as its file exports it. */
 export interface PluginDefinition<S extends TObject = TObject> {

@@ -92,6 +92,8 @@ export interface PluginKit {
   readonly instance: InstanceView;
   /** Index of the worker, from 0. */
   readonly worker: number;
+  /** How many workers there are. */
+  readonly workers: number;
   readonly counters: Counters;
   readonly callout: Callout;
   /** 32 bytes, the same in all workers and after a restart, another for each instance and purpose. */

@@ -1,5 +1,6 @@
 // The messages between the supervisor and one data-plane worker; plain data, no behaviour.
 import type { Issue } from "../model/error.ts";
+import type { Purge } from "../pdk/definition.ts";
 import type { TrafficMemory } from "../shared-memory/traffic-metrics.ts";
 import type { ExplainedRequest, Explanation } from "./explanation.ts";
 import type { SnapshotChange } from "./snapshot.ts";
@@ -47,6 +48,8 @@ export type WorkerQuestion =
   | { readonly kind: "connections"; readonly streamRouteId: string }
   /** Cut this connection; the answer says whether it was there. */
   | { readonly kind: "kill"; readonly connectionId: string }
+  /** Forget stored answers, of one instance of a plugin or of all; the answer is how many there were. */
+  | { readonly kind: "purge"; readonly pluginId: string | null; readonly which: Purge }
   /** Write down all requests that have ended, so that they can be read; the answer is true. */
   | { readonly kind: "flush" }
   /** Show authorities this from now on, and nothing else; the answer is true. */
@@ -68,8 +71,8 @@ export interface StreamConnectionView {
   readonly started_at: string;
 }
 
-/** A list for `connections`, a truth for `kill`; null for `explain` while nothing is served. */
-export type WorkerAnswer = readonly StreamConnectionView[] | boolean | Explanation | null;
+/** A list for `connections`, a truth for `kill`, a number for `purge`; null for `explain` while nothing is served. */
+export type WorkerAnswer = readonly StreamConnectionView[] | boolean | number | Explanation | null;
 
 export type WorkerCommand =
   | StartCommand

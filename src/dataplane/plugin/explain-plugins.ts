@@ -30,6 +30,7 @@ export function explainPlugins(
     hasService: () => false,
     ...{ country: geo.country, asn: geo.asn },
     body: new HeldBody({ context, readTimeout: 0, refuse() {} }),
+    refetch: () => Promise.reject(new Error("nothing is sent")),
     failed() {},
     decided() {},
   });

@@ -11,10 +11,12 @@ import { pluginRuntime, type PluginRuntime, PluginSet } from "./plugin-set.ts";
 
 export interface PluginLoaderOptions {
   readonly worker: number;
+  readonly workers: number;
   readonly catalogue: PluginCatalogue;
   /** Keys of instances are derived from it. */
   readonly pluginKey: string;
-  readonly countersOf: (instanceId: string) => Counters;
+  /** `persist`: what is counted outlives the gateway. */
+  readonly countersOf: (instanceId: string, persist: boolean) => Counters;
   readonly callout: Callout;
   readonly log: LogLine;
   readonly used: (credentialId: string) => void;
@@ -62,15 +64,16 @@ export class PluginLoader {
     return pluginRuntime(plan, definition, handlers);
   }
 
-  #kitOf({ id, name: plugin, label, scope }: PluginPlan): PluginKit {
-    const { worker, pluginKey, countersOf, callout, log, used } = this.#options;
+  #kitOf({ id, name: plugin, label, scope, config }: PluginPlan): PluginKit {
+    const { worker, workers, pluginKey, countersOf, callout, log, used } = this.#options;
     const instance: InstanceView = { id, plugin, label, scope };
     let counters: Counters | null = null;
     return {
       instance,
       worker,
+      workers,
       get counters() {
-        counters ??= countersOf(id);
+        counters ??= countersOf(id, config["persist"] === true);
         return counters;
       },
       callout,

@@ -1,5 +1,7 @@
 // Leads a request through the plugins of its route and answers for those that do not let it go on; knows no plugin.
 import type { Answer as PluginAnswerBody } from "../../pdk/answer.ts";
+import type { Refetched, RefetchOptions } from "../../pdk/context.ts";
+import { AbortedRequests } from "../aborted-requests.ts";
 import type { RetryDecision } from "../error.ts";
 import { errorAnswer } from "../error-page.ts";
 import { failures, type ProxyError } from "../error.ts";
@@ -9,17 +11,19 @@ import { ListNode } from "../linked-list.ts";
 import { ended, fail, type Scene, seenByPlugins } from "../own-answer.ts";
 import type { RequestContext } from "../request-context.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
+import type { WorkerScope } from "../worker-scope.ts";
 import type { Chain } from "./chain.ts";
 import { HeldBody } from "./held-body.ts";
-import { type PluginAnswer, Visit } from "./visit.ts";
+import { readRefetched } from "./refetched.ts";
+import { type PluginAnswer, Visit, type VisitScene } from "./visit.ts";
 
 type Answer = Response | undefined | Promise<Response | undefined>;
 
 interface Steps {
   /** The answer that the route gives whatever plugins say; null: none. */
   readonly before: () => Answer | null;
-  /** What becomes of the request when no plugin has answered it. */
-  readonly goOn: () => Answer;
+  /** What becomes of the request, or of a copy of it, when no plugin has answered it. */
+  readonly goOn: (context: RequestContext, scope: WorkerScope) => Answer;
 }
 
 type PluginScene = Scene & { readonly route: RouteRuntime | null; readonly chain: Chain };
@@ -32,7 +36,10 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
     readTimeout: scene.generation.bodyReadTimeout,
     refuse: (error) => refuse?.(fail(context, error, scene)),
   });
-  const visit = visitOf(context, scene, body);
+  const visit = visitOf(context, scene, {
+    body,
+    refetch: (from, options) => refetch(context, { from, scene, steps }, options),
+  });
   context.visit = visit;
   const before = steps.before();
   if (before !== null) return before;
@@ -54,6 +61,35 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
   return promise;
 }
 
+/** Makes a copy of the request that belongs to no client and leads it on from where the visit is. */
+async function refetch(
+  context: RequestContext,
+  { from, scene, steps }: RefetchScene,
+  options: RefetchOptions,
+): Promise<Refetched> {
+  const copy = context.detached(options.method);
+  const body = new HeldBody({ context: copy, readTimeout: 0, refuse() {} });
+  const visit = from.copyFor(copy, body);
+  copy.visit = visit;
+  copy.edits = context.edits?.copyFor(copy) ?? null;
+  options.prepare?.(visit.upstream);
+  const scope: WorkerScope = {
+    ...scene.scope,
+    // No client has asked, and none goes away.
+    ended() {},
+    aborted: new AbortedRequests(() => {}),
+  };
+  const outcome = await visit.runOn();
+  const response = await afterwards(outcome, copy, { scene: { ...scene, scope }, steps });
+  return await readRefetched(response, visit, options.maxBytes);
+}
+
+interface RefetchScene {
+  readonly from: Visit;
+  readonly scene: PluginScene;
+  readonly steps: Steps;
+}
+
 function goneClient(context: RequestContext, scene: Scene): Answer {
   return fail(context, failures.clientGone, scene);
 }
@@ -63,7 +99,7 @@ function afterwards(
   context: RequestContext,
   { scene, steps }: { readonly scene: PluginScene; readonly steps: Steps },
 ): Answer {
-  if (outcome === undefined) return steps.goOn();
+  if (outcome === undefined) return steps.goOn(context, scene.scope);
   const { answer, order } = outcome;
   if (answer.kind === "reply") {
     if (answer.status === 0) return ended(hangUp(), context, scene);
@@ -88,7 +124,7 @@ function errorOf(answer: Extract<PluginAnswerBody, { readonly kind: "rejection" 
 function visitOf(
   context: RequestContext,
   { generation, scope, route, chain }: PluginScene,
-  body: HeldBody,
+  own: Pick<VisitScene, "body" | "refetch">,
 ): Visit {
   const service = generation.services.get(route?.route.service_id ?? "");
   return new Visit(context, {
@@ -99,7 +135,7 @@ function visitOf(
     hasService: (id) => generation.services.get(id)?.isHttp === true,
     country: scope.geo.country,
     asn: scope.geo.asn,
-    body,
+    ...own,
     failed: (runtime, error) => scope.pluginFailed(context, runtime.plan, error),
     decided: scope.decided,
   });

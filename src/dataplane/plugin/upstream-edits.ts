@@ -2,7 +2,7 @@
 import { isFieldValue, isToken } from "../../http/fields.ts";
 import { GATEWAY_FIELDS } from "../../http/gateway-fields.ts";
 import { queryValue } from "../../http/query.ts";
-import { canonicalPath } from "../../http/request-target.ts";
+import { canonicalPath, isQuery } from "../../http/request-target.ts";
 import { parseAuthority } from "../../http/authority.ts";
 import type { UpstreamRequest } from "../../pdk/context.ts";
 import type { RequestContext } from "../request-context.ts";
@@ -35,6 +35,18 @@ export class UpstreamEdits implements UpstreamRequest {
 
   get query(): string {
     return this.#query ?? this.#context.query;
+  }
+
+  /** The same for another request. */
+  copyFor(context: RequestContext): UpstreamEdits {
+    const copy = new UpstreamEdits(context, this.#findService);
+    for (const [name, values] of this.#fields) copy.#fields.set(name, values);
+    copy.#method = this.#method;
+    copy.#path = this.#path;
+    copy.#query = this.#query;
+    copy.host = this.host;
+    copy.serviceId = this.serviceId;
+    return copy;
   }
 
   /** Whether the path is final: neither stripped nor rewritten by the route. */
@@ -88,6 +100,11 @@ export class UpstreamEdits implements UpstreamRequest {
       .filter((part) => part !== "" && queryValue(part, name) === null);
     if (value !== null) parts.push(`${encodeURIComponent(name)}=${encodeURIComponent(value)}`);
     this.#query = parts.join("&");
+  }
+
+  setWholeQuery(query: string): void {
+    if (!isQuery(query)) throw new TypeError("the query is not valid");
+    this.#query = query;
   }
 
   setMethod(method: string): void {

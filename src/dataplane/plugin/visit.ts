@@ -2,21 +2,23 @@
 import type { Answer, Outcome, Rejection } from "../../pdk/answer.ts";
 import type {
   AuthMode,
-  ClientTls,
   Consumers,
   ConsumerView,
   CredentialView,
   NamedObject,
+  Refetched,
+  RefetchOptions,
   RequestContext as PluginRequest,
   RequestResult,
+  ResponseDraft,
 } from "../../pdk/context.ts";
-import { cookieValue } from "../../http/cookie.ts";
-import { queryValue } from "../../http/query.ts";
 import type { RequestContext } from "../request-context.ts";
 import type { AnswerDraft } from "./answer-draft.ts";
 import type { HeldBody } from "./held-body.ts";
 import { type Chain, requestPhases } from "./chain.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
+import { RequestFacts } from "./request-facts.ts";
+import { tellIdentity } from "./identity-fields.ts";
 import { UpstreamEdits } from "./upstream-edits.ts";
 
 /** What a visit needs beside the request. */
@@ -29,6 +31,8 @@ export interface VisitScene {
   readonly country: (address: string) => string | null;
   readonly asn: (address: string) => number | null;
   readonly body: HeldBody;
+  /** Leads a request of the gateway's own on from where the visit is. */
+  readonly refetch: (visit: Visit, options: RefetchOptions) => Promise<Refetched>;
   /** A handler failed. */
   readonly failed: (runtime: PluginRuntime, error: unknown) => void;
   /** For the counters. */
@@ -44,18 +48,7 @@ export interface PluginAnswer {
   readonly order: number;
 }
 
-/** Fields that say who the client is; whatever a client sends under these names stays behind. */
-export const IDENTITY_FIELDS = {
-  id: "x-consumer-id",
-  username: "x-consumer-username",
-  customId: "x-consumer-custom-id",
-  credential: "x-credential-identifier",
-  anonymous: "x-anonymous-consumer",
-  groups: "x-consumer-groups",
-} as const;
-
-export class Visit implements PluginRequest {
-  readonly #context: RequestContext;
+export class Visit extends RequestFacts implements PluginRequest {
   readonly #scene: VisitScene;
   #chain: Chain;
   #consumer: ConsumerView | null = null;
@@ -69,81 +62,25 @@ export class Visit implements PluginRequest {
   #verdicts: Map<PluginRuntime, boolean> | null = null;
   readonly #reasons: string[] = [];
   #isLogged = false;
+  /** Where the handler that was called last stands. */
+  #phase = 0;
+  #step = 0;
+  #running: PluginRuntime | null = null;
+  /** Plugins with a place above this do not see the answer. */
+  #innermost = Number.POSITIVE_INFINITY;
+  /** Who made the answer that plugins saw last. */
+  seenSource: ResponseDraft["source"] = "gateway";
   authMode: AuthMode = "default";
   result: RequestResult | null = null;
   readonly startedAt = Date.now();
 
   constructor(context: RequestContext, scene: VisitScene) {
-    this.#context = context;
+    super(context);
     this.#scene = scene;
     this.#chain = scene.chain;
   }
 
   // What plugins see.
-
-  get id(): string {
-    return this.#context.id;
-  }
-
-  setId(id: string): void {
-    this.#context.setId(id);
-  }
-
-  get method(): string {
-    return this.#context.method;
-  }
-
-  get host(): string {
-    return this.#context.host;
-  }
-
-  get clientHost(): string {
-    return this.#context.clientHost();
-  }
-
-  get scheme(): "http" | "https" {
-    return this.#context.clientScheme();
-  }
-
-  get path(): string {
-    return this.#context.path;
-  }
-
-  get query(): string {
-    return this.#context.query;
-  }
-
-  get target(): string {
-    return this.#context.target;
-  }
-
-  get headers(): Readonly<Record<string, string>> {
-    return this.#context.headers;
-  }
-
-  header(name: string): string | null {
-    return this.#context.header(name);
-  }
-
-  cookie(name: string): string | null {
-    return cookieValue(this.#context.header("cookie"), name);
-  }
-
-  queryValue(name: string): string | null {
-    return queryValue(this.#context.query, name);
-  }
-
-  clientAddress(): string {
-    return this.#context.clientAddress();
-  }
-
-  peerAddress(): string {
-    return this.#context.peerAddress();
-  }
-
-  isFromTrustedProxy(): boolean {
-    return this.#context.isFromTrustedProxy();
-  }
 
   country(): string | null {
     return this.#scene.country(this.clientAddress());
@@ -153,23 +90,12 @@ export class Visit implements PluginRequest {
     return this.#scene.asn(this.clientAddress());
   }
 
-  get tls(): ClientTls | null {
-    const { connection } = this.#context;
-    if (connection === null) return null;
-    const { tlsVersion: version, serverName, clientCertificate } = connection;
-    return { version, serverName, clientCertificate };
-  }
-
   get route(): NamedObject | null {
     return this.#scene.route;
   }
 
   get service(): NamedObject | null {
     return this.#scene.service;
-  }
-
-  get signal(): AbortSignal {
-    return this.#context.request.signal;
   }
 
   get consumers(): Consumers {
@@ -216,23 +142,17 @@ export class Visit implements PluginRequest {
     this.#isAnonymous = isAnonymous;
     this.#isAuthenticated = !isAnonymous;
     this.#groups = [...(consumer?.groups ?? []), ...groups];
-    const { upstream } = this;
-    const say = (name: string, value: string | null) =>
-      value === null || value === ""
-        ? upstream.removeHeader(name)
-        : upstream.setHeader(name, value);
-    say(IDENTITY_FIELDS.id, consumer?.id ?? null);
-    say(IDENTITY_FIELDS.username, consumer?.username ?? null);
-    say(IDENTITY_FIELDS.customId, consumer?.customId ?? null);
-    const shown = credential?.identifier ?? credential?.name ?? credential?.id ?? null;
-    say(IDENTITY_FIELDS.credential, isAnonymous ? null : (shown ?? asFieldValue(credentialId)));
-    say(IDENTITY_FIELDS.anonymous, isAnonymous ? "true" : null);
+    tellIdentity(this.upstream, { consumer, credential, credentialId, isAnonymous });
   }
 
   get upstream(): UpstreamEdits {
-    const context = this.#context;
+    const context = this.context;
     context.edits ??= new UpstreamEdits(context, this.#scene.hasService);
     return context.edits;
+  }
+
+  refetch(options: RefetchOptions): Promise<Refetched> {
+    return this.#scene.refetch(this, options);
   }
 
   get hasBody(): boolean {
@@ -271,6 +191,30 @@ export class Visit implements PluginRequest {
     return this.#runFrom(0, 0);
   }
 
+  /** The same for a copy of the request, as far as only what comes after the handler that was called last is concerned. */
+  copyFor(context: RequestContext, body: HeldBody): Visit {
+    const copy = new Visit(context, { ...this.#scene, body });
+    copy.#chain = this.#chain;
+    copy.#consumer = this.#consumer;
+    copy.#credential = this.#credential;
+    copy.#credentialId = this.#credentialId;
+    copy.#isAnonymous = this.#isAnonymous;
+    copy.#isAuthenticated = this.#isAuthenticated;
+    copy.#groups = this.#groups;
+    copy.#memory = this.#memory === null ? null : new Map(this.#memory);
+    copy.#verdicts = this.#verdicts === null ? null : new Map(this.#verdicts);
+    copy.authMode = this.authMode;
+    copy.#phase = this.#phase;
+    copy.#step = this.#step;
+    copy.#innermost = this.#running === null ? 0 : this.#chain.all.indexOf(this.#running);
+    return copy;
+  }
+
+  /** What comes after the handler that was called last. */
+  runOn(): PluginAnswer | undefined | Promise<PluginAnswer | undefined> {
+    return this.#runFrom(this.#phase, this.#step + 1);
+  }
+
   /** From the phase with that number and the step in it; goes on by itself as long as nobody has to be waited for. */
   #runFrom(
     firstPhase: number,
@@ -287,6 +231,9 @@ export class Visit implements PluginRequest {
       for (; step < steps.length; step++) {
         const runtime = steps[step];
         if (runtime === undefined || !this.applies(runtime)) continue;
+        this.#phase = at;
+        this.#step = step;
+        this.#running = runtime;
         const outcome = this.#call(runtime, phase);
         if (outcome instanceof Promise) {
           const [phaseAt, next] = [at, step + 1];
@@ -362,7 +309,10 @@ export class Visit implements PluginRequest {
 
   /** Shows the answer to the plugins outside of `order`; default: to all. */
   respond(draft: AnswerDraft, order = Number.NEGATIVE_INFINITY): void {
+    this.seenSource = draft.source;
+    const isInner = this.#innermost < Number.POSITIVE_INFINITY;
     for (const runtime of this.#chain.response) {
+      if (isInner && this.#chain.all.indexOf(runtime) <= this.#innermost) return;
       if (runtime.order <= order || !this.applies(runtime)) continue;
       try {
         runtime.handlers.response?.(this, draft);
@@ -388,6 +338,3 @@ export class Visit implements PluginRequest {
     }
   }
 }
-
-/** A name from outside may hold what a field cannot. */
-const asFieldValue = (text: string | null) => text?.replace(/[^\x20-\x7e]/g, "?").trim() ?? null;

@@ -91,6 +91,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
     const handlers = await plugin.create(decoded(plugin.config, plugin.example), {
       instance: { id: "i", plugin: name, label: null, scope: "global" },
       worker: 0,
+      workers: 1,
       counters: { add: unused, take: unused, enter: unused, leave: unused, inside: unused },
       callout: () => Promise.reject(new Error("nobody is there")),
       deriveKey: () => new Uint8Array(32),
