@@ -79,6 +79,21 @@ export function refuse(
   });
 }
 
+/** Stands for what a token said, in the memory of a request. */
+const CLAIMS = {};
+
+/** Keeps the claims of a token that was accepted, for the plugins behind. */
+export function keepClaims(
+  context: RequestContext,
+  claims: Readonly<Record<string, unknown>>,
+): void {
+  context.memory.set(CLAIMS, claims);
+}
+
+/** Claims of the token that an authentication has accepted; null: there was none. */
+export const claimsOf = (context: RequestContext): Readonly<Record<string, unknown>> | null =>
+  (context.memory.get(CLAIMS) as Readonly<Record<string, unknown>> | undefined) ?? null;
+
 /** What of a credential is valid now: the present secret and, for a while, the one before. */
 export function validMaterial(credential: CredentialView, now: number): CredentialMaterial[] {
   if (credential.expiresAt !== null && now >= credential.expiresAt) return [];

@@ -15,6 +15,7 @@ import ldapAuth from "./ldap-auth.ts";
 import mtlsAuth from "./mtls-auth.ts";
 import oidc from "./oidc.ts";
 import otelTracing from "./otel-tracing.ts";
+import rateLimit from "./rate-limit.ts";
 import redirect from "./redirect.ts";
 import requestId from "./request-id.ts";
 import requestSizeLimit from "./request-size-limit.ts";
@@ -37,6 +38,7 @@ export const plugins: readonly AnyPlugin[] = [
   mtlsAuth,
   oidc,
   otelTracing,
+  rateLimit,
   redirect,
   requestId,
   requestSizeLimit,

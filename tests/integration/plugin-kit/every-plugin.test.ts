@@ -4,6 +4,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { decode } from "../../../src/model/decode.ts";
 import { plugins } from "../../../src/plugins/index.ts";
 import type { PluginHandlers } from "../../../src/pdk/definition.ts";
+import type { Counters } from "../../../src/pdk/kit.ts";
 import { pluginScene } from "../../support/plugin-scene.ts";
 
 /** Heads that no application would send; every one is valid HTTP. */
@@ -92,7 +93,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
       instance: { id: "i", plugin: name, label: null, scope: "global" },
       worker: 0,
       workers: 1,
-      counters: { add: unused, take: unused, enter: unused, leave: unused, inside: unused },
+      counters: new Proxy({} as Counters, { get: unused }),
       callout: () => Promise.reject(new Error("nobody is there")),
       deriveKey: () => new Uint8Array(32),
       log() {},

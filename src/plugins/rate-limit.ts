@@ -1,0 +1,184 @@
+// rate-limit: so many requests in a while for each client, and no more.
+import { type Outcome, reject } from "../pdk/answer.ts";
+import { asksForConsumer, compileCondition } from "../pdk/condition.ts";
+import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
+import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
+import { limitFields, retryAfter } from "./rate-limit/fields.ts";
+import { asksForClient, keyReader } from "./rate-limit/key.ts";
+import {
+  type Config,
+  countedStatuses,
+  keysOf,
+  type Limit,
+  problemsOf,
+  schema,
+} from "./rate-limit/settings.ts";
+import {
+  type Demand,
+  type LimitStore,
+  type Rule,
+  SharedStore,
+  type Verdict,
+  type Verdicts,
+} from "./rate-limit/store.ts";
+
+export default definePlugin({
+  name: "rate-limit",
+  summary: "Lets each client make so many requests in a while and no more",
+  description: `Each limit counts requests by a key; a request must fit into all limits, and one that is refused counts in none of them.
+Counts are kept in memory that all workers share, so limits are exact over all of them: a \`fixed\` limit of 1000 lets 1000
+requests of a window through, from however many connections. Requests that come in the same instant as one that another of
+the limits refuses may see its cost for a moment and be refused too; never is more let through.
+
+- \`fixed\`: windows begin at multiples of their length. At the border of two windows twice as many may come in short order.
+- \`sliding\`: of the window before, the part counts that is less than a window ago, as if its requests had come evenly. In a
+  window as the clock counts them never more than \`requests\` pass. A client that spends all of one window at its end can
+  bring up to twice as many into a stretch of that length, but spread over it and not at once.
+- \`token_bucket\`: \`requests\` per \`window\` flow in evenly; \`burst\` is what the bucket holds, and what may come at once.
+
+Clients without what a key asks for (no such header field, nobody recognised, only a stand-in) are counted by their address, so
+leaving it out is no way around. A key that clients choose freely, such as a header field, lets them begin anew with each new
+value: put a limit by \`ip\` beside it. \`jwt:CLAIM\` reads tokens that jwt or oidc has accepted and no others.
+
+With \`count_when\` set to statuses, a request is refused once that many answers were counted; requests under way do not count
+yet. Limits whose keys are known from the start are then looked at before authentication, so that guessing passwords stops
+before another one is looked at.
+
+A clock that is set back begins new counts. There is room for \`settings.limits.counter_keys\` keys; beyond that those that
+were idle longest are forgotten.`,
+  group: "traffic",
+  order: 7000,
+  phases: ["early", "access", "response", "log"],
+  scopes: httpScopes,
+  config: schema,
+  example: { limits: [{ name: "default", requests: 100, window: 60, key: "ip" }] },
+  onError: "open",
+  check: problemsOf,
+  create: (own, kit) => createHandlers(own, new SharedStore(kit.counters)),
+});
+
+/** One limit, ready. */
+interface Ready {
+  readonly rule: Rule;
+  readonly cost: number;
+  readonly key: (context: RequestContext) => string;
+  /** Null: for every request. */
+  readonly when: ((context: RequestContext) => boolean) | null;
+}
+
+/** What is known of a request between phases. */
+interface State {
+  readonly demands: readonly Demand[];
+  verdicts: readonly Verdict[];
+  /** Whether there is nothing more to count. */
+  isCounted: boolean;
+}
+
+function createHandlers(own: Config, store: LimitStore): PluginHandlers {
+  const limits = own.limits.map((limit) => prepared(limit, own.ipv6_prefix));
+  const isCounted = countedStatuses(own.count_when);
+  const states = new States(own);
+  const ask = (
+    context: RequestContext,
+    take: (demands: readonly Demand[]) => Verdicts,
+  ): Outcome | Promise<Outcome> => {
+    const demands = demandsOf(limits, context);
+    if (demands.length === 0) return undefined;
+    const verdicts = take(demands);
+    return verdicts instanceof Promise
+      ? verdicts.then((all) => states.judge(context, demands, all))
+      : states.judge(context, demands, verdicts);
+  };
+  const tell = own.headers === "off" ? null : states.tell;
+  if (isCounted === null) {
+    const access = (context: RequestContext) => ask(context, (demands) => store.take(demands));
+    return tell === null ? { access } : { access, response: tell };
+  }
+  const count = (context: RequestContext, status: number) =>
+    states.count(context, status, { isCounted, store });
+  const look = (context: RequestContext) =>
+    states.of(context) === undefined ? ask(context, (demands) => store.look(demands)) : undefined;
+  return {
+    ...(isKnownEarly(own.limits) ? { early: look } : {}),
+    // Instances for consumers are not there before.
+    access: look,
+    response(context, response) {
+      count(context, response.status);
+      tell?.(context, response);
+    },
+    // Answers of plugins that come before this one.
+    log: (context) => count(context, context.result?.status ?? 0),
+  };
+}
+
+const isKnownEarly = (limits: readonly Limit[]) =>
+  limits.every((limit) => !asksForClient(keysOf(limit)) && !asksForConsumer(limit.when));
+
+function prepared(limit: Limit, ipv6Prefix: number): Ready {
+  const { name, algorithm, requests, window, burst, cost, when } = limit;
+  const capacity = burst ?? requests;
+  const read = keyReader(keysOf(limit), ipv6Prefix);
+  return {
+    rule: { name, algorithm, capacity, windowMs: window * 1000, perSecond: requests / window },
+    cost,
+    key: (context) => `${name} ${read(context)}`,
+    when: Object.keys(when).length === 0 ? null : compileCondition(when),
+  };
+}
+
+function demandsOf(limits: readonly Ready[], context: RequestContext): Demand[] {
+  const demands: Demand[] = [];
+  for (const { rule, cost, key, when } of limits)
+    if (when === null || when(context)) demands.push({ rule, cost, key: key(context) });
+  return demands;
+}
+
+/** What an instance remembers of requests under way. */
+class States {
+  readonly #own: Config;
+
+  constructor(own: Config) {
+    this.#own = own;
+  }
+
+  of(context: RequestContext): State | undefined {
+    return context.memory.get(this) as State | undefined;
+  }
+
+  judge(
+    context: RequestContext,
+    demands: readonly Demand[],
+    verdicts: readonly Verdict[],
+  ): Outcome {
+    const isAllowed = verdicts.every((verdict) => verdict.isAllowed);
+    context.memory.set(this, { demands, verdicts, isCounted: !isAllowed } satisfies State);
+    if (isAllowed) return undefined;
+    const { status, message, headers: form } = this.#own;
+    return reject(status, "rl.exceeded", {
+      detail: message ?? "there were too many requests",
+      headers: { ...limitFields(demands, verdicts, form), "Retry-After": retryAfter(verdicts) },
+    });
+  }
+
+  /** The fields say what is left after this request; those of the target give way. */
+  readonly tell = (context: RequestContext, { headers }: ResponseDraft): void => {
+    const state = this.of(context);
+    if (state === undefined) return;
+    const fields = limitFields(state.demands, state.verdicts, this.#own.headers);
+    for (const name in fields) headers.set(name, fields[name] ?? "");
+  };
+
+  count(
+    context: RequestContext,
+    status: number,
+    by: { readonly isCounted: (status: number) => boolean; readonly store: LimitStore },
+  ): void {
+    const state = this.of(context);
+    if (state === undefined || state.isCounted || !by.isCounted(status)) return;
+    state.isCounted = true;
+    const verdicts = by.store.count(state.demands);
+    // Nobody can wait for a promise any more; what a store far away could not count is lost.
+    if (verdicts instanceof Promise) verdicts.catch(() => undefined);
+    else state.verdicts = verdicts;
+  }
+}
