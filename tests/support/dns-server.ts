@@ -1,10 +1,10 @@
-// A name server on 127.0.0.1 that answers what a test says, over UDP; knows A, AAAA and SRV records.
+// A name server on 127.0.0.1 that answers what a test says, over UDP; knows the usual records.
 import dgram from "node:dgram";
 import { once } from "node:events";
 
 export interface DnsRecord {
-  readonly type: "A" | "AAAA" | "SRV";
-  /** An address; of SRV `priority weight port host`. */
+  readonly type: "A" | "AAAA" | "SRV" | "TXT" | "NS" | "CNAME";
+  /** An address, a name or a text; of SRV `priority weight port host`. */
   readonly value: string;
   /** Default 0, so that nobody on the way remembers it. */
   readonly ttl?: number;
@@ -22,18 +22,19 @@ export interface DnsServer {
   stop(): void;
 }
 
-const TYPES = { A: 1, AAAA: 28, SRV: 33 } as const;
+const TYPES = { A: 1, NS: 2, CNAME: 5, TXT: 16, AAAA: 28, SRV: 33 } as const;
 const NAME_ERROR = 3;
 const SERVER_FAILURE = 2;
 
 export async function startDnsServer(
   zone: Readonly<Record<string, readonly DnsRecord[]>> = {},
+  hostname = "127.0.0.1",
 ): Promise<DnsServer> {
   const socket = dgram.createSocket("udp4");
-  socket.bind(0, "127.0.0.1");
+  socket.bind(0, hostname);
   await once(socket, "listening");
   const server: DnsServer = {
-    address: `127.0.0.1:${socket.address().port}`,
+    address: `${hostname}:${socket.address().port}`,
     questions: [],
     zone: new Map(Object.entries(zone)),
     mode: "zone",
@@ -91,12 +92,18 @@ function recordBytes({ type, value, ttl = 0 }: DnsRecord): Buffer {
 function dataOf(type: DnsRecord["type"], value: string): Buffer {
   if (type === "A") return Buffer.from(value.split(".").map(Number));
   if (type === "AAAA") return ipv6Bytes(value);
+  if (type === "TXT") return Buffer.from(`${String.fromCharCode(value.length)}${value}`, "latin1");
+  if (type === "NS" || type === "CNAME") return nameBytes(value);
   const [priority = "0", weight = "0", port = "0", host = ""] = value.split(" ");
   const numbers = Buffer.alloc(6);
   for (const [index, number] of [priority, weight, port].entries())
     numbers.writeUInt16BE(Number(number), index * 2);
-  const labels = host.split(".").map((label) => `${String.fromCharCode(label.length)}${label}`);
-  return Buffer.concat([numbers, Buffer.from(`${labels.join("")}\0`, "latin1")]);
+  return Buffer.concat([numbers, nameBytes(host)]);
+}
+
+function nameBytes(name: string): Buffer {
+  const labels = name.split(".").map((label) => `${String.fromCharCode(label.length)}${label}`);
+  return Buffer.from(`${labels.join("")}\0`, "latin1");
 }
 
 function ipv6Bytes(text: string): Buffer {
