@@ -31,7 +31,13 @@ function wantedAt(certificate: Certificate, state: AcmeState): number {
   if (!isIssued(certificate) || state.is_asked_for || !holdsAllNames(certificate)) return 0;
   const { renewal } = state;
   const drawn = renewal?.fingerprint === certificate.fingerprint ? timeOf(renewal.at) : 0;
-  return drawn === 0 ? naturalRenewal(certificate) : drawn;
+  return drawn === 0 ? naturalRenewal(certificate) : Math.max(drawn, earliestRenewal(certificate));
+}
+
+/** An authority that always wants a new one must not be asked for one after the other without end. */
+function earliestRenewal({ not_before, not_after }: IssuedCertificate): number {
+  const begin = Date.parse(not_before);
+  return begin + Math.min(DAY_MS, (Date.parse(not_after) - begin) / 10);
 }
 
 /** When a third of the life is left, or half of a short one. */

@@ -1,0 +1,195 @@
+// When certificates are renewed and tried again, by a clock that the test moves.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
+import { eventually } from "../../support/poll.ts";
+import { AcmeWorld, DAY_MS, HOUR_MS, options } from "./scene.ts";
+
+let world: AcmeWorld;
+
+beforeEach(async () => {
+  world = await AcmeWorld.start();
+});
+afterEach(async () => {
+  await world?.stop();
+});
+
+const timeAt = (ms: number) => new Date(world.now + ms).toISOString();
+
+describe("without a word of the authority", () => {
+  test("a certificate is renewed when a third of its life is left, and not before", async () => {
+    await world.order("shop");
+    const first = await world.becomes("shop", "valid");
+    expect(Date.parse(first.next_attempt_at ?? "") - world.now).toBeCloseTo(60 * DAY_MS, -4);
+    world.pass(59 * DAY_MS);
+    expect(world.find("shop").status).toBe("valid");
+    expect(world.authority.orders).toHaveLength(1);
+    world.pass(1.01 * DAY_MS);
+    expect(world.find("shop").status).toBe("renewing");
+    const second = await world.becomes("shop", "valid");
+    expect(second.fingerprint).not.toBe(first.fingerprint);
+    expect(world.authority.orders).toHaveLength(2);
+  });
+
+  test("one that lives for days only is renewed at half of its life", async () => {
+    world.authority.lifeDays = 6;
+    await world.order("short");
+    await world.becomes("short", "valid");
+    world.pass(2.9 * DAY_MS);
+    expect(world.authority.orders).toHaveLength(1);
+    world.pass(0.2 * DAY_MS);
+    await eventually(() => world.authority.orders.length === 2);
+  });
+
+  test("a renewal that is due while the gateway does not run is made up for at its start", async () => {
+    await world.order("shop");
+    await world.becomes("shop", "valid");
+    world.now += 70 * DAY_MS;
+    await world.restart();
+    await eventually(() => world.authority.orders.length === 2);
+    await world.becomes("shop", "valid");
+  });
+});
+
+describe("an authority that tells when it wants to be asked (RFC 9773)", () => {
+  test("is asked for what it has issued, and obeyed", async () => {
+    world.authority.renewal = { start: timeAt(10 * DAY_MS), end: timeAt(12 * DAY_MS) };
+    await world.order("shop");
+    await eventually(() => world.find("shop").renewal_window !== null);
+    const view = world.find("shop");
+    expect(view.renewal_window).toEqual(world.authority.renewal);
+    const at = Date.parse(view.next_attempt_at ?? "") - world.now;
+    expect(at).toBeGreaterThanOrEqual(10 * DAY_MS);
+    expect(at).toBeLessThanOrEqual(12 * DAY_MS);
+    const { serialNumber } = new X509Certificate(view.certificate ?? "");
+    const serial = Buffer.from(serialNumber, "hex").toString("base64url");
+    expect(world.authority.asked[0]?.split(".")[1]).toBe(serial);
+    world.pass(12 * DAY_MS);
+    await eventually(() => world.authority.orders.length === 2);
+    await world.becomes("shop", "valid");
+    expect(world.authority.orders[1]?.["replaces"]).toBe(world.authority.asked[0]);
+  });
+
+  test("is asked again when it says, and a window that has moved to the past means now", async () => {
+    world.authority.renewal = { start: timeAt(50 * DAY_MS), end: timeAt(51 * DAY_MS) };
+    world.authority.renewalRetryAfter = "7200";
+    await world.order("shop");
+    await eventually(() => world.find("shop").renewal_window !== null);
+    const drawn = world.find("shop").next_attempt_at;
+    world.pass(1 * HOUR_MS);
+    world.pass(1.5 * HOUR_MS);
+    await eventually(() => world.authority.asked.length === 2);
+    expect(world.find("shop").next_attempt_at).toBe(drawn);
+    world.authority.renewal = { start: timeAt(-2 * DAY_MS), end: timeAt(-1 * DAY_MS) };
+    world.pass(2 * DAY_MS);
+    await eventually(() => world.authority.orders.length === 2);
+  });
+
+  test("is not asked for one certificate after the other when it always wants a new one", async () => {
+    world.authority.renewal = { start: timeAt(-2 * DAY_MS), end: timeAt(-1 * DAY_MS) };
+    await world.order("shop");
+    await eventually(() => world.find("shop").renewal_window !== null);
+    for (let hour = 0; hour < 23; hour++) world.pass(HOUR_MS);
+    expect(world.authority.orders).toHaveLength(1);
+    world.pass(2 * HOUR_MS);
+    await eventually(() => world.authority.orders.length === 2);
+  });
+
+  test("may have an answer that makes no sense", async () => {
+    world.authority.renewal = { start: "soon", end: "later" };
+    await world.order("shop");
+    await eventually(() => world.authority.asked.length === 1);
+    const view = await world.becomes("shop", "valid");
+    expect(view.renewal_window).toBeNull();
+    expect(Date.parse(view.next_attempt_at ?? "") - world.now).toBeCloseTo(60 * DAY_MS, -4);
+  });
+});
+
+describe("an order that fails", () => {
+  test("is tried again when the authority allows it, and not before", async () => {
+    const headers = { "retry-after": String(5 * 3600) };
+    world.authority.refusals.push({ status: 429, type: "rateLimited", detail: "slow", headers });
+    await world.order("shop");
+    const failed = await world.becomes("shop", "failed");
+    expect(failed.last_error).toContain("the authority's limit is reached: slow");
+    expect(Date.parse(failed.next_attempt_at ?? "") - world.now).toBe(5 * HOUR_MS);
+    world.pass(4.9 * HOUR_MS);
+    expect(world.authority.orders).toHaveLength(1);
+    world.pass(0.2 * HOUR_MS);
+    await world.becomes("shop", "valid");
+  });
+
+  test("keeps its place over a restart", async () => {
+    world.authority.refusals.push({ status: 403, type: "rejectedIdentifier", detail: "no" });
+    await world.order("shop");
+    const { attempts, last_error, next_attempt_at } = await world.becomes("shop", "failed");
+    await world.restart();
+    expect(world.find("shop")).toMatchObject({ attempts, last_error, next_attempt_at });
+    expect(world.authority.orders).toHaveLength(1);
+  });
+
+  test("waits longer each time", async () => {
+    const refusal = { status: 403, type: "rejectedIdentifier" };
+    world.authority.refusals.push(...Array.from({ length: 4 }, () => refusal));
+    await world.order("shop");
+    const pauses: number[] = [];
+    for (let attempt = 1; attempt <= 4; attempt++) {
+      const view = await eventually(() => {
+        const now = world.find("shop");
+        return now.attempts === attempt && now.next_attempt_at !== null ? now : null;
+      });
+      pauses.push(Date.parse(view.next_attempt_at ?? "") - world.now);
+      world.pass((pauses.at(-1) ?? 0) + 1);
+    }
+    await world.becomes("shop", "valid");
+    for (const [index, pause] of pauses.entries()) {
+      const middle = 5 * 60_000 * 2 ** index;
+      expect(pause).toBeGreaterThanOrEqual(middle * 0.8);
+      expect(pause).toBeLessThanOrEqual(middle * 1.2);
+    }
+  });
+
+  test("leaves the certificate that is there in use, and says so", async () => {
+    await world.order("shop");
+    const first = await world.becomes("shop", "valid");
+    world.authority.refusals.push({ status: 500, type: "serverInternal" });
+    world.pass(61 * DAY_MS);
+    await eventually(() => world.find("shop").attempts === 1);
+    expect(world.find("shop")).toMatchObject({
+      ...{ status: "renewing", fingerprint: first.fingerprint },
+    });
+  });
+});
+
+test("one certificate is never ordered twice at a time", async () => {
+  const gate = Promise.withResolvers<void>();
+  world.authority.gate = gate.promise;
+  await world.order("shop");
+  await eventually(() => world.authority.orders.length === 1);
+  for (let tick = 0; tick < 20; tick++) world.pass(60_000);
+  const certificate = world.control.certificates.find("shop");
+  world.control.acme.engine.askFor(certificate);
+  gate.resolve();
+  await world.becomes("shop", "valid");
+  expect(world.authority.orders).toHaveLength(1);
+});
+
+test("a certificate that is deleted in the middle of its order leaves nothing behind", async () => {
+  const gate = Promise.withResolvers<void>();
+  world.authority.gate = gate.promise;
+  await world.order("shop");
+  await eventually(() => world.authority.orders.length === 1);
+  await world.control.certificates.remove("shop", { ...options, cascade: false });
+  gate.resolve();
+  await world.order("other");
+  await world.becomes("other", "valid");
+  expect(world.control.changes.config.certificates.size).toBe(1);
+});
+
+test("the profile of the certificate goes before that of the account", async () => {
+  await world.control.acmeAccounts.patch("scripted", { profile: "classic" }, options);
+  await world.order("one");
+  await world.becomes("one", "valid");
+  await world.order("two", { profile: "shortlived" });
+  await world.becomes("two", "valid");
+  expect(world.authority.orders.map(({ profile }) => profile)).toEqual(["classic", "shortlived"]);
+});
