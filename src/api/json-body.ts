@@ -46,7 +46,7 @@ export async function readText(request: Request, limits: BodyLimits): Promise<st
  * All bytes; a 413 as soon as they are too many: a chunked body declares no length and is counted while it arrives. With a
  * reader, because leaving `for await` over the body of a request that was passed on never returns in Bun 1.4.5.
  */
-async function readBytes(
+export async function readBytes(
   request: Request,
   { maxBytes, deadlineMs }: BodyLimits,
 ): Promise<Uint8Array> {

@@ -26,6 +26,15 @@ const objectChange = t.Object(
 
 const changes = t.Array(objectChange, { description: "One entry for each object" });
 
+const report = t.Array(
+  t.Object({
+    level: t.Unsafe<string>({ type: "string", enum: ["carried", "changed", "left_out"] }),
+    what: t.String({ description: "Something in the source" }),
+    why: t.String({ description: "What became of it" }),
+  }),
+  { description: "Of an import with `from`: what became of everything in the source" },
+);
+
 const revision = {
   number: t.Integer({ description: "Number of the revision" }),
   at: t.String({ format: "date-time", description: "When" }),
@@ -46,7 +55,7 @@ export const transferSchemas: Readonly<Record<string, TSchema>> = {
         "A member for each kind of object (`services`, `routes` and so on, lists) and for `settings` and `sso`; or `encrypted`",
     },
   ),
-  Changes: t.Object({ changes }, { title: "Changes" }),
+  Changes: t.Object({ changes, report: t.Optional(report) }, { title: "Changes" }),
   Revision: t.Object(revision, { title: "Revision" }),
   RevisionDetail: t.Object({ ...revision, changes }, { title: "RevisionDetail" }),
 };

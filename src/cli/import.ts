@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { parseJson } from "../api/json-body.ts";
 import { convert, type ImportSource, importSources } from "../control/import/convert.ts";
+import { openTables } from "../control/import/foreign-tables.ts";
 import type { ReportEntry } from "../control/import/report.ts";
 import { ApiError } from "../model/error.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
-import { ForeignDatabaseError, readForeignTables } from "../store/npm-database.ts";
 import type { Command } from "./command.ts";
 import { describeChanges, type DocumentFile, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
@@ -85,15 +85,12 @@ async function converted(
 ): Promise<DocumentFile> {
   try {
     const bytes = new Uint8Array(readFileSync(path === "-" ? "/dev/stdin" : path));
-    const context = { plugins, parseJson, openTables: readForeignTables };
+    const context = { plugins, parseJson, openTables };
     const { document, report } = await convert(from, bytes, context);
     print(describeReport(report));
     return { text: JSON.stringify(document), type: "json" };
   } catch (error) {
-    const isExplained =
-      error instanceof ApiError ||
-      error instanceof ForeignDatabaseError ||
-      (error as NodeJS.ErrnoException).code;
+    const isExplained = error instanceof ApiError || (error as NodeJS.ErrnoException).code;
     if (!isExplained) throw error;
     throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
   }

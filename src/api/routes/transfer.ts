@@ -1,5 +1,6 @@
 // Endpoints of export and import: which form a document has on the wire; knows nothing of what is in it.
 import type { ControlPlane } from "../../control/control-plane.ts";
+import { importSources, MAX_SOURCE_BYTES } from "../../control/import/convert.ts";
 import {
   type DocumentType,
   documentTypes,
@@ -9,8 +10,9 @@ import {
 import { ApiError } from "../../model/error.ts";
 import { importModes } from "../../model/export-document.ts";
 import { dryRunParameter, errorResponses, queryParameter, writeResponses } from "../description.ts";
+import type { ReportEntry } from "../../control/import/report.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
-import { parseJson, readText } from "../json-body.ts";
+import { parseJson, readBytes, readText } from "../json-body.ts";
 import { changeHeaders, flagOf, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
 
 const tags = ["Export and import"];
@@ -45,17 +47,31 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
       readBody,
       description: importDescription,
       answer: async (call) => {
-        const options = writeOptionsOf(call, ["mode"]);
-        const { changes, revision, warnings } = await transfer.import(call.body as SourceDocument, {
+        const options = writeOptionsOf(call, ["mode", "from"]);
+        const { source, ...report } = await sourceOf(call, transfer);
+        const { changes, revision, warnings } = await transfer.import(source, {
           by: call.principal,
           mode: wordOf(call, "mode", importModes),
           dryRun: options.dryRun,
           passphrase: call.headers.get(PASSPHRASE),
         });
-        return { body: { changes }, headers: changeHeaders(revision, options, warnings) };
+        return {
+          body: { changes, ...report },
+          headers: changeHeaders(revision, options, warnings),
+        };
       },
     },
   ];
+}
+
+/** A document of ours, or one that is made from what another program is configured with. */
+async function sourceOf(
+  call: Call,
+  transfer: ControlPlane["transfer"],
+): Promise<{ readonly source: SourceDocument; readonly report?: readonly ReportEntry[] }> {
+  if (!call.query.has("from")) return { source: call.body as SourceDocument };
+  const from = wordOf(call, "from", importSources);
+  return await transfer.convert(from, call.body as Uint8Array, parseJson);
 }
 
 function toResponse(document: object, type: DocumentType): Response {
@@ -69,7 +85,10 @@ function toResponse(document: object, type: DocumentType): Response {
   });
 }
 
-async function readBody(request: Request): Promise<SourceDocument> {
+/** Of another program's configuration its bytes, whatever they are said to be. */
+async function readBody(request: Request): Promise<SourceDocument | Uint8Array> {
+  if (new URL(request.url).searchParams.has("from"))
+    return await readBytes(request, { maxBytes: MAX_SOURCE_BYTES, deadlineMs: IMPORT_DEADLINE_MS });
   const type = typeOf(request.headers.get("content-type"));
   const text = await readText(request, {
     maxBytes: MAX_IMPORT_BYTES,
@@ -129,10 +148,12 @@ const importDescription = {
   summary: "Import a configuration",
   description:
     "All of it or nothing, as one change. What the document does not name stays as it is: `merge` adds and updates," +
-    " `replace` also deletes what the lists in the document do not hold. `***` stands for the secret that the gateway has. Up to 64 MiB.",
+    " `replace` also deletes what the lists in the document do not hold. `***` stands for the secret that the gateway has. Up to 64 MiB." +
+    " With `from`, the body is the configuration of another program, up to 32 MiB of any type, and `report` tells what became of it.",
   tags,
   parameters: [
     queryParameter("mode", "`merge` (default) or `replace`"),
+    queryParameter("from", "`kong`, `caddy` or `npm`: the program that the body is from"),
     dryRunParameter,
     passphraseHeader,
   ],

@@ -23,12 +23,14 @@ import { type Document, isDocument } from "../body.ts";
 import type { Changes } from "../change.ts";
 import { type Actor, includesRole, type Principal } from "../principal.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
+import { type Conversion, convert, type ImportSource } from "../import/convert.ts";
+import { openTables } from "../import/foreign-tables.ts";
 import { type ObjectDifference, objectDifferences } from "./differences.ts";
 import { documentOf } from "./document.ts";
 import { createFinishers } from "./finishers.ts";
 import { applyDocument } from "./plan.ts";
 import { maskSecrets, openSecrets } from "./secret-material.ts";
-import { type SourceDocument, withLine, withoutLines } from "./source.ts";
+import { type ParseJson, type SourceDocument, withLine, withoutLines } from "./source.ts";
 
 export interface TransferOptions {
   readonly changes: Changes;
@@ -97,6 +99,17 @@ export class Transfer {
     });
     const encrypted = await encryptUnder(checked, JSON.stringify(whole));
     return { format: DOCUMENT_FORMAT, program, encrypted };
+  }
+
+  /** The configuration of another program as a document to import, made for the plugins of this gateway. */
+  async convert(
+    from: ImportSource,
+    bytes: Uint8Array,
+    parseJson: ParseJson,
+  ): Promise<Pick<Conversion, "report"> & { readonly source: SourceDocument }> {
+    const { plugins } = this.#options;
+    const { document, report } = await convert(from, bytes, { plugins, parseJson, openTables });
+    return { source: withoutLines(document), report };
   }
 
   /** Brings a document into service as one change, or nothing of it. */

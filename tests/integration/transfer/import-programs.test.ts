@@ -244,6 +244,42 @@ describe("caddy", () => {
   });
 });
 
+describe("the API", () => {
+  const { gateway } = useImport("npm", () => "");
+  const post = async (query: string, body: string | Uint8Array) => {
+    const response = await fetch(`${gateway().admin}/api/v1/import?${query}`, {
+      method: "POST",
+      headers: { "content-type": "application/octet-stream" },
+      body,
+    });
+    return { status: response.status, body: await response.json() };
+  };
+
+  test("converts as the command does, and answers with the report", async () => {
+    const { status, body } = await post("from=npm&dry_run=1", npmDatabase());
+    expect(status).toBe(200);
+    expect(body.changes.length).toBeGreaterThan(10);
+    expect(body.report).toContainEqual({
+      level: "left_out",
+      what: "audit log",
+      why: "this gateway keeps its own",
+    });
+    expect(await gateway().ok("GET", "/api/v1/services")).toEqual([]);
+    const kong = await post("from=kong", "_format_version: '3.0'\nservices: [{ host: a.test }]\n");
+    expect([kong.status, kong.body.changes.length]).toEqual([200, 2]);
+  });
+
+  test.each([
+    ["from=nginx", "x", "from: must be kong or caddy or npm"],
+    ["from=npm", "x", "the file is no SQLite database"],
+    ["from=caddy", '{"apps": 3}', "apps: must be an object (line 1)"],
+    ["from=kong", "a: b", "_format_version: must be one of 1.1, 2.1, 3.0"],
+  ])("refuses %s with the body %s", async (query, body, error) => {
+    const answer = await post(query, body);
+    expect([answer.status, answer.body.error]).toEqual([400, expect.stringContaining(error)]);
+  });
+});
+
 test("a broken file is refused with the line, before anything is asked of a gateway", async () => {
   const path = file("broken.yaml", '_format_version: "3.0"\nservices:\n  - name: a\n');
   const result = await runCommand(["import", "--from", "kong", path]);

@@ -12,7 +12,7 @@ import { Type as t } from "@sinclair/typebox";
 import { catalogueOf } from "../../../../src/pdk/catalogue.ts";
 import { type AnyPlugin, definePlugin, httpScopes } from "../../../../src/pdk/definition.ts";
 import { plugins } from "../../../../src/plugins/index.ts";
-import { readForeignTables } from "../../../../src/store/npm-database.ts";
+import { openTables } from "../../../../src/control/import/foreign-tables.ts";
 
 const fixtures = join(import.meta.dir, "../../../fixtures/import");
 const read = (name: string) => readFileSync(join(fixtures, name), "utf8");
@@ -67,5 +67,5 @@ export const convertWith = (
   convert(from, source instanceof Uint8Array ? source : bytesOf(source), {
     plugins: catalogueOf(own),
     parseJson,
-    openTables: readForeignTables,
+    openTables,
   });
