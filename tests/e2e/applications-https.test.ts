@@ -1,0 +1,176 @@
+// Applications beside a real authority: self-signed at first, ordered as soon as there is an account, HTTPS only from then on.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect } from "node:tls";
+import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
+import { eventually } from "../support/poll.ts";
+
+let scene: AcmeScene;
+let origin: ReturnType<typeof Bun.serve>;
+let hook: ReturnType<typeof startDnsHook>;
+
+beforeAll(async () => {
+  scene = await startAcmeScene({ gateway: { workers: 2 } });
+  await scene.gateway.ok("DELETE", "/api/v1/acme/accounts/pebble");
+  origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("served") });
+  hook = startDnsHook(scene.pebble);
+}, 30_000);
+afterAll(async () => {
+  await scene?.stop();
+  await origin?.stop(true);
+  hook?.stop();
+});
+
+const at = (name: string) => `/api/v1/applications/${name}`;
+const create = (body: object) =>
+  scene.gateway.ok("POST", "/api/v1/applications", {
+    upstream: `http://127.0.0.1:${origin.port}`,
+    ...body,
+  });
+
+/** Waits until plain requests are sent to HTTPS. */
+const isSecured = (name: string) =>
+  eventually(
+    async () => {
+      const application = await scene.gateway.ok("GET", at(name));
+      if (application.routes[0].https_redirect === 308) return application;
+      throw new Error(JSON.stringify(application.certificate));
+    },
+    { deadlineMs: 20_000, intervalMs: 50 },
+  );
+
+async function visit(host: string, scheme: "http" | "https") {
+  const { httpPort, httpsPort } = scene.gateway;
+  const response = await fetch(
+    `${scheme}://127.0.0.1:${scheme === "http" ? httpPort : httpsPort}/x`,
+    { headers: { host }, redirect: "manual", tls: { rejectUnauthorized: false } },
+  );
+  return { status: response.status, text: await response.text(), headers: response.headers };
+}
+
+/** Who signed what a client is shown. */
+function issuerOf(servername: string) {
+  return new Promise<string>((resolve, reject) => {
+    const port = scene.gateway.httpsPort;
+    const socket = connect(
+      { host: "127.0.0.1", port, servername, rejectUnauthorized: false },
+      () => {
+        resolve(String(socket.getPeerCertificate().issuer.CN));
+        socket.destroy();
+      },
+    );
+    socket.on("error", reject);
+  });
+}
+
+describe("without an ACME account", () => {
+  test("a public name is served with a self-signed certificate, and the answer says what is missing", async () => {
+    const made = await create({
+      ...{ name: "shop", domains: ["shop.example.com", "shop.lan"] },
+      https: { hsts: true },
+    });
+    expect(made.warnings).toEqual([
+      'application "shop" has a self-signed certificate: there is no ACME account that is enabled; a certificate is ordered as soon as there is one',
+    ]);
+    expect(made.certificate).toMatchObject({
+      source: "self_signed",
+      domains: ["shop.example.com", "shop.lan"],
+    });
+    expect(await issuerOf("shop.example.com")).toBe("shop.example.com");
+    expect((await visit("shop.example.com", "https")).text).toBe("served");
+    const plain = await visit("shop.example.com", "http");
+    expect(plain).toMatchObject({ status: 200, text: "served" });
+  });
+
+  test("a certificate that has to be ordered is refused", async () => {
+    const response = await scene.gateway.api("POST", "/api/v1/applications", {
+      ...{ name: "strict", domains: ["strict.example.com"], https: { mode: "acme" } },
+      upstream: `http://127.0.0.1:${origin.port}`,
+    });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({
+      error: 'https.mode: "acme" needs an ACME account that is enabled',
+    });
+  });
+});
+
+describe("with an ACME account", () => {
+  test("a certificate is ordered for public names, and they go to HTTPS once it is valid", async () => {
+    await scene.addAccount("pebble");
+    const application = await isSecured("shop");
+    expect(application).toMatchObject({
+      certificate: { source: "acme", status: "valid", domains: ["shop.example.com"] },
+      interim_certificate: { source: "self_signed", domains: ["shop.lan"] },
+      routes: [{ hosts: ["shop.example.com"] }, { hosts: ["shop.lan"], https_redirect: false }],
+      drift: [],
+      warnings: [],
+    });
+    expect(await issuerOf("shop.example.com")).toContain("Pebble");
+    const plain = await visit("shop.example.com", "http");
+    expect(plain.status).toBe(308);
+    expect(plain.headers.get("location")).toStartWith("https://shop.example.com");
+    const safe = await visit("shop.example.com", "https");
+    expect(safe.text).toBe("served");
+    expect(safe.headers.get("strict-transport-security")).toBe("max-age=31536000");
+    expect(await visit("shop.lan", "http")).toMatchObject({ status: 200, text: "served" });
+  });
+
+  test("the history says who switched HTTPS on", async () => {
+    const revisions = await scene.gateway.ok("GET", "/api/v1/revisions");
+    const line = revisions.find(({ actor }: { actor: string }) => actor === "applications");
+    expect(line.summary).toBe('update HTTPS of application "shop"');
+  });
+
+  test("a name that is added gets a self-signed certificate until the new one is there, the others keep theirs", async () => {
+    const added = await scene.gateway.ok("PATCH", at("shop"), {
+      domains: ["shop.example.com", "new.example.com"],
+    });
+    expect(added.certificate.domains).toEqual(["shop.example.com", "new.example.com"]);
+    expect(added.interim_certificate.domains).toEqual(["new.example.com"]);
+    expect(added.routes).toHaveLength(1);
+    expect(await issuerOf("shop.example.com")).toContain("Pebble");
+    const application = await isSecured("shop");
+    expect(application.interim_certificate).toBeNull();
+    expect(await issuerOf("new.example.com")).toContain("Pebble");
+  });
+
+  test("the challenge is answered although plain requests go to HTTPS and access is private", async () => {
+    await scene.gateway.ok("PATCH", at("shop"), { access: "private", maintenance: true });
+    await scene.gateway.ok("PATCH", at("shop"), {
+      domains: ["shop.example.com", "third.example.com"],
+    });
+    const { certificate } = await isSecured("shop");
+    expect(certificate.status).toBe("valid");
+  });
+
+  test("a wildcard is ordered once there is a DNS provider", async () => {
+    const made = await create({ name: "many", domains: ["*.many.example.com"] });
+    expect(made.warnings[0]).toContain("DNS provider");
+    expect(made.certificate.source).toBe("self_signed");
+    await scene.gateway.ok("POST", "/api/v1/dns-providers", {
+      ...{ name: "hook", type: "webhook", zones: ["many.example.com"], config: { url: hook.url } },
+      propagation_timeout: 10,
+    });
+    const application = await isSecured("many");
+    expect(application.certificate).toMatchObject({ challenge: "dns-01", status: "valid" });
+    expect(await issuerOf("a.many.example.com")).toContain("Pebble");
+  });
+
+  test("the mode acme orders for every name", async () => {
+    await create({
+      name: "all",
+      domains: ["inside.test"],
+      https: { mode: "acme", redirect: true },
+    });
+    const { certificate } = await isSecured("all");
+    expect(certificate.domains).toEqual(["inside.test"]);
+  });
+
+  test("what was switched off stays off", async () => {
+    await create({ name: "plain", domains: ["plain.example.com"], https: { redirect: false } });
+    await scene.becomes("plain", "valid");
+    expect((await visit("plain.example.com", "http")).status).toBe(200);
+    const off = await scene.gateway.ok("PATCH", at("plain"), { https: { mode: "off" } });
+    expect(off.certificate).toBeNull();
+    expect((await scene.gateway.api("GET", "/api/v1/certificates/plain")).status).toBe(404);
+  });
+});
