@@ -48,6 +48,7 @@ import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import type { Compiled } from "./snapshot/compile.ts";
 import { StoreError } from "./store/error.ts";
 import { AcmeStateTable } from "./store/acme.ts";
+import { keepCounts } from "./store/counter-file.ts";
 import { CredentialUseTable } from "./store/credentials.ts";
 import { emptyConfiguration, firstConfiguration } from "./store/first-configuration.ts";
 import { RevisionTable } from "./store/revisions.ts";
@@ -132,18 +133,17 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const board = WorkerBoard.create(workers);
   const traffic = TrafficMetrics.create(workers);
   const targetTraffic = TrafficMetrics.create(workers);
-  const { requests: kept } = stored.config.settings.retention;
-  const requests = kept === 0 ? null : RequestRing.create(kept);
+  const { retention, limits } = stored.config.settings;
+  const requests = retention.requests === 0 ? null : RequestRing.create(retention.requests);
+  const counters = CounterTable.create({ keys: limits.counter_keys, workers });
+  const counts = keepCounts(counters, { dataDir, log });
   const pool = new WorkerPool({
     url: new URL("./worker.ts", import.meta.url),
     workers,
     instanceId: stored.instanceId,
     stickyKey: box.derive("sticky cookies"),
     pluginKey: box.derive("plugins"),
-    counters: CounterTable.create({
-      keys: stored.config.settings.limits.counter_keys,
-      workers,
-    }),
+    counters,
     dnsServers: options.dnsServers,
     board,
     targets: targetBoard,
@@ -208,7 +208,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   control.acme.engine.start();
   const stop = () => {
     file?.stop();
-    return stopGateway({ server, socket, upkeep, pool, store, control }, log);
+    return stopGateway({ server, socket, upkeep, pool, store, control }, log).then(counts.stop);
   };
   return { stop };
 }
