@@ -107,6 +107,10 @@ describe("kong", () => {
     expect(seen.body).toMatchObject({
       ...{ host: "orders.internal", path: "/internal/1?x=1", user: "alice", key: null },
     });
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, () => request("https://shop.test/orders/1", key)),
+    );
+    expect(answers.map(({ status }) => status)).toContain(420);
     // A longer prefix with fewer conditions is tried later, as Kong does.
     expect((await request("http://shop.test/orders/search")).status).toBe(301);
     const health = await request("http://health.test/health/x");
