@@ -151,6 +151,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     targetTraffic,
     requests,
     used: (credentialIds) => control.credentialUse.touch(credentialIds),
+    wanted: (name) => control.acme.engine.wanted(name),
     happened: (happening) => control.tellOfWorker(happening),
     log,
     snapshot: current.snapshot,

@@ -8,11 +8,24 @@ const PREFIX = "/.well-known/acme-challenge/";
 /** RFC 8737 section 6.2. */
 export const ACME_PROTOCOL = "acme-tls/1";
 
+/** Names that were reported a moment ago are not reported again. */
+const REPORT_PAUSE_MS = 10_000;
+const MOST_REPORTED = 1000;
+
 export class OpenChallenges {
+  readonly #report: (name: string) => void;
+  #wanted: ReadonlySet<string> = new Set();
+  readonly #reported = new Map<string, number>();
   #byToken = new Map<string, Uint8Array<ArrayBuffer>>();
   #byName = new Map<string, EndCertificate>();
 
-  replace({ http, tls }: Challenges): void {
+  /** `report`: a client has asked for a name that a certificate could be ordered for. */
+  constructor(report: (name: string) => void) {
+    this.#report = report;
+  }
+
+  replace({ http, tls, wanted = [] }: Challenges): void {
+    this.#wanted = new Set(wanted);
     const encoder = new TextEncoder();
     this.#byToken = new Map(http.map(({ token, answer }) => [token, encoder.encode(answer)]));
     const old = this.#byName;
@@ -32,7 +45,18 @@ export class OpenChallenges {
 
   /** Whether any handshake has to be looked at. */
   get hasNames(): boolean {
-    return this.#byName.size > 0;
+    return this.#byName.size + this.#wanted.size > 0;
+  }
+
+  /** Nobody has a certificate for this name of a handshake. */
+  missing(name: string | null): void {
+    if (name === null || this.#wanted.size === 0) return;
+    if (!this.#wanted.has(name) && !this.#wanted.has(name.replace(/^[^.]+/, "*"))) return;
+    const now = performance.now();
+    if ((this.#reported.get(name) ?? Number.NEGATIVE_INFINITY) > now - REPORT_PAUSE_MS) return;
+    if (this.#reported.size >= MOST_REPORTED) this.#reported.clear();
+    this.#reported.set(name, now);
+    this.#report(name);
   }
 
   /** Null for everything but a token that an authority has given out: applications may have orders of their own. */

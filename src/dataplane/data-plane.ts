@@ -40,6 +40,8 @@ export interface DataPlaneOptions {
   readonly counters?: CounterTable;
   /** Credentials were used, told every few seconds. */
   readonly used?: (credentialIds: readonly string[]) => void;
+  /** A client has asked for a name that a certificate could be ordered for. Default: nobody wants to know. */
+  readonly wanted?: (name: string) => void;
   /** What differs from the product's times. */
   readonly webSocketTimes?: WebSocketTimes | undefined;
 }

@@ -89,7 +89,7 @@ class Runtime implements DataPlane {
     this.#scope = {
       inFlight,
       collectBudget: new CollectBudget(0),
-      challenges: new OpenChallenges(),
+      challenges: new OpenChallenges(options.wanted ?? (() => {})),
       aborted: new AbortedRequests((client) =>
         options.log("warn", "a client breaks off too many requests and is refused for a while", {
           client,

@@ -72,6 +72,7 @@ async function start(
     pluginKey,
     counters: new CounterTable(command.shared.counters),
     used: (credentialIds) => scope.postMessage({ kind: "used", credentialIds }),
+    wanted: (name) => scope.postMessage({ kind: "wanted", name }),
     worker,
     workers,
     instanceId,

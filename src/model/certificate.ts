@@ -53,9 +53,13 @@ const issuing = {
           pattern: "^(?:https?://[^\\s#]+)?$",
           errorMessage: "must be an http:// or https:// address without fragment, or empty",
           description:
-            "Asked with ?domain=NAME before anything is ordered: 200 allows it. Empty: every name of hosts",
+            "Asked with ?domain=NAME before anything is ordered: 200 allows it. Empty: every name that fits hosts",
         }),
-        hosts: listOf(hostName("Host name or pattern"), "Names that may be asked for", 200),
+        hosts: listOf(
+          hostName("Host name or pattern"),
+          "Names that may be asked for; required",
+          200,
+        ),
       },
       "Order a certificate when a client first asks for a name",
     ),

@@ -210,6 +210,7 @@ function checkIssuing(certificate: Certificate, config: GatewayConfig, list: Pro
   if (provider !== null && !config.dns_providers.has(provider))
     report("dns_provider_id", "DNS provider does not exist");
   if (certificate.source !== "acme") return;
+  if (certificate.on_demand?.hosts.length === 0) report("on_demand.hosts", "is required");
   const wildcard = domains.findIndex((name) => name.startsWith("*."));
   if (challenge !== "dns-01" && wildcard >= 0)
     report(`domains[${wildcard}]`, 'a wildcard needs the challenge "dns-01"');

@@ -40,6 +40,8 @@ export interface Challenges {
   readonly http: readonly { readonly token: string; readonly answer: string }[];
   /** Certificates for handshakes, PEM, by lower-case name (RFC 8737). */
   readonly tls: readonly { readonly name: string; readonly cert: string; readonly key: string }[];
+  /** Lower-case names and patterns: handshakes for them are reported when no certificate is there. Absent: none. */
+  readonly wanted?: readonly string[];
 }
 
 /** What a worker is asked beside its versions. */
@@ -101,6 +103,8 @@ export type WorkerEvent =
   | { readonly kind: "answer"; readonly ticket: number; readonly value: WorkerAnswer }
   /** Answer to `drain`. `aborted`: requests that did not end in time. */
   | { readonly kind: "stopped"; readonly aborted: number }
+  /** A client has asked for a name that a certificate could be ordered for. */
+  | { readonly kind: "wanted"; readonly name: string }
   /** Credentials were used since the last time. */
   | { readonly kind: "used"; readonly credentialIds: readonly string[] }
   | {

@@ -29,6 +29,8 @@ export interface WorkerPoolOptions {
   readonly counters?: CounterTable;
   /** Credentials were used. Default: nobody wants to know. */
   readonly used?: (credentialIds: readonly string[]) => void;
+  /** A client has asked for a name that a certificate could be ordered for. Default: nobody wants to know. */
+  readonly wanted?: (name: string) => void;
   /** What workers count of the traffic. Default: counts that nobody reads. */
   readonly traffic?: TrafficMetrics;
   /** The same by target. */
@@ -73,6 +75,7 @@ export class WorkerPool {
           counters,
           pluginKey: options.pluginKey ?? "",
           used: options.used ?? (() => {}),
+          wanted: options.wanted ?? (() => {}),
           happened: options.happened ?? (() => {}),
           times: this.times,
           active: () => this.#active,

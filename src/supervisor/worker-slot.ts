@@ -42,6 +42,8 @@ export interface WorkerSlotOptions {
   readonly counters: CounterTable;
   /** Credentials were used in the worker. */
   readonly used: (credentialIds: readonly string[]) => void;
+  /** A client of the worker has asked for a name that a certificate could be ordered for. */
+  readonly wanted: (name: string) => void;
   readonly traffic: TrafficMetrics;
   readonly targetTraffic: TrafficMetrics;
   /** Where requests are written down at the moment. */
@@ -295,6 +297,7 @@ export class WorkerSlot {
 
   #onEvent(event: WorkerEvent): void {
     if (event.kind === "used") this.#options.used(event.credentialIds);
+    if (event.kind === "wanted") this.#options.wanted(event.name);
     if (event.kind !== "log") return;
     this.#options.log.write(event.level, event.message, {
       worker: this.index + 1,

@@ -12,6 +12,7 @@ export class ChallengeBoard {
   readonly #failed: (error: unknown) => void;
   readonly #http = new Set<HttpProof>();
   readonly #tls = new Set<TlsProof>();
+  #wanted: readonly string[] = [];
   #last: Promise<unknown> = Promise.resolve();
 
   /** `failed`: proofs that are over could not be taken down everywhere. */
@@ -41,9 +42,18 @@ export class ChallengeBoard {
     return takeDown;
   }
 
+  /** From now on handshakes for these names are reported when no certificate is there. */
+  watch(names: readonly string[]): void {
+    if (Bun.deepEquals(names, this.#wanted)) return;
+    this.#wanted = names;
+    this.#publish().catch(this.#failed);
+  }
+
   /** One after the other, so that no worker is left with an older state than it was told last. */
   #publish(): Promise<void> {
-    const next = this.#last.then(() => this.#show({ http: [...this.#http], tls: [...this.#tls] }));
+    const next = this.#last.then(() =>
+      this.#show({ http: [...this.#http], tls: [...this.#tls], wanted: this.#wanted }),
+    );
     this.#last = next.catch(() => undefined);
     return next;
   }

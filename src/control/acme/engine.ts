@@ -13,6 +13,7 @@ import { Installation, issuer } from "./installation.ts";
 import { accountsFor, issue, openAuthority } from "./issue.ts";
 import type { Progress } from "./progress.ts";
 import { askRenewal } from "./renewal-info.ts";
+import { OnDemand, wantedNames } from "./on-demand.ts";
 import { dueAt, retryAt, timeOf, toTime } from "./schedule.ts";
 import { type AcmeState, type AcmeStore, emptyState, toState } from "./state.ts";
 import type { Told } from "./told.ts";
@@ -50,6 +51,7 @@ export class AcmeEngine {
   readonly #known: KnownAccounts = new Map();
   readonly #board: ChallengeBoard;
   readonly #installation: Installation;
+  readonly #onDemand: OnDemand;
   readonly #end = new AbortController();
   #timer: Timer | null = null;
   #isStarted = false;
@@ -63,6 +65,7 @@ export class AcmeEngine {
       log.warn("proofs for an authority could not be taken down", { error }),
     );
     this.#installation = new Installation(changes);
+    this.#onDemand = new OnDemand(options);
     changes.onServed((event) => this.#follow(event));
   }
 
@@ -71,6 +74,7 @@ export class AcmeEngine {
     this.#isStarted = true;
     for (const id of this.#states.keys())
       if (!this.#options.changes.config.certificates.has(id)) this.#forget(id);
+    this.#board.watch(wantedNames(this.#options.changes.config));
     this.tick();
   }
 
@@ -133,6 +137,11 @@ export class AcmeEngine {
   askFor(certificate: Certificate): void {
     this.#save(certificate.id, { is_asked_for: true, next_attempt_at: null });
     this.tick();
+  }
+
+  /** A client has asked for a name that no certificate is there for. */
+  wanted(name: string): void {
+    if (this.#isStarted) void this.#onDemand.wanted(name);
   }
 
   /** Takes it back at the authority that has issued it, and has another one issued. Throws an AcmeFailure. */
@@ -295,10 +304,13 @@ export class AcmeEngine {
     told.certificate(expiry.days === 0 ? "expired" : "expiring", certificate);
   }
 
-  #follow({ change, by }: ChangeEvent): void {
+  #follow({ change, by, after }: ChangeEvent): void {
     const { certificates, acme_accounts: accounts, dns_providers: providers } = change;
     for (const id of certificates.removals) this.#forget(id);
-    if (by === issuer) return;
+    const isTouched = certificates.upserts.length + certificates.removals.length > 0;
+    if (isTouched && this.#isStarted) this.#board.watch(wantedNames(after));
+    // What was put in to be ordered on demand begins at once.
+    if (by === issuer) return this.tick();
     // Somebody has done something about it: what has failed is tried again at once.
     const isForAll = accounts.upserts.length + providers.upserts.length > 0;
     const touched = isForAll

@@ -128,6 +128,7 @@ function openFront(
     if (owner !== null) return { owner, holdsTicket: false };
     const name = arrival.hello?.serverName ?? null;
     const certificate = index.find(name);
+    if (certificate === null) challenges.missing(name);
     if (listener.strict_sni && certificate === null)
       return { refusal: "no certificate is there for the TLS name", alert: UNRECOGNIZED_NAME };
     const facts = factsOf(arrival);

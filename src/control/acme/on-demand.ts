@@ -1,0 +1,132 @@
+// Certificates for names that clients ask for: whether one may be ordered, and for whom; knows no authority.
+import type { Clock } from "../../clock.ts";
+import type { Log } from "../../log.ts";
+import type { Certificate } from "../../model/certificate.ts";
+import type { GatewayConfig } from "../../model/gateway-config.ts";
+import { ApiError } from "../../model/error.ts";
+import type { Changes } from "../change.ts";
+import { materialOfNone } from "./certificate-fields.ts";
+import { issuer } from "./installation.ts";
+
+export interface OnDemandOptions {
+  readonly changes: Changes;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const TAG = "on-demand";
+/** Certificates that may come of one template. */
+const MOST_OF_ONE = 500;
+/** New ones in ten minutes, of all templates together. */
+const MOST_AT_ONCE = 20;
+const WINDOW_MS = 600_000;
+/** Time in which a name that was refused is not asked about again. */
+const REFUSED_MS = 300_000;
+const MOST_REMEMBERED = 10_000;
+const ASK_TIMEOUT_MS = 5000;
+const MOST_ASKED_AT_ONCE = 10;
+
+/** Names that handshakes are reported for when no certificate is there: the patterns of all templates. */
+export const wantedNames = ({ certificates }: GatewayConfig): readonly string[] => [
+  ...new Set([...certificates.values()].filter(isTemplate).flatMap(hostsOf)),
+];
+
+const isTemplate = ({ source, enabled, on_demand }: Certificate) =>
+  source === "acme" && enabled && on_demand !== null;
+
+const hostsOf = ({ on_demand }: Certificate) =>
+  (on_demand?.hosts ?? []).map((host) => host.toLowerCase());
+
+export class OnDemand {
+  readonly #options: OnDemandOptions;
+  readonly #asking = new Set<string>();
+  /** Until when nobody asks about a name again. */
+  readonly #refused = new Map<string, number>();
+  #begun: number[] = [];
+
+  constructor(options: OnDemandOptions) {
+    this.#options = options;
+  }
+
+  /** A client has asked for this name. Never throws. */
+  async wanted(name: string): Promise<void> {
+    const { changes, clock, log } = this.#options;
+    const template = [...changes.config.certificates.values()].find(
+      (certificate) =>
+        isTemplate(certificate) && hostsOf(certificate).some((host) => fits(host, name)),
+    );
+    if (template === undefined || this.#asking.has(name)) return;
+    if (this.#asking.size >= MOST_ASKED_AT_ONCE || (this.#refused.get(name) ?? 0) > clock.now())
+      return;
+    this.#asking.add(name);
+    try {
+      const why = this.#overLimit(template) ?? (await refusal(template, name));
+      if (why === null) await this.#create(template, name);
+      else {
+        this.#remember(name);
+        log.info("a certificate that a client asked for is not ordered", { name, why });
+      }
+    } catch (error) {
+      this.#remember(name);
+      log.warn("a certificate that a client asked for could not be ordered", { name, error });
+    } finally {
+      this.#asking.delete(name);
+    }
+  }
+
+  #overLimit(template: Certificate): string | null {
+    const { changes, clock } = this.#options;
+    const since = clock.now() - WINDOW_MS;
+    this.#begun = this.#begun.filter((at) => at > since);
+    if (this.#begun.length >= MOST_AT_ONCE) return `${MOST_AT_ONCE} were ordered in ten minutes`;
+    const own = [...changes.config.certificates.values()].filter(({ tags }) =>
+      tags.includes(tagOf(template)),
+    );
+    return own.length >= MOST_OF_ONE ? `there are ${MOST_OF_ONE} of "${template.name}"` : null;
+  }
+
+  async #create(template: Certificate, host: string): Promise<void> {
+    const { changes, clock } = this.#options;
+    this.#begun.push(clock.now());
+    await changes.run({
+      by: issuer,
+      dryRun: false,
+      mutate: (draft) => {
+        const all = [...draft.config.certificates.values()];
+        if (all.some(({ domains }) => domains.includes(host))) return;
+        if (!draft.config.certificates.has(template.id)) return;
+        const name = `${template.name} ${host}`.slice(0, 128);
+        if (all.some((other) => other.name === name))
+          throw new ApiError(409, `certificate "${name}" exists already`);
+        const at = draft.stamp();
+        draft.put("certificates", {
+          ...{ ...template, ...materialOfNone, id: Bun.randomUUIDv7(), name },
+          ...{ domains: [host], on_demand: null, tags: [TAG, tagOf(template)] },
+          ...{ description: "", created_at: at, updated_at: at },
+        });
+        draft.summary = `create certificate "${name}" on demand`;
+      },
+    });
+  }
+
+  #remember(name: string): void {
+    if (this.#refused.size >= MOST_REMEMBERED) this.#refused.clear();
+    this.#refused.set(name, this.#options.clock.now() + REFUSED_MS);
+  }
+}
+
+const tagOf = ({ id }: Certificate) => `on-demand ${id}`;
+
+/** A pattern stands for exactly one label. */
+const fits = (pattern: string, name: string) =>
+  pattern === name || (pattern.startsWith("*.") && name.replace(/^[^.]+/, "*") === pattern);
+
+/** Asks whoever has to allow it; null: it is allowed. */
+async function refusal({ on_demand }: Certificate, name: string): Promise<string | null> {
+  if (on_demand === null || on_demand.ask_url === "") return null;
+  const url = new URL(on_demand.ask_url);
+  url.searchParams.set("domain", name);
+  const signal = AbortSignal.timeout(ASK_TIMEOUT_MS);
+  const { status } = await fetch(url, { redirect: "manual", signal });
+  return status === 200 ? null : `ask_url answered with the status ${status}`;
+}
