@@ -255,7 +255,7 @@ describe("the API", () => {
     const response = await fetch(`${gateway().admin}/api/v1/import?${query}`, {
       method: "POST",
       headers: { "content-type": "application/octet-stream" },
-      body,
+      body: new Blob([typeof body === "string" ? body : new Uint8Array(body)]),
     });
     return { status: response.status, body: await response.json() };
   };
