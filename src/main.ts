@@ -1,4 +1,5 @@
 // Entry of the executable and composition root: puts the parts together and takes them apart again; holds no logic of theirs.
+import { join } from "node:path";
 import { AdminTlsError, loadAdminTls } from "./cli/admin-tls.ts";
 import { applyCommand, diffCommand } from "./cli/apply.ts";
 import { announce } from "./cli/announce.ts";
@@ -143,6 +144,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     instanceId: stored.instanceId,
     stickyKey: box.derive("sticky cookies"),
     pluginKey: box.derive("plugins"),
+    logPlaces: { directory: join(dataDir, "logs"), elsewhere: options.logDir },
     counters,
     dnsServers: options.dnsServers,
     board,

@@ -23,6 +23,8 @@ export interface ServeOptions {
   readonly dnsServers: readonly string[];
   /** Programs that DNS providers of the type exec may run. */
   readonly dnsPrograms: readonly string[];
+  /** Folder below which plugins may write files, beside the data directory; null: none. */
+  readonly logDir: string | null;
   readonly allowUnauthenticatedRemote: boolean;
   /** The file that is the configuration; null: it is what the management API makes it. */
   readonly config: string | null;
@@ -100,6 +102,12 @@ const flags: readonly Flag[] = [
     repeats: true,
   },
   {
+    name: "log-dir",
+    value: "DIR",
+    description:
+      "Folder below which access logs may be written, beside the folder logs of the data directory",
+  },
+  {
     name: "log-level",
     value: "LEVEL",
     description: `What is logged: ${logLevels.join(", ")}`,
@@ -141,6 +149,7 @@ export function decodeOptions(given: Flags): ServeOptions {
     workers: decodeWorkers(given.get("workers")),
     dnsServers: decodeDnsServers(given.get("dns-servers")),
     dnsPrograms: decodePrograms(given.all("dns-exec")),
+    logDir: decodePath(given.get("log-dir")),
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     config: decodePath(given.get("config")),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),

@@ -19,7 +19,11 @@ import { closeListeners, Listeners, type OpenedListeners } from "./listener/list
 import { RefusalLog } from "./listener/refusal-log.ts";
 import { createCallout } from "./plugin/callout.ts";
 import { createGeo } from "./plugin/geo.ts";
-import { type LoadedPlugins, PluginLoader } from "./plugin/plugin-loader.ts";
+import {
+  type LoadedPlugins,
+  PluginLoader,
+  type PluginLoaderOptions,
+} from "./plugin/plugin-loader.ts";
 import { purge } from "./plugin/purge.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
 import { streamScene } from "./plugin/stream-visit.ts";
@@ -113,7 +117,10 @@ class Runtime implements DataPlane {
         }),
       decided: (plugin, decision) => this.#recorder.decided(plugin, decision),
     };
-    this.#plugins = createPluginLoader(options, (id) => this.#used.add(id));
+    this.#plugins = createPluginLoader(options, {
+      used: (id) => this.#used.add(id),
+      dropped: (plugin, count) => this.#recorder.dropped(plugin, count),
+    });
     const streamOptions = {
       worker: options.worker,
       board: options.targets,
@@ -333,17 +340,19 @@ class Runtime implements DataPlane {
 }
 
 function createPluginLoader(
-  { worker, workers = 1, plugins, pluginKey, counters, log, instanceId }: DataPlaneOptions,
-  used: (credentialId: string) => void,
+  options: DataPlaneOptions,
+  told: Pick<PluginLoaderOptions, "used" | "dropped">,
 ): PluginLoader {
+  const { worker, workers = 1, plugins, pluginKey, counters, log, instanceId } = options;
   const table = counters ?? CounterTable.create({ keys: 1024, workers: worker + 1 });
   return new PluginLoader({
     worker,
     workers,
     catalogue: plugins,
     pluginKey,
+    logPlaces: options.logPlaces ?? null,
     log,
-    used,
+    ...told,
     countersOf: (id, persist) => table.forInstance(worker, id, { persist }),
     callout: createCallout({ loopToken: loopToken(instanceId) }),
   });

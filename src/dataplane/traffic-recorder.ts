@@ -226,12 +226,21 @@ export class TrafficRecorder {
 
   /** What a plugin of this type has decided. */
   decided(plugin: string, decision: PluginDecision): void {
+    this.#writer.add(this.#pluginSeries(plugin), decision, 1);
+  }
+
+  /** A plugin of this type has lost records of what happened. */
+  dropped(plugin: string, count: number): void {
+    this.#writer.add(this.#pluginSeries(plugin), "dropped", count);
+  }
+
+  #pluginSeries(plugin: string): Series {
     let series = this.#plugins.get(plugin);
     if (series === undefined) {
       series = this.#traffic.seriesOf(pluginSeriesKey(plugin));
       this.#plugins.set(plugin, series);
     }
-    this.#writer.add(series, decision, 1);
+    return series;
   }
 
   #compareClocks(now: number): void {

@@ -70,6 +70,7 @@ async function start(
   const plane = parts.createDataPlane({
     plugins: parts.plugins,
     pluginKey,
+    logPlaces: command.logPlaces,
     counters: new CounterTable(command.shared.counters),
     used: (credentialIds) => scope.postMessage({ kind: "used", credentialIds }),
     wanted: (name) => scope.postMessage({ kind: "wanted", name }),

@@ -88,6 +88,14 @@ export interface CalloutResponse {
  */
 export type Callout = (request: CalloutRequest) => Promise<CalloutResponse>;
 
+/** Where plugins may write files, as absolute paths of folders. */
+export interface LogPlaces {
+  /** The gateway's own, below which relative paths are; made when it is needed. */
+  readonly directory: string;
+  /** Below this one, absolute paths may be; null: nowhere. */
+  readonly elsewhere: string | null;
+}
+
 export interface PluginKit {
   readonly instance: InstanceView;
   /** Index of the worker, from 0. */
@@ -103,6 +111,10 @@ export interface PluginKit {
     message: string,
     fields?: Readonly<Record<string, unknown>>,
   ) => void;
+  /** Null: this gateway writes no files for plugins. */
+  readonly logPlaces: LogPlaces | null;
+  /** So many records of what happened were lost, for the counters. */
+  dropped(count: number): void;
   /** A credential was used; told to people now and then. */
   used(credentialId: string): void;
 }

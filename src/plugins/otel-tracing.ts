@@ -141,6 +141,7 @@ function tracer(own: Config, ids: Ids, kit: PluginKit) {
     timeoutMs: batch.timeout,
     callout: kit.callout,
     log: kit.log,
+    lost: kit.dropped,
   });
   const key = exporter;
   return {

@@ -30,6 +30,8 @@ const counters = [
   "reply",
   "reject",
   "error",
+  /** Records of what happened that a plugin has lost. */
+  "dropped",
 ] as const;
 export type TrafficCounter = (typeof counters)[number];
 

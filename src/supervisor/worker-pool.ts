@@ -6,7 +6,12 @@ import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
-import type { Challenges, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type {
+  Challenges,
+  StartCommand,
+  WorkerAnswer,
+  WorkerQuestion,
+} from "../snapshot/message.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
 import { type WorkerHappening, WorkerSlot } from "./worker-slot.ts";
@@ -21,6 +26,8 @@ export interface WorkerPoolOptions {
   readonly stickyKey: string;
   /** Keys of plugin instances are derived from it; default: the empty text. */
   readonly pluginKey?: string;
+  /** Where plugins may write files; default: nowhere. */
+  readonly logPlaces?: StartCommand["logPlaces"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
@@ -74,6 +81,7 @@ export class WorkerPool {
           targetTraffic,
           counters,
           pluginKey: options.pluginKey ?? "",
+          logPlaces: options.logPlaces ?? null,
           used: options.used ?? (() => {}),
           wanted: options.wanted ?? (() => {}),
           happened: options.happened ?? (() => {}),

@@ -7,7 +7,13 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import { diff } from "../snapshot/diff.ts";
-import type { Challenges, WorkerAnswer, WorkerEvent, WorkerQuestion } from "../snapshot/message.ts";
+import type {
+  Challenges,
+  StartCommand,
+  WorkerAnswer,
+  WorkerEvent,
+  WorkerQuestion,
+} from "../snapshot/message.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import type { SupervisorTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";
@@ -34,6 +40,8 @@ export interface WorkerSlotOptions {
   readonly instanceId: string;
   readonly stickyKey: string;
   readonly pluginKey: string;
+  /** Where plugins may write files. */
+  readonly logPlaces: StartCommand["logPlaces"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
@@ -121,6 +129,7 @@ export class WorkerSlot {
           instanceId,
           stickyKey,
           pluginKey,
+          logPlaces: this.#options.logPlaces,
           dnsServers: this.#options.dnsServers,
           shared: {
             workers: board.buffer,

@@ -79,14 +79,24 @@ export class Metrics {
   #pluginMetrics(): Metric[] {
     const { pluginRows, traffic } = this.#options;
     const samples: Sample[] = [];
+    const dropped: Sample[] = [];
     for (const [plugin, row] of pluginRows) {
       const { counters } = traffic.read(row);
+      if (counters.dropped > 0) dropped.push(sampleOf({ plugin }, counters.dropped));
       for (const decision of pluginDecisions)
         if (counters[decision] > 0)
           samples.push(sampleOf({ plugin, decision }, counters[decision]));
     }
     const help = "Decisions of plugins about requests.";
-    return [{ name: "sluice_plugin_decisions", help, type: "counter", samples }];
+    return [
+      { name: "sluice_plugin_decisions", help, type: "counter", samples },
+      {
+        name: "sluice_plugin_dropped",
+        help: "Log records and spans that plugins could not deliver.",
+        type: "counter",
+        samples: dropped,
+      },
+    ];
   }
 
   /** What is going on at this moment. */

@@ -3,7 +3,7 @@ import { hkdfSync } from "node:crypto";
 import type { Issue } from "../../model/error.ts";
 import type { InstanceView } from "../../pdk/context.ts";
 import type { PluginHandlers } from "../../pdk/definition.ts";
-import type { Callout, Counters, PluginKit } from "../../pdk/kit.ts";
+import type { Callout, Counters, LogPlaces, PluginKit } from "../../pdk/kit.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import type { CollectionChange, PluginPlan } from "../../snapshot/snapshot.ts";
 import type { LogLine } from "../data-plane.ts";
@@ -18,7 +18,10 @@ export interface PluginLoaderOptions {
   /** `persist`: what is counted outlives the gateway. */
   readonly countersOf: (instanceId: string, persist: boolean) => Counters;
   readonly callout: Callout;
+  readonly logPlaces: LogPlaces | null;
   readonly log: LogLine;
+  /** Records that a plugin of this type has lost. */
+  readonly dropped: (plugin: string, count: number) => void;
   readonly used: (credentialId: string) => void;
 }
 
@@ -65,7 +68,8 @@ export class PluginLoader {
   }
 
   #kitOf({ id, name: plugin, label, scope, config }: PluginPlan): PluginKit {
-    const { worker, workers, pluginKey, countersOf, callout, log, used } = this.#options;
+    const { worker, workers, pluginKey, countersOf, callout, logPlaces, log, used, dropped } =
+      this.#options;
     const instance: InstanceView = { id, plugin, label, scope };
     let counters: Counters | null = null;
     return {
@@ -77,7 +81,9 @@ export class PluginLoader {
         return counters;
       },
       callout,
+      logPlaces,
       used,
+      dropped: (count) => dropped(plugin, count),
       deriveKey: (purpose) =>
         new Uint8Array(hkdfSync("sha256", pluginKey, id, `plugin ${plugin} ${purpose}`, 32)),
       log: (level, message, fields = {}) =>

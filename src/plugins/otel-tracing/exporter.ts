@@ -14,6 +14,7 @@ export interface ExporterOptions {
   readonly timeoutMs: number;
   readonly callout: Callout;
   readonly log: PluginKit["log"];
+  readonly lost: PluginKit["dropped"];
 }
 
 const FIRST_PAUSE_MS = 1000;
@@ -137,6 +138,7 @@ export class Exporter {
 
   #drop(count: number, why: string): void {
     this.#dropped += count;
+    this.#options.lost(count);
     const now = performance.now();
     if (now - this.#toldAt < COMPLAINT_MS) return;
     this.#toldAt = now;

@@ -46,6 +46,7 @@ async function threads(port: number) {
           instanceId: "test",
           stickyKey: "test",
           pluginKey: "test",
+          logPlaces: null,
           dnsServers: [],
           shared: {
             workers: workerBoard.buffer,

@@ -96,7 +96,9 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
       counters: new Proxy({} as Counters, { get: unused }),
       callout: () => Promise.reject(new Error("nobody is there")),
       deriveKey: () => new Uint8Array(32),
+      logPlaces: null,
       log() {},
+      dropped() {},
       used() {},
     });
     const known = ["early", "auth", "access", "request", "response", "log", "connect"] as const;
