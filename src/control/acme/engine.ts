@@ -12,6 +12,7 @@ import { AcmeFailure } from "./failure.ts";
 import { Installation, issuer } from "./installation.ts";
 import { accountsFor, issue, openAuthority } from "./issue.ts";
 import type { Progress } from "./progress.ts";
+import { Quiet } from "./quiet.ts";
 import { askRenewal } from "./renewal-info.ts";
 import { OnDemand, wantedNames } from "./on-demand.ts";
 import { dueAt, retryAt, timeOf, toTime } from "./schedule.ts";
@@ -49,6 +50,7 @@ export class AcmeEngine {
   readonly #runs = new Map<string, Run>();
   readonly #asking = new Set<string>();
   readonly #known: KnownAccounts = new Map();
+  readonly #quiet = new Quiet();
   readonly #board: ChallengeBoard;
   readonly #installation: Installation;
   readonly #onDemand: OnDemand;
@@ -64,7 +66,7 @@ export class AcmeEngine {
     this.#board = new ChallengeBoard(show, (error) =>
       log.warn("proofs for an authority could not be taken down", { error }),
     );
-    this.#installation = new Installation(changes);
+    this.#installation = new Installation(changes, this.#quiet);
     this.#onDemand = new OnDemand(options);
     changes.onServed((event) => this.#follow(event));
   }
@@ -222,6 +224,7 @@ export class AcmeEngine {
     const { changes, box, clock, dns, log } = this.#options;
     return {
       ...{ config: changes.config, box, dns, signal, board: this.#board, known: this.#known },
+      quiet: this.#quiet,
       now: () => clock.now(),
       saveOrder: (order: AcmeState["order"]) => this.#save(id, { order }),
       failed: (account: { readonly name: string }, { message: reason }: AcmeFailure) =>

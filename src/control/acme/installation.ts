@@ -3,6 +3,7 @@ import type { CertificateChain } from "../../crypto/certificate-chain.ts";
 import type { Certificate } from "../../model/certificate.ts";
 import type { Changes } from "../change.ts";
 import type { Actor } from "../principal.ts";
+import type { Quiet } from "./quiet.ts";
 
 /** Who issues certificates, in the history. */
 export const issuer: Actor = { actor: "acme", method: "local", address: "", sessionId: null };
@@ -24,11 +25,13 @@ interface Waiting {
 
 export class Installation {
   readonly #changes: Changes;
+  readonly #quiet: Quiet;
   #waiting: Waiting[] = [];
   #isBusy = false;
 
-  constructor(changes: Changes) {
+  constructor(changes: Changes, quiet: Quiet) {
     this.#changes = changes;
+    this.#quiet = quiet;
   }
 
   /** Resolves when every worker presents it; false when nobody wants it any more. */
@@ -43,11 +46,12 @@ export class Installation {
   async #work(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting;
-      this.#waiting = [];
-      await this.#apply(batch);
-    }
+    while (this.#waiting.length > 0)
+      await this.#quiet.change(async () => {
+        const batch = this.#waiting;
+        this.#waiting = [];
+        await this.#apply(batch);
+      });
     this.#isBusy = false;
   }
 

@@ -8,6 +8,7 @@ import type { ChallengeBoard } from "./challenge-board.ts";
 import { type DnsParts, putUpRecord } from "./dns-proof.ts";
 import { AcmeFailure } from "./failure.ts";
 import { obtain } from "./order.ts";
+import type { Quiet } from "./quiet.ts";
 import { certificateIdOf } from "./renewal-info.ts";
 import type { AcmeState, OpenOrder } from "./state.ts";
 import type { CertificateChain } from "../../crypto/certificate-chain.ts";
@@ -16,6 +17,7 @@ export interface IssueParts {
   readonly config: GatewayConfig;
   readonly box: SecretBox;
   readonly board: ChallengeBoard;
+  readonly quiet: Quiet;
   readonly dns: DnsParts;
   readonly known: KnownAccounts;
   readonly now: () => number;
@@ -101,7 +103,7 @@ async function orderWith(
   );
   try {
     return await obtain(job, {
-      ...{ authority, board: parts.board, save: parts.saveOrder, signal, left },
+      ...{ authority, board: parts.board, quiet: parts.quiet, save: parts.saveOrder, signal, left },
       seal: (text) => box.seal(text),
       unseal: (sealed) => box.open(sealed),
       putUpRecord: (proof) =>

@@ -7,10 +7,12 @@ import type { ChallengeBoard, HttpProof, TlsProof } from "./challenge-board.ts";
 import type { DnsProof } from "./dns-proof.ts";
 import { AcmeFailure, describeAcmeProblem, typeOf } from "./failure.ts";
 import { poll } from "./poll.ts";
+import type { Quiet } from "./quiet.ts";
 
 export interface ProofParts {
   readonly authority: Authority;
   readonly board: ChallengeBoard;
+  readonly quiet: Quiet;
   /** Writes the record; resolves when the provider has taken it. `name`: without `*.`. */
   readonly putUpRecord: (proof: {
     readonly name: string;
@@ -103,7 +105,9 @@ async function putUp(
     if (type === "http-01") http.push({ token: challenge.token, answer: proof });
     else tls.push(await tlsProof(authorization, proof));
   }
+  const isOver = tls.length > 0 ? await parts.quiet.beginCheck() : () => {};
   const takeDown = await parts.board.putUp({ http, tls }).catch((cause: unknown) => {
+    isOver();
     throw new AcmeFailure("not every worker can show the authority its proof", {
       type: "unreachable",
       cause,
@@ -111,6 +115,7 @@ async function putUp(
   });
   return () => {
     takeDown();
+    isOver();
     return Promise.resolve();
   };
 }

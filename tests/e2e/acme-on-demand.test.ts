@@ -1,0 +1,85 @@
+// Certificates for names that clients ask for: who allows them, who does not, and when the client gets its own.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connect } from "node:tls";
+import { type AcmeScene, startAcmeScene } from "../support/acme-scene.ts";
+import { eventually } from "../support/poll.ts";
+import { executable, requireExecutable } from "../support/variants.ts";
+
+let scene: AcmeScene;
+const asked: string[] = [];
+let judge: ReturnType<typeof Bun.serve>;
+
+beforeAll(async () => {
+  requireExecutable();
+  judge = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request) {
+      const name = new URL(request.url).searchParams.get("domain") ?? "";
+      asked.push(name);
+      return new Response(null, { status: name.startsWith("good") ? 200 : 404 });
+    },
+  });
+  scene = await startAcmeScene({ gateway: { binary: executable, workers: 2 } });
+  await scene.order("customers", {
+    on_demand: { ask_url: `http://127.0.0.1:${judge.port}/ask`, hosts: ["*.customers.test"] },
+  });
+}, 30_000);
+afterAll(async () => {
+  await scene?.stop();
+  await judge?.stop(true);
+});
+
+/** Names of the certificate that a client is shown. */
+function shown(servername: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const port = scene.gateway.httpsPort;
+    const socket = connect({ host: "127.0.0.1", port, servername, rejectUnauthorized: false });
+    socket.on("secureConnect", () => {
+      resolve(String(socket.getPeerCertificate().subjectaltname));
+      socket.destroy();
+    });
+    socket.on("error", reject);
+  });
+}
+
+const all = async () => {
+  const certificates = await scene.gateway.ok("GET", "/api/v1/certificates");
+  return certificates.map(({ name }: { name: string }) => name);
+};
+
+test("a name that is allowed gets a certificate when a client asks for it", async () => {
+  expect(await shown("good.customers.test")).not.toContain("good.customers.test");
+  await eventually(async () => (await shown("good.customers.test")) === "DNS:good.customers.test", {
+    deadlineMs: 15_000,
+    intervalMs: 100,
+  });
+  const certificate = await scene.find("customers%20good.customers.test");
+  expect(certificate).toMatchObject({
+    ...{ domains: ["good.customers.test"], source: "acme", on_demand: null, status: "valid" },
+  });
+  expect(asked.filter((name) => name === "good.customers.test")).toHaveLength(1);
+}, 30_000);
+
+test("a name that is not allowed gets none, and nobody asks twice", async () => {
+  for (let time = 0; time < 5; time++) await shown("bad.customers.test");
+  await eventually(() => asked.includes("bad.customers.test"));
+  for (let time = 0; time < 20; time++) await shown("bad.customers.test");
+  expect(asked.filter((name) => name === "bad.customers.test")).toHaveLength(1);
+  expect(await all()).not.toContain("customers bad.customers.test");
+}, 30_000);
+
+test("nobody is asked about names that do not fit", async () => {
+  const before = asked.length;
+  for (const name of ["good.elsewhere.test", "customers.test", "a.b.customers.test"])
+    await shown(name);
+  await shown("bad.customers.test");
+  expect(asked).toHaveLength(before);
+}, 30_000);
+
+test("without hosts there is nothing to order", async () => {
+  const answer = await scene.gateway.api("POST", "/api/v1/certificates", {
+    ...{ name: "all", source: "acme", on_demand: {} },
+  });
+  expect(await answer.json()).toEqual({ error: "on_demand.hosts: is required" });
+});
