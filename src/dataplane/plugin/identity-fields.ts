@@ -1,36 +1,46 @@
 // The fields that tell a target who the client is, written from what an authentication has found; knows no plugin.
 import type { ConsumerView, CredentialView } from "../../pdk/context.ts";
-import type { UpstreamEdits } from "./upstream-edits.ts";
 
-/** Fields that say who the client is; whatever a client sends under these names stays behind. */
-const IDENTITY_FIELDS = {
-  id: "x-consumer-id",
-  username: "x-consumer-username",
-  customId: "x-consumer-custom-id",
-  credential: "x-credential-identifier",
-  anonymous: "x-anonymous-consumer",
-} as const;
+/** What is known of the client. */
+export interface Identity {
+  readonly consumer: ConsumerView | null;
+  readonly credential: CredentialView | null;
+  readonly credentialId: string | null;
+  readonly isAnonymous: boolean;
+}
 
-/** Tells the target who it is. */
-export function tellIdentity(
-  upstream: UpstreamEdits,
-  who: {
-    readonly consumer: ConsumerView | null;
-    readonly credential: CredentialView | null;
-    readonly credentialId: string | null;
-    readonly isAnonymous: boolean;
-  },
-): void {
-  const { consumer, credential, credentialId, isAnonymous } = who;
-  const say = (name: string, value: string | null) =>
-    value === null || value === "" ? upstream.removeHeader(name) : upstream.setHeader(name, value);
-  say(IDENTITY_FIELDS.id, consumer?.id ?? null);
-  say(IDENTITY_FIELDS.username, consumer?.username ?? null);
-  say(IDENTITY_FIELDS.customId, consumer?.customId ?? null);
-  const shown = credential?.identifier ?? credential?.name ?? credential?.id ?? null;
-  say(IDENTITY_FIELDS.credential, isAnonymous ? null : (shown ?? asFieldValue(credentialId)));
-  say(IDENTITY_FIELDS.anonymous, isAnonymous ? "true" : null);
+/** Lines of credentials that were used before: they are the same for every request. */
+const known = new WeakMap<CredentialView, string>();
+
+/**
+ * The lines of the fields, each with its end. Whatever a client sends under these names never goes upstream, so nothing has to
+ * be replaced.
+ */
+export function identityLines(identity: Identity): string {
+  const { consumer, credential, isAnonymous } = identity;
+  if (credential === null || credential.consumer !== consumer || isAnonymous)
+    return linesOf(identity);
+  let lines = known.get(credential);
+  if (lines === undefined) {
+    lines = linesOf(identity);
+    known.set(credential, lines);
+  }
+  return lines;
+}
+
+function linesOf({ consumer, credential, credentialId, isAnonymous }: Identity): string {
+  const shown = credential?.identifier ?? credential?.name ?? credential?.id ?? credentialId;
+  return (
+    line("x-consumer-id", consumer?.id ?? null) +
+    line("x-consumer-username", consumer?.username ?? null) +
+    line("x-consumer-custom-id", consumer?.customId ?? null) +
+    line("x-credential-identifier", isAnonymous ? null : shown) +
+    line("x-anonymous-consumer", isAnonymous ? "true" : null)
+  );
 }
 
 /** A name from outside may hold what a field cannot. */
-const asFieldValue = (text: string | null) => text?.replace(/[^\x20-\x7e]/g, "?").trim() ?? null;
+function line(name: string, value: string | null): string {
+  const text = value === null ? "" : value.replace(/[^\x20-\x7e]/g, "?").trim();
+  return text === "" ? "" : `${name}: ${text}\r\n`;
+}

@@ -10,6 +10,7 @@ import type { Watched } from "../in-flight.ts";
 import { ListNode } from "../linked-list.ts";
 import { ended, fail, type Scene, seenByPlugins } from "../own-answer.ts";
 import type { RequestContext } from "../request-context.ts";
+import { resultOf } from "../request-result.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { WorkerScope } from "../worker-scope.ts";
 import type { Chain } from "./chain.ts";
@@ -75,8 +76,8 @@ async function refetch(
   options.prepare?.(visit.upstream);
   const scope: WorkerScope = {
     ...scene.scope,
-    // No client has asked, and none goes away.
-    ended() {},
+    // No client has asked, and none goes away: only what was called for the copy hears of its end.
+    ended: (own, status) => visit.log(resultOf(own.record, status)),
     aborted: new AbortedRequests(() => {}),
   };
   const outcome = await visit.runOn();

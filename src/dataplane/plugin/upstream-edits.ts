@@ -11,8 +11,10 @@ import type { RequestContext } from "../request-context.ts";
 export class UpstreamEdits implements UpstreamRequest {
   readonly #context: RequestContext;
   readonly #findService: (id: string) => boolean;
-  /** Values by lower-case name, in the place of the client's; empty: none. */
-  readonly #fields = new Map<string, string[]>();
+  /** Lines by lower-case name, in the place of the client's; empty: none. */
+  readonly #fields = new Map<string, string>();
+  /** Lines that say who the client is. */
+  identity = "";
   #method: string | null = null;
   #path: string | null = null;
   #query: string | null = null;
@@ -40,7 +42,8 @@ export class UpstreamEdits implements UpstreamRequest {
   /** The same for another request. */
   copyFor(context: RequestContext): UpstreamEdits {
     const copy = new UpstreamEdits(context, this.#findService);
-    for (const [name, values] of this.#fields) copy.#fields.set(name, values);
+    for (const [name, lines] of this.#fields) copy.#fields.set(name, lines);
+    copy.identity = this.identity;
     copy.#method = this.#method;
     copy.#path = this.#path;
     copy.#query = this.#query;
@@ -60,24 +63,35 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   header(name: string): string | null {
-    const own = this.#fields.get(name.toLowerCase());
-    if (own === undefined) return this.#context.header(name.toLowerCase());
-    return own.length === 0 ? null : own.join(", ");
+    const lower = name.toLowerCase();
+    const own = this.#fields.get(lower);
+    if (own !== undefined) return valuesIn(own, lower);
+    return valuesIn(this.identity, lower) ?? this.#context.header(lower);
+  }
+
+  snapshot(): (name: string) => string | null {
+    if (this.#fields.size === 0) {
+      const context = this.#context;
+      return (name) => context.header(name.toLowerCase());
+    }
+    const copy = this.copyFor(this.#context);
+    return (name) => copy.header(name);
   }
 
   setHeader(name: string, value: string): void {
-    this.#fields.set(checkedName(name), [checkedValue(value)]);
+    const key = checkedName(name);
+    this.#fields.set(key, `${key}: ${checkedValue(value)}\r\n`);
   }
 
   addHeader(name: string, value: string): void {
     const key = checkedName(name);
     const present = this.#context.header(key);
-    const before = this.#fields.get(key) ?? (present === null ? [] : [present]);
-    this.#fields.set(key, [...before, checkedValue(value)]);
+    const before = this.#fields.get(key) ?? (present === null ? "" : `${key}: ${present}\r\n`);
+    this.#fields.set(key, `${before}${key}: ${checkedValue(value)}\r\n`);
   }
 
   removeHeader(name: string): void {
-    this.#fields.set(checkedName(name), []);
+    this.#fields.set(checkedName(name), "");
   }
 
   removeCookie(name: string): void {
@@ -87,7 +101,7 @@ export class UpstreamEdits implements UpstreamRequest {
       .split(";")
       .map((pair) => pair.trim())
       .filter((pair) => pair !== "" && (pair.split("=")[0] ?? "").trim() !== name);
-    this.#fields.set("cookie", left.length === 0 ? [] : [left.join("; ")]);
+    this.#fields.set("cookie", left.length === 0 ? "" : `cookie: ${left.join("; ")}\r\n`);
   }
 
   removeQuery(name: string): void {
@@ -144,17 +158,33 @@ export class UpstreamEdits implements UpstreamRequest {
 
   /** The lines of all fields that were set. */
   lines(): string {
-    let lines = "";
-    for (const [name, values] of this.#fields)
-      for (const value of values) lines += `${name}: ${value}\r\n`;
+    let lines = this.identity;
+    for (const own of this.#fields.values()) lines += own;
     return lines;
   }
 }
 
+/** The values of a field in such lines, null when there is none. */
+function valuesIn(lines: string, name: string): string | null {
+  const start = `${name}: `;
+  const values = lines
+    .split("\r\n")
+    .filter((each) => each.startsWith(start))
+    .map((each) => each.slice(start.length));
+  return values.length === 0 ? null : values.join(", ");
+}
+
+/** Names that were found to be right: plugins set the same few again and again. */
+const rightNames = new Map<string, string>();
+const MAX_NAMES = 1000;
+
 function checkedName(name: string): string {
+  const known = rightNames.get(name);
+  if (known !== undefined) return known;
   const lower = name.toLowerCase();
   if (!isToken(lower)) throw new TypeError("the name of the field is not valid");
   if (GATEWAY_FIELDS.has(lower)) throw new TypeError(`the field ${lower} belongs to the gateway`);
+  if (rightNames.size < MAX_NAMES) rightNames.set(name, lower);
   return lower;
 }
 

@@ -18,7 +18,7 @@ import type { HeldBody } from "./held-body.ts";
 import { type Chain, requestPhases } from "./chain.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
 import { RequestFacts } from "./request-facts.ts";
-import { tellIdentity } from "./identity-fields.ts";
+import { identityLines } from "./identity-fields.ts";
 import { UpstreamEdits } from "./upstream-edits.ts";
 
 /** What a visit needs beside the request. */
@@ -68,6 +68,8 @@ export class Visit extends RequestFacts implements PluginRequest {
   #running: PluginRuntime | null = null;
   /** Plugins with a place above this do not see the answer. */
   #innermost = Number.POSITIVE_INFINITY;
+  /** Those that a copy was led through: no others hear of its end. Null: no copy. */
+  #called: Set<PluginRuntime> | null = null;
   /** Who made the answer that plugins saw last. */
   seenSource: ResponseDraft["source"] = "gateway";
   authMode: AuthMode = "default";
@@ -142,7 +144,7 @@ export class Visit extends RequestFacts implements PluginRequest {
     this.#isAnonymous = isAnonymous;
     this.#isAuthenticated = !isAnonymous;
     this.#groups = [...(consumer?.groups ?? []), ...groups];
-    tellIdentity(this.upstream, { consumer, credential, credentialId, isAnonymous });
+    this.upstream.identity = identityLines({ consumer, credential, credentialId, isAnonymous });
   }
 
   get upstream(): UpstreamEdits {
@@ -206,6 +208,7 @@ export class Visit extends RequestFacts implements PluginRequest {
     copy.authMode = this.authMode;
     copy.#phase = this.#phase;
     copy.#step = this.#step;
+    copy.#called = new Set();
     copy.#innermost = this.#running === null ? 0 : this.#chain.all.indexOf(this.#running);
     return copy;
   }
@@ -234,6 +237,7 @@ export class Visit extends RequestFacts implements PluginRequest {
         this.#phase = at;
         this.#step = step;
         this.#running = runtime;
+        this.#called?.add(runtime);
         const outcome = this.#call(runtime, phase);
         if (outcome instanceof Promise) {
           const [phaseAt, next] = [at, step + 1];
@@ -329,7 +333,7 @@ export class Visit extends RequestFacts implements PluginRequest {
     this.#isLogged = true;
     this.result = result;
     for (const runtime of this.#chain.log) {
-      if (!this.applies(runtime)) continue;
+      if (this.#called?.has(runtime) === false || !this.applies(runtime)) continue;
       try {
         runtime.handlers.log?.(this);
       } catch (error) {
