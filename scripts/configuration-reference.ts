@@ -4,7 +4,7 @@ import { applyCommand, diffCommand } from "../src/cli/apply.ts";
 import { createCheck } from "../src/cli/check.ts";
 import type { Command } from "../src/cli/command.ts";
 import { exportCommand } from "../src/cli/export.ts";
-import { importCommand } from "../src/cli/import.ts";
+import { createImport } from "../src/cli/import.ts";
 import { helpOf } from "../src/cli/help.ts";
 import { createResetPassword } from "../src/cli/reset-password.ts";
 import { rotateKeyCommand } from "../src/cli/rotate-key.ts";
@@ -133,7 +133,7 @@ const commands: readonly Command[] = [
   createTokenCommand(never),
   rotateKeyCommand,
   exportCommand,
-  importCommand,
+  createImport(new Map()),
   diffCommand,
   applyCommand,
   versionCommand,
