@@ -4,6 +4,7 @@ import accessPolicy from "./access-policy.ts";
 import acl from "./acl.ts";
 import basicAuth from "./basic-auth.ts";
 import botDetection from "./bot-detection.ts";
+import concurrencyLimit from "./concurrency-limit.ts";
 import cors from "./cors.ts";
 import csrf from "./csrf.ts";
 import forwardAuth from "./forward-auth.ts";
@@ -20,6 +21,7 @@ import redirect from "./redirect.ts";
 import requestId from "./request-id.ts";
 import requestSizeLimit from "./request-size-limit.ts";
 import respond from "./respond.ts";
+import responseCache from "./response-cache.ts";
 import securityHeaders from "./security-headers.ts";
 
 export const plugins: readonly AnyPlugin[] = [
@@ -27,6 +29,7 @@ export const plugins: readonly AnyPlugin[] = [
   acl,
   basicAuth,
   botDetection,
+  concurrencyLimit,
   cors,
   csrf,
   forwardAuth,
@@ -43,5 +46,6 @@ export const plugins: readonly AnyPlugin[] = [
   requestId,
   requestSizeLimit,
   respond,
+  responseCache,
   securityHeaders,
 ];

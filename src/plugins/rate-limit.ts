@@ -3,12 +3,11 @@ import { type Outcome, reject } from "../pdk/answer.ts";
 import { asksForConsumer, compileCondition } from "../pdk/condition.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
+import { asksForClient, keyReader } from "../pdk/request-key.ts";
 import { limitFields, retryAfter } from "./rate-limit/fields.ts";
-import { asksForClient, keyReader } from "./rate-limit/key.ts";
 import {
   type Config,
   countedStatuses,
-  keysOf,
   type Limit,
   problemsOf,
   schema,
@@ -112,12 +111,12 @@ function createHandlers(own: Config, store: LimitStore): PluginHandlers {
 }
 
 const isKnownEarly = (limits: readonly Limit[]) =>
-  limits.every((limit) => !asksForClient(keysOf(limit)) && !asksForConsumer(limit.when));
+  limits.every((limit) => !asksForClient(limit.key) && !asksForConsumer(limit.when));
 
 function prepared(limit: Limit, ipv6Prefix: number): Ready {
   const { name, algorithm, requests, window, burst, cost, when } = limit;
   const capacity = burst ?? requests;
-  const read = keyReader(keysOf(limit), ipv6Prefix);
+  const read = keyReader(limit.key, ipv6Prefix);
   return {
     rule: { name, algorithm, capacity, windowMs: window * 1000, perSecond: requests / window },
     cost,

@@ -1,19 +1,9 @@
 // Settings of rate-limit: what is counted, for whom and how much of it; knows no request.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { condition, config, flag, integer, nullable, oneOf } from "../../pdk/fields.ts";
-import { isToken } from "../../pdk/http.ts";
+import { keyProblem, requestKey } from "../../pdk/request-key.ts";
 
-const KEY = "^(?:ip|consumer|credential|route|service|(?:header|cookie|query|jwt):.{1,256})$";
 const STATUS = "[1-5](?:[0-9][0-9]|xx)";
-
-const key = (description: string) =>
-  t.String({
-    maxLength: 300,
-    pattern: KEY,
-    errorMessage:
-      "must be ip, consumer, credential, route, service, header:NAME, cookie:NAME, query:NAME or jwt:CLAIM",
-    description,
-  });
 
 const limit = t.Object(
   {
@@ -45,17 +35,7 @@ const limit = t.Object(
         description: "What a token bucket holds; null: as much as `requests`",
       }),
     ),
-    key: t.Union(
-      [
-        key("What requests are counted by"),
-        t.Array(key("One part"), { minItems: 1, maxItems: 8, description: "Several together" }),
-      ],
-      {
-        default: "ip",
-        description:
-          "What requests are counted by: ip, consumer, credential, route, service, header:NAME, cookie:NAME, query:NAME, jwt:CLAIM, or a list of these",
-      },
-    ),
+    key: requestKey("ip", "What requests are counted by"),
     cost: integer(1, {
       minimum: 1,
       maximum: 1_000_000,
@@ -109,9 +89,6 @@ export const schema = config({
 export type Config = Static<typeof schema>;
 export type Limit = Config["limits"][number];
 
-export const keysOf = ({ key: own }: Limit): readonly string[] =>
-  typeof own === "string" ? [own] : own;
-
 /** What a schema cannot say. */
 export function problemsOf({ limits }: Config): { path: string; message: string }[] {
   const problems: { path: string; message: string }[] = [];
@@ -124,11 +101,8 @@ export function problemsOf({ limits }: Config): { path: string; message: string 
     if (each.burst !== null && each.algorithm !== "token_bucket")
       report("burst", "is only for the algorithm token_bucket");
     if (each.cost > (each.burst ?? each.requests)) report("cost", "is more than there ever is");
-    const header = keysOf(each).find(
-      (part) => part.startsWith("header:") && !isToken(part.slice(7)),
-    );
-    if (header !== undefined)
-      report("key", `"${header.slice(7)}" is not the name of a header field`);
+    const wrong = keyProblem(each.key);
+    if (wrong !== null) report("key", wrong);
   }
   return problems;
 }
