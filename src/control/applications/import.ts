@@ -1,14 +1,20 @@
 // Applications in an imported document: what it says anew about one is carried to the parts that it does not speak of itself.
 import type { Clock } from "../../clock.ts";
-import { type Application, type PartCollection, referenceOf } from "../../model/application.ts";
+import {
+  type Application,
+  type ApplicationPart,
+  type PartCollection,
+  referenceOf,
+} from "../../model/application.ts";
 import { ApiError } from "../../model/error.ts";
 import type { Document } from "../body.ts";
 import type { Draft } from "../draft.ts";
 import { splitMessage } from "../transfer/source.ts";
 import { planHttps } from "./https-plan.ts";
 import { checkApplication } from "./input.ts";
-import { objectOf, partOf } from "./parts.ts";
+import { objectOf, partOf, storedPart } from "./parts.ts";
 import { reconcile } from "./reconcile.ts";
+import { isOutworn } from "./signing.ts";
 import { inputOf } from "./view.ts";
 import { wantedParts } from "./wanted-parts.ts";
 
@@ -25,6 +31,10 @@ export function withKnownParts(fields: Document, old: Document | undefined): Doc
  */
 export function completeApplications(document: Document, draft: Draft, clock: Clock): void {
   if (document["applications"] === undefined) return;
+  for (const { id } of [...draft.config.applications.values()]) {
+    keepStateOfHttps(id, draft);
+    keepPartsAtHand(id, document, draft);
+  }
   const written = [...draft.config.applications.values()].filter(
     (application) =>
       draft.placeOf(application.id) !== null && isToBeDone(application, document, draft),
@@ -43,6 +53,57 @@ export function completeApplications(document: Document, draft: Draft, clock: Cl
       });
     }
   }
+}
+
+/**
+ * How far HTTPS has come is found out by each gateway for itself: a document that was written before a certificate was
+ * issued must not take that back.
+ */
+function keepStateOfHttps(id: string, draft: Draft): void {
+  const [application, old] = [draft.config.applications.get(id), draft.base.applications.get(id)];
+  if (application === undefined || old === undefined || application === old) return;
+  const own = old.parts.filter(({ role }) => role === "self_signed");
+  const parts = [...application.parts.filter(({ role }) => role !== "self_signed"), ...own];
+  const role = { role: "self_signed", collection: "certificates" } as const;
+  const certificate = objectOf(draft.base, old, role);
+  if (certificate !== undefined && certificate !== draft.config.certificates.get(certificate.id))
+    draft.put("certificates", certificate);
+  draft.put("applications", {
+    ...application,
+    https_state: old.https_state,
+    parts: inOrderOf(old, parts),
+  });
+}
+
+/** The order says nothing, and a difference would be shown. */
+function inOrderOf(old: Application, parts: readonly ApplicationPart[]): ApplicationPart[] {
+  const places = new Map(old.parts.map(({ role }, index) => [role, index]));
+  const placeOf = ({ role }: ApplicationPart) => places.get(role) ?? old.parts.length;
+  return parts.toSorted((a, b) => placeOf(a) - placeOf(b));
+}
+
+/** Parts that the document names and does not hold may be those of another gateway: this one's own take their places. */
+function keepPartsAtHand(id: string, document: Document, draft: Draft): void {
+  const [application, old] = [draft.config.applications.get(id), draft.base.applications.get(id)];
+  if (application === undefined || application === old) return;
+  const isThere = (part: ApplicationPart) => {
+    const reference = referenceOf(part);
+    return reference !== null && storedPart(draft.config, reference) !== undefined;
+  };
+  const parts = application.parts.flatMap((part) => {
+    const reference = referenceOf(part);
+    if (reference === null || isThere(part) || document[reference.collection] !== undefined)
+      return part;
+    const own = old && partOf(old, part.role);
+    if (own !== undefined && isThere(own)) return own;
+    // Its key is on the other gateway: this one makes another.
+    return part.role === "self_signed" ? [] : part;
+  });
+  if (Bun.deepEquals(parts, application.parts)) return;
+  const { https_state: state } = application;
+  const isSigned = parts.some(({ role }) => role === "self_signed");
+  const https_state = isSigned ? state : { ...state, self_signed: [] };
+  draft.put("applications", { ...application, https_state, parts });
 }
 
 /** What an application says must be what it last made of its parts. */
@@ -86,7 +147,8 @@ function complete(
   const application = { ...input, https_state };
   const parts = reconcile({
     ...{ draft, application, parts: old.parts },
-    ...{ adopt: true, accept: false, force: false, automatic: false, sign: () => null },
+    ...{ adopt: true, accept: false, force: false, automatic: false },
+    sign: (certificate) => (isOutworn(certificate, clock.now()) ? null : certificate),
     revives: (collection) => isLeftOut(collection, document, { application: old, draft }),
   });
   const { id, created_at, updated_at } = old;

@@ -93,7 +93,8 @@ function update(wanted: WantedPart, part: ApplicationPart, options: ReconcileOpt
     { ...old, ...Object.fromEntries(changed) } as unknown as StoredPart,
     options,
   );
-  if (object !== null) write(wanted, object, draft);
+  if (object === null) return part.fields;
+  write(wanted, object, draft);
   return accept && !force ? { ...made, ...freeFields(found, wanted) } : made;
 }
 

@@ -47,6 +47,9 @@ function checkCertificate(fields: Document, old: Document | undefined, box: Secr
   if (typeof certificate !== "string" || typeof key !== "string") return fields;
   if (certificate === "" || key === "") return fields;
   if (certificate === old?.["certificate"] && key === old["sealed_key"]) return fields;
+  // The gateway has issued another one since the document was written, whose key it holds.
+  const isIssuedHere = fields["source"] !== "upload" && fields["source"] === old?.["source"];
+  if (isIssuedHere && key === old?.["sealed_key"]) return { ...fields, ...materialOf(old) };
   try {
     const chain = readChain(certificate, box.open(key));
     const { notBefore: not_before, notAfter: not_after, issuer, fingerprint } = chain;
@@ -62,8 +65,12 @@ function checkCertificate(fields: Document, old: Document | undefined, box: Secr
 function withIssued(fields: Document, old: Document | undefined): Document {
   if (old?.["source"] !== "acme" || !Bun.deepEquals(old["domains"], fields["domains"]))
     return fields;
+  return { ...fields, ...materialOf(old) };
+}
+
+function materialOf(old: Document): Document {
   const { certificate, sealed_key, not_before, not_after, issuer, fingerprint } = old;
-  return { ...fields, certificate, sealed_key, not_before, not_after, issuer, fingerprint };
+  return { certificate, sealed_key, not_before, not_after, issuer, fingerprint };
 }
 
 /** Throws a 400 for a configuration that does not fit its schema, whatever stands for secrets in it. */
