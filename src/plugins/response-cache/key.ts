@@ -1,0 +1,116 @@
+// By what requests are told apart: everything that reaches the target and could change its answer for all; knows no answer.
+import type { RequestContext } from "../../pdk/context.ts";
+import { queryValue } from "../../pdk/http.ts";
+import type { Config } from "./settings.ts";
+
+export interface CacheKey {
+  readonly key: string;
+  /** `host/path?query`, as people and unsafe requests name it. */
+  readonly resource: string;
+  /** As it counts, and as it goes upstream. */
+  readonly query: string;
+}
+
+/**
+ * Fields by which frameworks change the method or the path of a request, and which nobody would think of in Vary. An answer to
+ * a request that holds one belongs to this request alone.
+ */
+const OVERRIDES = [
+  "x-http-method-override",
+  "x-http-method",
+  "x-method-override",
+  "x-original-url",
+  "x-original-uri",
+  "x-rewrite-url",
+  "x-original-host",
+  "x-host",
+  "x-forwarded-path",
+  "x-forwarded-uri",
+  "x-forwarded-method",
+  // Where a proxy before the target shows another answer for a hop less.
+  "max-forwards",
+] as const;
+
+/** What a trusted proxy says of the client's request, and applications put into links. Others cannot send it upstream. */
+const FROM_TRUSTED_PROXY = ["x-forwarded-prefix", "x-forwarded-ssl", "x-forwarded-scheme"] as const;
+
+/** Beside those: HTTP allows it for every request, and many applications believe it. */
+const MAY_REROUTE = new Set<string>(OVERRIDES);
+
+/** Whether the request says in a field of its own that it is another one. */
+export function isOverridden({ headers }: RequestContext): boolean {
+  for (const name in headers) {
+    // Applications that read `_` as `-` take x_host for it too.
+    const first = name.charCodeAt(0);
+    if (first !== 120 && first !== 109) continue;
+    if (MAY_REROUTE.has(name.indexOf("_") < 0 ? name : name.replaceAll("_", "-"))) return true;
+  }
+  return false;
+}
+
+export interface KeyMaker {
+  /** Null: nobody can tell whether another request is the same. */
+  keyOf(context: RequestContext): CacheKey | null;
+  /** How answers for this are named. */
+  resourceOf(target: {
+    readonly host: string;
+    readonly path: string;
+    readonly query: string;
+  }): string;
+}
+
+/** Prepares the making of keys. Parts are separated by what none of them can hold. */
+export function keyMaker({ key: own }: Pick<Config, "key">): KeyMaker {
+  const query = queryFilter(own.query_include, own.query_exclude);
+  const headers = own.headers.map((name) => name.toLowerCase());
+  const nameOf = (target: { host: string; path: string; counted: string }) => {
+    const place = (own.host ? target.host : "") + (own.path ? target.path : "/");
+    return target.counted === "" ? place : `${place}?${target.counted}`;
+  };
+  const keyOf = (context: RequestContext): CacheKey | null => {
+    const { upstream, host } = context;
+    const counted = query(upstream.query);
+    const resource = nameOf({ host, path: upstream.path, counted });
+    // The scheme and the port go upstream too, and applications make links of them.
+    let key = `${resource}\n${context.scheme} ${context.port} ${context.route?.id}`;
+    // The host as the client wrote it: with a port, or in capitals, it would end up in links.
+    if (own.host && context.clientHost !== host) key += ` ${context.clientHost}`;
+    if (upstream.host !== null || upstream.serviceId !== null)
+      key += `\nto ${upstream.host} ${upstream.serviceId}`;
+    if (context.isFromTrustedProxy())
+      for (const name of FROM_TRUSTED_PROXY) key += `\n${escaped(context.header(name))}`;
+    for (const name of headers) key += `\n${escaped(upstream.header(name))}`;
+    for (const name of own.cookies) key += `\n${escaped(context.cookie(name))}`;
+    if (!own.consumer) return { key, resource, query: counted };
+    const who = whoOf(context);
+    return who === null ? null : { key: key + who, resource, query: counted };
+  };
+  return {
+    keyOf,
+    resourceOf: (target) => nameOf({ ...target, counted: query(target.query) }),
+  };
+}
+
+/** Field values hold no line breaks, but a value that is absent must not look like an empty one. */
+const escaped = (value: string | null) => (value === null ? "" : `=${value}`);
+
+/** Null: somebody who was recognised but has no name. */
+function whoOf({ consumer, credentialId, isAuthenticated, groups }: RequestContext): string | null {
+  if (consumer === null && !isAuthenticated) return "";
+  if (consumer === null && credentialId === null) return null;
+  // A name from outside may hold anything.
+  const who = consumer === null ? [null, credentialId] : [consumer.id];
+  return `\n${JSON.stringify([...who, groups])}`;
+}
+
+/** The parameters that count, as they were written and in their order. */
+function queryFilter(
+  include: readonly string[] | null,
+  exclude: readonly string[],
+): (query: string) => string {
+  if (include === null && exclude.length === 0) return (query) => query;
+  const names = include ?? exclude;
+  const isWanted = (part: string) =>
+    part !== "" && names.some((name) => queryValue(part, name) !== null) === (include !== null);
+  return (query) => (query === "" ? "" : query.split("&").filter(isWanted).join("&"));
+}

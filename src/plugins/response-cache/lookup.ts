@@ -1,0 +1,180 @@
+// What becomes of a request before it goes upstream: answered from the store, made to wait, or sent on; knows no answer of a target.
+import { type Outcome, reject, reply } from "../../pdk/answer.ts";
+import type { RequestContext } from "../../pdk/context.ts";
+import { ageOf, type Manner, remainingOf } from "./answers.ts";
+import type { Course } from "./course.ts";
+import { type Directives, parseDirectives, seconds } from "./directives.ts";
+import { type CacheKey, isOverridden } from "./key.ts";
+import type { Instance } from "./instance.ts";
+import { refresh } from "./refresh.ts";
+import type { Stored } from "./store.ts";
+import { comparableValue } from "./storing.ts";
+import { occasionOf, prepare } from "./upstream-request.ts";
+
+/** How often one request waits for fetches of others. */
+const MAX_WAITS = 3;
+
+const SAFE = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
+
+/** The handler of the `request` phase: by then everybody who may refuse the request has seen it. */
+export function lookUp(context: RequestContext, instance: Instance): Outcome | Promise<Outcome> {
+  const { method } = context;
+  const { upstream } = context;
+  if (!SAFE.has(method) || !SAFE.has(upstream.method)) {
+    const { host } = context;
+    const resource = instance.keys.resourceOf({ host, path: upstream.path, query: upstream.query });
+    return go(context, instance, { kind: "unsafe", resource });
+  }
+  if (!instance.methods.has(method) || upstream.method !== method)
+    return go(context, instance, { kind: "bypass", why: "method" });
+  if (isBypassed(context, instance))
+    return go(context, instance, { kind: "bypass", why: "bypass" });
+  const place = instance.keys.keyOf(context);
+  if (place === null) return go(context, instance, { kind: "bypass", why: "bypass" });
+  return decide(context, instance, { place, waits: 0 });
+}
+
+function isBypassed(context: RequestContext, { own, bypasses }: Instance): boolean {
+  const { headers, upstream } = context;
+  return (
+    context.hasBody ||
+    context.route === null ||
+    headers["upgrade"] !== undefined ||
+    headers["if-match"] !== undefined ||
+    headers["if-unmodified-since"] !== undefined ||
+    (!own.cache_authorized && upstream.header("authorization") !== null) ||
+    isOverridden(context) ||
+    bypasses?.(context) === true
+  );
+}
+
+interface Try {
+  readonly place: CacheKey;
+  readonly waits: number;
+}
+
+function decide(
+  context: RequestContext,
+  instance: Instance,
+  attempt: Try,
+): Outcome | Promise<Outcome> {
+  const { store } = instance;
+  const { key } = attempt.place;
+  const { upstream } = context;
+  const valueOf = (name: string) => comparableValue(name, upstream.header(name));
+  const stored = store.find(key, valueOf);
+  const asked = context.header("cache-control");
+  const said =
+    asked === null && context.headers["pragma"] === undefined ? null : directivesOf(context);
+  if (stored !== null) {
+    const manner = mannerOf(stored, instance, { said, waits: attempt.waits });
+    if (manner !== null) {
+      if (manner === "stale") refresh(context, instance, { stored, place: attempt.place });
+      return answer(context, instance, { stored, manner });
+    }
+  }
+  if (said?.has("only-if-cached") === true)
+    return reject(504, "cache.only", { detail: "nothing of this is stored" });
+  return fetchIt(context, instance, { ...attempt, stored, said });
+}
+
+/** Cache-Control, or what Pragma stands for where there is none (RFC 9111 section 5.4). */
+function directivesOf({ headers }: RequestContext): Directives {
+  const { "cache-control": control, pragma } = headers;
+  if (control !== undefined) return parseDirectives(control);
+  return new Map(/no-cache/i.test(pragma ?? "") ? [["no-cache", ""]] : []);
+}
+
+/** How the stored answer may be given without asking; null: it may not. */
+function mannerOf(
+  stored: Stored,
+  { own, failing }: Instance,
+  { said, waits }: { readonly said: Directives | null; readonly waits: number },
+): Manner | null {
+  const now = performance.now();
+  const remaining = remainingOf(stored, now);
+  const { staleWhileRevalidateMs, staleIfErrorMs } = stored.freshness;
+  if (said !== null && !own.ignore_client_no_cache && waits === 0) {
+    const maxAge = seconds(said, "max-age");
+    const minFresh = seconds(said, "min-fresh") ?? 0;
+    if (said.has("no-cache")) return null;
+    if (maxAge !== null && ageOf(stored, now) > maxAge * 1000) return null;
+    if (remaining < minFresh * 1000) return null;
+  }
+  if (remaining > 0) return waits > 0 ? "collapsed" : "hit";
+  if (-remaining < staleWhileRevalidateMs) return "stale";
+  // Just now the service did not answer: to ask again at once would not help it.
+  if (-remaining < staleIfErrorMs && failing.get(stored.key) !== undefined) return "failed";
+  return null;
+}
+
+function answer(
+  context: RequestContext,
+  { answers }: Instance,
+  { stored, manner }: { readonly stored: Stored; readonly manner: Manner },
+): Outcome {
+  const now = performance.now();
+  const { status, headers, body } = answers.shape(stored, (name) => context.header(name), {
+    manner,
+    now,
+  });
+  return reply(status, manner === "hit" ? "cache.hit" : `cache.${manner}`, { headers, body });
+}
+
+interface Fetch extends Try {
+  readonly stored: Stored | null;
+  readonly said: Directives | null;
+}
+
+function fetchIt(
+  context: RequestContext,
+  instance: Instance,
+  { place, waits, stored, said }: Fetch,
+): Outcome | Promise<Outcome> {
+  const { fills, own, useless } = instance;
+  const isWhole = context.method === "GET" && (stored !== null || context.header("range") === null);
+  if (!isWhole) {
+    if (context.method === "HEAD") {
+      const occasion = occasionOf(context, place, said);
+      return go(context, instance, { kind: "head", occasion, stale: stored });
+    }
+    return go(context, instance, { kind: "bypass", why: "partial" });
+  }
+  const isUseless = useless.get(place.key) !== undefined;
+  const flight = { key: flightKey(context, instance, place.key), resource: place.resource };
+  const mayWait = own.coalesce && !isUseless;
+  const leader = mayWait && waits < MAX_WAITS ? fills.leaderOf(flight.key) : null;
+  if (leader !== null)
+    return fills
+      .wait(leader, context.signal)
+      .then((verdict) =>
+        verdict === "look"
+          ? decide(context, instance, { place, waits: waits + 1 })
+          : decide(context, instance, { place, waits: MAX_WAITS }),
+      );
+  const occasion = occasionOf(context, place, said);
+  const isForced = stored !== null && remainingOf(stored, occasion.startedAt) > 0;
+  const isConditional = prepare(context.upstream, { stored, place, isUseless });
+  return go(context, instance, {
+    kind: "fill",
+    fill: fills.begin(flight, mayWait && waits < MAX_WAITS),
+    occasion,
+    stale: stored,
+    isConditional,
+    why: stored === null ? "miss" : isForced ? "request" : "stale",
+    isReceiving: false,
+  });
+}
+
+/** Those whose answers differ do not wait for each other, as far as that is known. */
+function flightKey({ upstream }: RequestContext, { store }: Instance, key: string): string {
+  let flight = key;
+  for (const name of store.varyNames(key))
+    flight += `\n${name}=${comparableValue(name, upstream.header(name))}`;
+  return flight;
+}
+
+function go(context: RequestContext, { place }: Instance, course: Course): undefined {
+  context.memory.set(place, course);
+  return undefined;
+}
