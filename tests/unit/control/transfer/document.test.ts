@@ -49,7 +49,10 @@ const samples: { readonly [K in CollectionName]: object } = {
     ...{ name: "zone", type: "webhook" },
     config: { secret: { sealed: { plain: `${CANARY} zone` } } },
   },
-  applications: { name: "shop", domains: ["shop.test"], service_id: "web", route_ids: ["shop"] },
+  applications: {
+    ...{ name: "shop", domains: ["shop.test"] },
+    parts: [{ role: "route", route_id: "shop", fields: { service_id: "web" } }],
+  },
   users: {
     ...{ email: "a@a.example", name: "A", role: "admin", password_hash: `${CANARY} password` },
     sso: null,
@@ -121,7 +124,8 @@ describe("every collection", () => {
     const id = (name: CollectionName) => [...config[name].keys()][0];
     expect(route).toMatchObject({ service_id: id("services"), listener_ids: [id("listeners")] });
     expect(plugin).toMatchObject({ route_id: id("routes"), consumer_id: id("consumers") });
-    expect([...config.applications.values()][0]).toMatchObject({ route_ids: [id("routes")] });
+    const part = { route_id: id("routes"), fields: { service_id: id("services") } };
+    expect([...config.applications.values()][0]).toMatchObject({ parts: [part] });
     expect(config.sso.client_id).toBe(CLIENT_ID);
     expect(service.tls).toMatchObject({ client_certificate_id: id("certificates") });
   });
