@@ -90,6 +90,14 @@ async function serve(options: ServeOptions): Promise<number> {
   return 0;
 }
 
+/** A reason not to start that the person who starts can do something about. */
+class StartError extends Error {}
+
+const isExplained = (error: unknown): error is Error =>
+  [StartError, StoreError, ApiError, AdminTlsError, CommandError].some(
+    (known) => error instanceof known,
+  );
+
 interface Gateway {
   /** Lets requests in flight end, then closes everything. */
   stop(): Promise<void>;
@@ -213,6 +221,68 @@ async function followFile({ config: path }: ServeOptions, control: ControlPlane,
   return path === null ? null : await followConfigFile({ path, control, log, passphrase });
 }
 
+/** Everything that is kept in the store, and what differs between serving it and repairing it. */
+function createControl(
+  store: Store,
+  parts: Pick<
+    ControlPlaneOptions,
+    | "box"
+    | "rollout"
+    | "targetBoard"
+    | "log"
+    | "current"
+    | "context"
+    | "acme"
+    | "askWorkers"
+    | "dnsServers"
+    | "dnsPrograms"
+    | "askWorker"
+    | "observed"
+  >,
+): ControlPlane {
+  return createControlPlane({
+    ...parts,
+    store,
+    clock,
+    auditStore: store.audit,
+    totpStore: store.with((context) => new TotpTable(context)),
+    sessionStore: store.with((context) => new SessionTable(context)),
+    tokenStore: store.with((context) => new TokenTable(context)),
+    revisionStore: store.with((context) => new RevisionTable(context)),
+    credentialUseStore: store.with((context) => new CredentialUseTable(context)),
+    rollupStore: store.with((context) => new RollupTable(context)),
+    plugins: catalogue,
+  });
+}
+
+/** The data directory for a command that repairs it, while nobody serves it. */
+const openOffline: OpenOffline = (dataDir) => {
+  const sink = (line: string) => void process.stderr.write(line);
+  const log = createLog({ level: "warn", format: "text", sink });
+  const store = Store.open({ dataDir, log });
+  try {
+    const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
+    const context = (): ChangeContext => ({
+      tls: { cert: "", key: "" },
+      checks: fieldChecks,
+      plugins: catalogue,
+      managementAddresses: [],
+      openSealed: (sealed) => box.open(sealed),
+    });
+    const current = compileStored(store.load(), context());
+    const parts = { box, rollout: idleRollout, targetBoard: TargetBoard.create(0) };
+    const control = createControl(store, { ...parts, log, current, context });
+    const close = () => {
+      control.audit.flush(true);
+      store.close();
+    };
+    return { operations: new Recovery(control), close };
+  } catch (error) {
+    store.close();
+    throw error instanceof StoreError ? error : new StoreError((error as Error).message);
+  }
+};
+
 async function stopGateway(
   { server, socket, upkeep, pool, store, control }: Parts,
   log: Log,
@@ -239,6 +309,82 @@ interface Parts {
   readonly pool: WorkerPool;
   readonly store: Store;
   readonly control: ControlPlane;
+}
+
+/** Loads the API while the workers start in their own threads, because it is the slowest part to load. */
+async function loadApi({
+  control,
+  admin,
+  adminTls,
+  log,
+  instanceId,
+}: {
+  readonly control: ControlPlane;
+  readonly admin: Address;
+  readonly adminTls: KeyPair | null;
+  readonly log: Log;
+  readonly instanceId: string;
+}): Promise<() => ManagementServer> {
+  const { createManagementApi, serveManagementApi } = await import("./api/server.ts");
+  const startedAt = clock.now();
+  const boundHost = admin.hostname;
+  const api = createManagementApi({
+    ...{ control, clock, log, version, startedAt, boundHost },
+    loopToken: loopToken(instanceId),
+    isTls: adminTls !== null,
+  });
+  return () => {
+    try {
+      return serveManagementApi(api, { ...admin, ...(adminTls === null ? {} : { tls: adminTls }) });
+    } catch (error) {
+      const { code, message } = error as { readonly code?: string; readonly message: string };
+      const reason = code === "EADDRINUSE" ? "address already in use" : message;
+      throw new StartError(`--admin ${formatAddress(admin)}: ${reason}`, { cause: error });
+    }
+  };
+}
+
+function loadOrMake(store: Store, options: ServeOptions, log: Log): StoredState {
+  if (!store.isEmpty()) {
+    const stored = store.load();
+    warnAboutIgnoredFlags(options, stored.config, log);
+    return stored;
+  }
+  const { at } = entryOf("");
+  const isWhole = options.config !== null && declaresListeners(readConfigFile(options.config));
+  const config = isWhole ? emptyConfiguration(at) : firstConfiguration(firstListeners(options), at);
+  return { config, revision: 1, instanceId: store.instanceId };
+}
+
+const entryOf = (summary: string) => ({
+  at: new Date(clock.now()).toISOString(),
+  actor: "sluice",
+  summary,
+});
+
+function compileOrRefuse(stored: StoredState, context: ChangeContext): Compiled {
+  try {
+    return compileStored(stored, context);
+  } catch (error) {
+    throw new StartError((error as Error).message, { cause: error });
+  }
+}
+
+function refuse([issue]: readonly Issue[]): void {
+  if (issue === undefined) return;
+  throw new StartError(issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`);
+}
+
+/** Without users everybody who reaches the management API may do everything. */
+function refuseOpenManagement(
+  { admin, allowUnauthenticatedRemote }: ServeOptions,
+  users: number,
+): void {
+  if (isLoopback(admin.hostname) || allowUnauthenticatedRemote || users > 0) return;
+  throw new StartError(
+    `--admin ${formatAddress(admin)} can be reached from other machines, and no user exists yet, so anybody could ` +
+      "change the configuration; listen on 127.0.0.1, or give --allow-unauthenticated-remote if another guard is in place",
+  );
 }
 
 process.exit(
