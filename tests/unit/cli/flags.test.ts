@@ -99,7 +99,18 @@ describe("serve", () => {
     expect(decode().dnsServers).toEqual([]);
   });
 
+  test("takes several programs, and in the environment with commas", () => {
+    const twice = ["--dns-exec", "/bin/true", "--dns-exec=/bin/sh"];
+    expect(decode(...twice).dnsPrograms).toEqual(["/bin/true", "/bin/sh"]);
+    expect(decode().dnsPrograms).toEqual([]);
+    const known = [{ name: "dns-exec", value: "PATH", description: "", repeats: true }] as const;
+    const flags = parseFlags(known, [], { SLUICE_DNS_EXEC: "/a, /b" });
+    expect(flags.all("dns-exec")).toEqual(["/a", "/b"]);
+  });
+
   test.each([
+    { argv: ["--dns-exec", "true"], says: "--dns-exec: must be the absolute path of a program" },
+    { argv: ["--dns-exec", "/etc/hostname"], says: "/etc/hostname is no file that may be run" },
     { argv: ["--workers", "0"], says: "--workers: must be a whole number from 1 to 256" },
     { argv: ["--workers", "two"], says: "--workers: must be" },
     { argv: ["--workers", "1e2"], says: "--workers: must be" },
