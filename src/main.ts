@@ -1,63 +1,41 @@
 // Entry of the executable and composition root: puts the parts together and takes them apart again; holds no logic of theirs.
 import { join } from "node:path";
-import { AdminTlsError, loadAdminTls } from "./cli/admin-tls.ts";
-import { applyCommand, diffCommand } from "./cli/apply.ts";
+import type { ManagementServer } from "./api/server.ts";
 import { announce } from "./cli/announce.ts";
+import { applyCommand, diffCommand } from "./cli/apply.ts";
 import { createCheck } from "./cli/check.ts";
-import { declaresListeners, followConfigFile, readConfigFile } from "./cli/config-file.ts";
+import { followConfigFile } from "./cli/config-file.ts";
 import { type ControlSocket, serveControlSocket } from "./cli/control-socket.ts";
-import { type Address, formatAddress } from "./cli/flags.ts";
 import { exportCommand } from "./cli/export.ts";
-import { firstListeners, warnAboutIgnoredFlags } from "./cli/first-start.ts";
 import { createImport } from "./cli/import.ts";
-import { idleRollout, type OpenOffline } from "./cli/local-command.ts";
-import { isLoopback } from "./cli/loopback.ts";
-import { reachableAt } from "./cli/own-addresses.ts";
-import { CommandError } from "./cli/management-client.ts";
+import { loadApi } from "./cli/management-listener.ts";
+import { createOpenOffline } from "./cli/offline.ts";
+import { type OpenedState, openState } from "./cli/opened-state.ts";
 import { createResetPassword } from "./cli/reset-password.ts";
 import { rotateKeyCommand } from "./cli/rotate-key.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
+import { isExplained, refuse } from "./cli/start-error.ts";
+import { createControl } from "./cli/stored-control.ts";
 import { createTokenCommand } from "./cli/token.ts";
 import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
-import type { ManagementServer } from "./api/server.ts";
-import {
-  type ChangeContext,
-  compileStored,
-  type ControlPlane,
-  type ControlPlaneOptions,
-  createControlPlane,
-} from "./control/control-plane.ts";
-import { fieldChecks } from "./control/field-checks.ts";
+import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
 import { Recovery } from "./control/recovery.ts";
-import { openSecretBox } from "./control/sealing.ts";
-import { loadDefaultCertificate } from "./crypto/default-certificate.ts";
-import type { KeyPair } from "./crypto/x509.ts";
 import { loopToken } from "./dataplane/upstream/request-writer.ts";
 import { createLog, type Log } from "./log.ts";
-import { ApiError, type Issue } from "./model/error.ts";
 import { catalogueOf } from "./pdk/catalogue.ts";
 import { plugins } from "./plugins/index.ts";
-import { RequestRing } from "./shared-memory/request-ring.ts";
 import { CounterTable } from "./shared-memory/counter-table.ts";
+import { RequestRing } from "./shared-memory/request-ring.ts";
 import { TargetBoard } from "./shared-memory/target-board.ts";
 import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
-import type { Compiled } from "./snapshot/compile.ts";
-import { StoreError } from "./store/error.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { keepCounts } from "./store/counter-file.ts";
-import { CredentialUseTable } from "./store/credentials.ts";
-import { emptyConfiguration, firstConfiguration } from "./store/first-configuration.ts";
-import { RevisionTable } from "./store/revisions.ts";
-import { RollupTable } from "./store/rollups.ts";
-import { SessionTable } from "./store/sessions.ts";
-import { Store, type StoredState } from "./store/store.ts";
-import { TotpTable } from "./store/totp.ts";
-import { TokenTable } from "./store/tokens.ts";
+import type { Store } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { createRollout } from "./supervisor/rollout.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
@@ -90,14 +68,6 @@ async function serve(options: ServeOptions): Promise<number> {
   return 0;
 }
 
-/** A reason not to start that the person who starts can do something about. */
-class StartError extends Error {}
-
-const isExplained = (error: unknown): error is Error =>
-  [StartError, StoreError, ApiError, AdminTlsError, CommandError].some(
-    (known) => error instanceof known,
-  );
-
 interface Gateway {
   /** Lets requests in flight end, then closes everything. */
   stop(): Promise<void>;
@@ -110,95 +80,24 @@ const MANAGEMENT_GRACE_MS = 500;
 const UPKEEP_MS = 60_000;
 
 async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
-  const { dataDir, admin, workers } = options;
-  // Before there is a data directory, so that a first start that is refused leaves none behind.
-  if (!Store.isThere(dataDir)) refuseOpenManagement(options, 0);
-  const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
-  const store = Store.open({ dataDir, log });
-  const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
-  const stored = loadOrMake(store, options, log);
-  refuseOpenManagement(options, stored.config.users.size);
-  const tls = await loadDefaultCertificate({ dataDir, now: clock.now(), log });
-  const management = { ...admin };
-  const context = (): ChangeContext => ({
-    tls,
-    checks: fieldChecks,
-    plugins: catalogue,
-    managementAddresses: management.port === 0 ? [] : reachableAt(management),
-    openSealed: (sealed) => box.open(sealed),
-  });
-  const current = compileOrRefuse(stored, context());
-  refuse(await probeNewPorts(null, current.snapshot));
-
-  const targetBoard = TargetBoard.create(workers);
-  const board = WorkerBoard.create(workers);
-  const traffic = TrafficMetrics.create(workers);
-  const targetTraffic = TrafficMetrics.create(workers);
-  const { retention, limits } = stored.config.settings;
-  const requests = retention.requests === 0 ? null : RequestRing.create(retention.requests);
-  const counters = CounterTable.create({ keys: limits.counter_keys, workers });
-  const counts = keepCounts(counters, { dataDir, log });
-  const pool = new WorkerPool({
-    url: new URL("./worker.ts", import.meta.url),
-    workers,
-    instanceId: stored.instanceId,
-    stickyKey: box.derive("sticky cookies"),
-    pluginKey: box.derive("plugins"),
-    logPlaces: { directory: join(dataDir, "logs"), elsewhere: options.logDir },
-    counters,
-    dnsServers: options.dnsServers,
-    board,
-    targets: targetBoard,
-    traffic,
-    targetTraffic,
-    requests,
-    used: (credentialIds) => control.credentialUse.touch(credentialIds),
-    wanted: (name) => control.acme.engine.wanted(name),
-    happened: (happening) => control.tellOfWorker(happening),
-    log,
-    snapshot: current.snapshot,
-  });
-  const rollout = createRollout(pool);
-  const control = createControl(store, {
-    box,
-    rollout,
-    targetBoard,
-    log,
-    current,
-    context,
-    dnsServers: options.dnsServers,
-    dnsPrograms: options.dnsPrograms,
-    acme: {
-      store: store.with((tables) => new AcmeStateTable(tables)),
-      show: (challenges) => pool.showChallenges(challenges),
-    },
-    askWorkers: (question) => pool.ask(question),
-    askWorker: (question) => pool.askOne(question),
-    observed: {
-      traffic,
-      targetTraffic,
-      board,
-      requests,
-      useRequests: (ring) => {
-        pool.requests = ring;
-      },
-      flush: async () => void (await pool.ask({ kind: "flush" })),
-      states: () => pool.states(),
-      plugins: [...catalogue.keys()],
-      version,
-    },
-  });
+  const { dataDir, workers } = options;
+  const state = await openState(options, { clock, log, plugins: catalogue });
+  const { store, stored, management } = state;
+  refuse(await probeNewPorts(null, state.current.snapshot));
+  const memory = createMemory(state, options);
+  const counts = keepCounts(memory.counters, { dataDir, log });
+  const { pool, control } = createPlanes({ state, options, memory, log });
   const started = pool.start();
   const serveApi = await loadApi({
-    ...{ control, admin, adminTls, log },
-    instanceId: stored.instanceId,
+    ...{ control, admin: options.admin, adminTls: state.adminTls, clock, log },
+    loopToken: loopToken(stored.instanceId),
   });
   refuse(await started);
   const server = serveApi();
   management.port = server.port;
   // In the same turn in which the API begins to listen, so that no change comes before it; and not earlier, because a first
   // start that fails must leave the next one free to choose other ports.
-  if (store.isEmpty()) store.begin(stored.config, entryOf("first start"));
+  if (store.isEmpty()) store.begin(stored.config, firstEntry());
   const file = await followFile(options, control, log);
   const upkeep = setInterval(() => control.keepUp(), UPKEEP_MS);
   control.observation.stats.start();
@@ -216,72 +115,78 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   return { stop };
 }
 
+/** What both planes read and write. */
+function createMemory({ stored }: OpenedState, { workers }: ServeOptions) {
+  const { retention, limits } = stored.config.settings;
+  return {
+    targets: TargetBoard.create(workers),
+    board: WorkerBoard.create(workers),
+    traffic: TrafficMetrics.create(workers),
+    targetTraffic: TrafficMetrics.create(workers),
+    requests: retention.requests === 0 ? null : RequestRing.create(retention.requests),
+    counters: CounterTable.create({ keys: limits.counter_keys, workers }),
+  };
+}
+
+interface PlaneParts {
+  readonly state: OpenedState;
+  readonly options: ServeOptions;
+  readonly memory: ReturnType<typeof createMemory>;
+  readonly log: Log;
+}
+
+function createPlanes({ state, options, memory, log }: PlaneParts) {
+  const { store, box, stored, current, context } = state;
+  const { dnsServers, dnsPrograms, workers } = options;
+  const pool = new WorkerPool({
+    url: new URL("./worker.ts", import.meta.url),
+    workers,
+    instanceId: stored.instanceId,
+    stickyKey: box.derive("sticky cookies"),
+    pluginKey: box.derive("plugins"),
+    logPlaces: { directory: join(options.dataDir, "logs"), elsewhere: options.logDir },
+    dnsServers,
+    ...memory,
+    used: (credentialIds) => control.credentialUse.touch(credentialIds),
+    wanted: (name) => control.acme.engine.wanted(name),
+    happened: (happening) => control.tellOfWorker(happening),
+    log,
+    snapshot: current.snapshot,
+  });
+  const control = createControl(store, {
+    ...{ box, log, clock, current, context, dnsServers, dnsPrograms, plugins: catalogue },
+    rollout: createRollout(pool),
+    targetBoard: memory.targets,
+    acme: {
+      store: store.with((tables) => new AcmeStateTable(tables)),
+      show: (challenges) => pool.showChallenges(challenges),
+    },
+    askWorkers: (question) => pool.ask(question),
+    askWorker: (question) => pool.askOne(question),
+    observed: {
+      ...memory,
+      useRequests: (ring) => {
+        pool.requests = ring;
+      },
+      flush: async () => void (await pool.ask({ kind: "flush" })),
+      states: () => pool.states(),
+      plugins: [...catalogue.keys()],
+      version,
+    },
+  });
+  return { pool, control };
+}
+
+const firstEntry = () => ({
+  at: new Date(clock.now()).toISOString(),
+  actor: "sluice",
+  summary: "first start",
+});
+
 async function followFile({ config: path }: ServeOptions, control: ControlPlane, log: Log) {
   const passphrase = process.env["SLUICE_PASSPHRASE"] ?? "";
   return path === null ? null : await followConfigFile({ path, control, log, passphrase });
 }
-
-/** Everything that is kept in the store, and what differs between serving it and repairing it. */
-function createControl(
-  store: Store,
-  parts: Pick<
-    ControlPlaneOptions,
-    | "box"
-    | "rollout"
-    | "targetBoard"
-    | "log"
-    | "current"
-    | "context"
-    | "acme"
-    | "askWorkers"
-    | "dnsServers"
-    | "dnsPrograms"
-    | "askWorker"
-    | "observed"
-  >,
-): ControlPlane {
-  return createControlPlane({
-    ...parts,
-    store,
-    clock,
-    auditStore: store.audit,
-    totpStore: store.with((context) => new TotpTable(context)),
-    sessionStore: store.with((context) => new SessionTable(context)),
-    tokenStore: store.with((context) => new TokenTable(context)),
-    revisionStore: store.with((context) => new RevisionTable(context)),
-    credentialUseStore: store.with((context) => new CredentialUseTable(context)),
-    rollupStore: store.with((context) => new RollupTable(context)),
-    plugins: catalogue,
-  });
-}
-
-/** The data directory for a command that repairs it, while nobody serves it. */
-const openOffline: OpenOffline = (dataDir) => {
-  const sink = (line: string) => void process.stderr.write(line);
-  const log = createLog({ level: "warn", format: "text", sink });
-  const store = Store.open({ dataDir, log });
-  try {
-    const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
-    const context = (): ChangeContext => ({
-      tls: { cert: "", key: "" },
-      checks: fieldChecks,
-      plugins: catalogue,
-      managementAddresses: [],
-      openSealed: (sealed) => box.open(sealed),
-    });
-    const current = compileStored(store.load(), context());
-    const parts = { box, rollout: idleRollout, targetBoard: TargetBoard.create(0) };
-    const control = createControl(store, { ...parts, log, current, context });
-    const close = () => {
-      control.audit.flush(true);
-      store.close();
-    };
-    return { operations: new Recovery(control), close };
-  } catch (error) {
-    store.close();
-    throw error instanceof StoreError ? error : new StoreError((error as Error).message);
-  }
-};
 
 async function stopGateway(
   { server, socket, upkeep, pool, store, control }: Parts,
@@ -311,81 +216,7 @@ interface Parts {
   readonly control: ControlPlane;
 }
 
-/** Loads the API while the workers start in their own threads, because it is the slowest part to load. */
-async function loadApi({
-  control,
-  admin,
-  adminTls,
-  log,
-  instanceId,
-}: {
-  readonly control: ControlPlane;
-  readonly admin: Address;
-  readonly adminTls: KeyPair | null;
-  readonly log: Log;
-  readonly instanceId: string;
-}): Promise<() => ManagementServer> {
-  const { createManagementApi, serveManagementApi } = await import("./api/server.ts");
-  const startedAt = clock.now();
-  const boundHost = admin.hostname;
-  const api = createManagementApi({
-    ...{ control, clock, log, version, startedAt, boundHost },
-    loopToken: loopToken(instanceId),
-    isTls: adminTls !== null,
-  });
-  return () => {
-    try {
-      return serveManagementApi(api, { ...admin, ...(adminTls === null ? {} : { tls: adminTls }) });
-    } catch (error) {
-      const { code, message } = error as { readonly code?: string; readonly message: string };
-      const reason = code === "EADDRINUSE" ? "address already in use" : message;
-      throw new StartError(`--admin ${formatAddress(admin)}: ${reason}`, { cause: error });
-    }
-  };
-}
-
-function loadOrMake(store: Store, options: ServeOptions, log: Log): StoredState {
-  if (!store.isEmpty()) {
-    const stored = store.load();
-    warnAboutIgnoredFlags(options, stored.config, log);
-    return stored;
-  }
-  const { at } = entryOf("");
-  const isWhole = options.config !== null && declaresListeners(readConfigFile(options.config));
-  const config = isWhole ? emptyConfiguration(at) : firstConfiguration(firstListeners(options), at);
-  return { config, revision: 1, instanceId: store.instanceId };
-}
-
-const entryOf = (summary: string) => ({
-  at: new Date(clock.now()).toISOString(),
-  actor: "sluice",
-  summary,
-});
-
-function compileOrRefuse(stored: StoredState, context: ChangeContext): Compiled {
-  try {
-    return compileStored(stored, context);
-  } catch (error) {
-    throw new StartError((error as Error).message, { cause: error });
-  }
-}
-
-function refuse([issue]: readonly Issue[]): void {
-  if (issue === undefined) return;
-  throw new StartError(issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`);
-}
-
-/** Without users everybody who reaches the management API may do everything. */
-function refuseOpenManagement(
-  { admin, allowUnauthenticatedRemote }: ServeOptions,
-  users: number,
-): void {
-  if (isLoopback(admin.hostname) || allowUnauthenticatedRemote || users > 0) return;
-  throw new StartError(
-    `--admin ${formatAddress(admin)} can be reached from other machines, and no user exists yet, so anybody could ` +
-      "change the configuration; listen on 127.0.0.1, or give --allow-unauthenticated-remote if another guard is in place",
-  );
-}
+const openOffline = createOpenOffline(catalogue);
 
 process.exit(
   await runCommandLine(process.argv.slice(2), [

@@ -1,0 +1,47 @@
+// Opens a data directory that nobody serves, for a command that repairs it; knows no command.
+import { systemClock } from "../clock.ts";
+import { type ChangeContext, compileStored } from "../control/control-plane.ts";
+import { fieldChecks } from "../control/field-checks.ts";
+import { Recovery } from "../control/recovery.ts";
+import { openSecretBox } from "../control/sealing.ts";
+import { createLog } from "../log.ts";
+import { TargetBoard } from "../shared-memory/target-board.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import { StoreError } from "../store/error.ts";
+import { Store } from "../store/store.ts";
+import { idleRollout, type OpenOffline } from "./local-command.ts";
+import { createControl } from "./stored-control.ts";
+
+/** The data directory for a command that repairs it, while nobody serves it. */
+export const createOpenOffline =
+  (plugins: PluginCatalogue): OpenOffline =>
+  (dataDir) => {
+    const sink = (line: string) => void process.stderr.write(line);
+    const log = createLog({ level: "warn", format: "text", sink });
+    const store = Store.open({ dataDir, log });
+    try {
+      const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
+      const context = (): ChangeContext => ({
+        tls: { cert: "", key: "" },
+        checks: fieldChecks,
+        plugins,
+        managementAddresses: [],
+        openSealed: (sealed) => box.open(sealed),
+      });
+      const current = compileStored(store.load(), context());
+      const parts = { box, rollout: idleRollout, targetBoard: TargetBoard.create(0) };
+      const control = createControl(store, {
+        ...parts,
+        ...{ log, current, context, plugins },
+        clock: systemClock,
+      });
+      const close = () => {
+        control.audit.flush(true);
+        store.close();
+      };
+      return { operations: new Recovery(control), close };
+    } catch (error) {
+      store.close();
+      throw error instanceof StoreError ? error : new StoreError((error as Error).message);
+    }
+  };

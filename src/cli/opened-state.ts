@@ -1,0 +1,87 @@
+// Opens what is stored, or makes what a first start begins with, and compiles it; starts nothing.
+import type { Clock } from "../clock.ts";
+import { type ChangeContext, compileStored } from "../control/control-plane.ts";
+import { fieldChecks } from "../control/field-checks.ts";
+import { openSecretBox } from "../control/sealing.ts";
+import { loadDefaultCertificate } from "../crypto/default-certificate.ts";
+import type { SecretBox } from "../crypto/secret-box.ts";
+import type { KeyPair } from "../crypto/x509.ts";
+import type { Log } from "../log.ts";
+import type { Compiled } from "../snapshot/compile.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import { emptyConfiguration, firstConfiguration } from "../store/first-configuration.ts";
+import { Store, type StoredState } from "../store/store.ts";
+import { loadAdminTls } from "./admin-tls.ts";
+import { declaresListeners, readConfigFile } from "./config-file.ts";
+import { firstListeners, warnAboutIgnoredFlags } from "./first-start.ts";
+import type { Address } from "./flags.ts";
+import { reachableAt } from "./own-addresses.ts";
+import type { ServeOptions } from "./serve.ts";
+import { refuseOpenManagement, StartError } from "./start-error.ts";
+
+export interface Surroundings {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly plugins: PluginCatalogue;
+}
+
+export interface OpenedState {
+  readonly store: Store;
+  readonly box: SecretBox;
+  readonly stored: StoredState;
+  readonly adminTls: KeyPair | null;
+  /** Where the management API listens; its port is to be set once it is known. */
+  readonly management: { hostname: Address["hostname"]; port: number };
+  readonly context: () => ChangeContext;
+  readonly current: Compiled;
+}
+
+/** Throws in words when it cannot be served. */
+export async function openState(
+  options: ServeOptions,
+  { clock, log, plugins }: Surroundings,
+): Promise<OpenedState> {
+  const { dataDir } = options;
+  // Before there is a data directory, so that a first start that is refused leaves none behind.
+  if (!Store.isThere(dataDir)) refuseOpenManagement(options, 0);
+  const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
+  const store = Store.open({ dataDir, log });
+  const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
+  const stored = loadOrMake(store, options, { clock, log });
+  refuseOpenManagement(options, stored.config.users.size);
+  const tls = await loadDefaultCertificate({ dataDir, now: clock.now(), log });
+  const management = { ...options.admin };
+  const context = (): ChangeContext => ({
+    tls,
+    checks: fieldChecks,
+    plugins,
+    managementAddresses: management.port === 0 ? [] : reachableAt(management),
+    openSealed: (sealed) => box.open(sealed),
+  });
+  const current = compileOrRefuse(stored, context());
+  return { store, box, stored, adminTls, management, context, current };
+}
+
+function loadOrMake(
+  store: Store,
+  options: ServeOptions,
+  { clock, log }: Pick<Surroundings, "clock" | "log">,
+): StoredState {
+  if (!store.isEmpty()) {
+    const stored = store.load();
+    warnAboutIgnoredFlags(options, stored.config, log);
+    return stored;
+  }
+  const at = new Date(clock.now()).toISOString();
+  const isWhole = options.config !== null && declaresListeners(readConfigFile(options.config));
+  const config = isWhole ? emptyConfiguration(at) : firstConfiguration(firstListeners(options), at);
+  return { config, revision: 1, instanceId: store.instanceId };
+}
+
+function compileOrRefuse(stored: StoredState, context: ChangeContext): Compiled {
+  try {
+    return compileStored(stored, context);
+  } catch (error) {
+    throw new StartError((error as Error).message, { cause: error });
+  }
+}

@@ -1,0 +1,40 @@
+// The control plane over the tables of one store; knows none of what they hold.
+import {
+  type ControlPlane,
+  type ControlPlaneOptions,
+  createControlPlane,
+} from "../control/control-plane.ts";
+import { CredentialUseTable } from "../store/credentials.ts";
+import { RevisionTable } from "../store/revisions.ts";
+import { RollupTable } from "../store/rollups.ts";
+import { SessionTable } from "../store/sessions.ts";
+import type { Store } from "../store/store.ts";
+import { TokenTable } from "../store/tokens.ts";
+import { TotpTable } from "../store/totp.ts";
+
+/** What differs between serving what is stored and repairing it. */
+export type ControlParts = Omit<
+  ControlPlaneOptions,
+  | "store"
+  | "auditStore"
+  | "totpStore"
+  | "sessionStore"
+  | "tokenStore"
+  | "revisionStore"
+  | "credentialUseStore"
+  | "rollupStore"
+>;
+
+export function createControl(store: Store, parts: ControlParts): ControlPlane {
+  return createControlPlane({
+    ...parts,
+    store,
+    auditStore: store.audit,
+    totpStore: store.with((context) => new TotpTable(context)),
+    sessionStore: store.with((context) => new SessionTable(context)),
+    tokenStore: store.with((context) => new TokenTable(context)),
+    revisionStore: store.with((context) => new RevisionTable(context)),
+    credentialUseStore: store.with((context) => new CredentialUseTable(context)),
+    rollupStore: store.with((context) => new RollupTable(context)),
+  });
+}
