@@ -75,9 +75,13 @@ describe("parseAddress", () => {
 
 describe("serve", () => {
   const decode = (...argv: string[]) => {
-    const known = argv.filter((word) => word.startsWith("--")).map((word) => word.slice(2));
-    const all = known.map((name) => ({ name, value: "X", description: "" }));
-    return decodeOptions(parseFlags([...all, flag("allow-unauthenticated-remote")], argv, {}));
+    const names = argv.filter((word) => word.startsWith("--")).map((word) => word.slice(2));
+    const all = names
+      .filter((name) => !name.startsWith("dns-exec"))
+      .map((name) => ({ name, value: "X", description: "" }));
+    const programs: Flag = { name: "dns-exec", value: "PATH", description: "", repeats: true };
+    const known = [...all, programs, flag("allow-unauthenticated-remote")];
+    return decodeOptions(parseFlags(known, argv, {}));
   };
   const flag = (name: string): Flag => ({ name, value: null, description: "" });
 
