@@ -1,5 +1,5 @@
 // The command `serve`: what may be said on its command line, checked; how the parts are put together is main's knowledge.
-import { accessSync, constants } from "node:fs";
+import { statSync } from "node:fs";
 import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
 import { isAbsolute, resolve } from "node:path";
@@ -190,11 +190,9 @@ function decodePrograms(paths: readonly string[]): readonly string[] {
   for (const path of paths) {
     if (!isAbsolute(path))
       throw new UsageError(`--dns-exec: must be the absolute path of a program, not "${path}"`);
-    try {
-      accessSync(path, constants.X_OK);
-    } catch {
+    const file = statSync(path, { throwIfNoEntry: false });
+    if (file === undefined || !file.isFile() || (file.mode & 0o111) === 0)
       throw new UsageError(`--dns-exec: ${path} is no file that may be run`);
-    }
   }
   return paths;
 }
