@@ -114,7 +114,7 @@ describe("serve", () => {
 
   test.each([
     { argv: ["--dns-exec", "true"], says: "--dns-exec: must be the absolute path of a program" },
-    { argv: ["--dns-exec", "/etc/hostname"], says: "/etc/hostname is no file that may be run" },
+    { argv: ["--dns-exec", "/etc"], says: "/etc is no file that may be run" },
     { argv: ["--workers", "0"], says: "--workers: must be a whole number from 1 to 256" },
     { argv: ["--workers", "two"], says: "--workers: must be" },
     { argv: ["--workers", "1e2"], says: "--workers: must be" },
