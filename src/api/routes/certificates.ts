@@ -89,7 +89,7 @@ function actionOf(
       tags: [at.tag],
       parameters: [pathParameter("Id or name of the certificate")],
       ...(takesBody === false ? {} : { requestBody: { ...bodyOf("Revocation"), required: false } }),
-      responses: plainResponses(at.schema, "The certificate"),
+      responses: plainResponses(at.schema, "The certificate", [400, 403, 404, 409, 500]),
     },
   };
 }
