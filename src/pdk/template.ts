@@ -4,6 +4,13 @@ import type { RequestContext } from "./context.ts";
 /** A text ready to be filled in. What a variable does not find is the empty text. */
 export type Template = (context: RequestContext) => string;
 
+/** Variables that a plugin has beside the general ones, or in their place; null: it has none of that name. */
+export type OwnVariables = (
+  variable: string,
+) => ((context: RequestContext) => string | null) | null;
+
+const NO_VARIABLES: OwnVariables = () => null;
+
 type Part = string | ((context: RequestContext) => string);
 
 const PLACEHOLDER = /\$\{([^{}]*)\}/g;
@@ -49,8 +56,9 @@ const named: Readonly<Record<string, (context: RequestContext, name: string) => 
  * `request.cookie.<name>`, `path.<number>` (segment of the path, from 1), `client.address|country|asn`,
  * `consumer.id|username|custom_id|groups`, `credential.name`, `route.id|name`, `service.id|name`, `env.SLUICE_ENV_<name>`.
  */
-export function templateProblem(source: string): string | null {
+export function templateProblem(source: string, own = NO_VARIABLES): string | null {
   for (const [, variable = ""] of source.matchAll(PLACEHOLDER)) {
+    if (own(variable) !== null) continue;
     if (Object.hasOwn(plain, variable)) continue;
     const prefix = Object.keys(named).find((each) => variable.startsWith(each));
     if (prefix === undefined) return `holds \${${variable}}, which is no known variable`;
@@ -68,12 +76,13 @@ export function templateProblem(source: string): string | null {
 export function compileTemplate(
   source: string,
   escaped: ((value: string) => string) | null = null,
+  own = NO_VARIABLES,
 ): Template {
   const parts: Part[] = [];
   let end = 0;
   for (const match of source.matchAll(PLACEHOLDER)) {
     if (match.index > end) parts.push(source.slice(end, match.index));
-    const read = variableOf(match[1] ?? "");
+    const read = variableOf(match[1] ?? "", own);
     parts.push(escaped === null ? read : (context) => escaped(read(context)));
     end = match.index + match[0].length;
   }
@@ -88,7 +97,9 @@ export function compileTemplate(
   };
 }
 
-function variableOf(variable: string): (context: RequestContext) => string {
+function variableOf(variable: string, own: OwnVariables): (context: RequestContext) => string {
+  const readOwn = own(variable);
+  if (readOwn !== null) return (context) => readOwn(context) ?? "";
   const read = Object.hasOwn(plain, variable) ? plain[variable] : undefined;
   if (read !== undefined) return (context) => read(context) ?? "";
   const prefix = Object.keys(named).find((each) => variable.startsWith(each)) ?? "";

@@ -206,6 +206,7 @@ export async function startDataPlane(
     readonly tls?: { readonly cert: string; readonly key: string };
     readonly webSocketTimes?: DataPlaneOptions["webSocketTimes"];
     readonly dnsServers?: DataPlaneOptions["dnsServers"];
+    readonly logPlaces?: DataPlaneOptions["logPlaces"];
     /** Numbers of plugins, with a time of their own perhaps. */
     readonly counters?: CounterTable;
     /** Beside those of the product. */
@@ -226,6 +227,7 @@ export async function startDataPlane(
     plugins: catalogue,
     webSocketTimes: sketch.webSocketTimes,
     dnsServers: sketch.dnsServers ?? [],
+    logPlaces: sketch.logPlaces ?? null,
     ...(sketch.counters === undefined ? {} : { counters: sketch.counters }),
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });

@@ -1,0 +1,220 @@
+// access-log: writes down every request and stream connection, to files, log servers and collectors.
+import { compileCondition, compileStreamCondition } from "../pdk/condition.ts";
+import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
+import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
+import { parseTraceParent } from "../pdk/http.ts";
+import type { PluginKit } from "../pdk/kit.ts";
+import { FileSink } from "./access-log/file-sink.ts";
+import { type Formatter, formatterOf, needsAnswer } from "./access-log/format.ts";
+import { HttpSink, listBody, lokiBody, otlpBody, withPath } from "./access-log/http-sinks.ts";
+import { Queue, type Sink } from "./access-log/queue.ts";
+import { Redaction } from "./access-log/redaction.ts";
+import {
+  type Config,
+  type LineConfig,
+  problemsOf,
+  schema,
+  type SinkConfig,
+} from "./access-log/settings.ts";
+import {
+  addressOf,
+  counted,
+  lineFraming,
+  syslogMessage,
+  TcpSink,
+  UdpSink,
+} from "./access-log/socket-sinks.ts";
+import { StdoutSink } from "./access-log/stdout-sink.ts";
+import { type Subject, streamSubject } from "./access-log/subject.ts";
+
+export default definePlugin({
+  name: "access-log",
+  summary: "Writes down every request and stream connection, to files, log servers and collectors",
+  description: `Each record is one line. The format \`json\` has time, id, client, method, host, target, status, bytes of bodies, durations,
+route, service, target, attempts, consumer, reasons, User-Agent and Referer, and the header fields that \`include\` names. \`clf\` and
+\`combined\` are the formats that Apache and nginx write; the version in them is always HTTP/1.1, because the server does not tell.
+A \`template\` may hold the variables of all templates and \`\${time}\`, \`\${status}\`, \`\${bytes_in}\`, \`\${bytes_out}\`, \`\${duration_ms}\`,
+\`\${first_byte_ms}\`, \`\${upstream.status}\`, \`\${upstream.address}\`, \`\${upstream.duration_ms}\`, \`\${target.id}\`, \`\${attempts}\`,
+\`\${reasons}\`, \`\${kind}\` and \`\${response.header.<name>}\`; what is not there is a dash. Whatever clients send, a record stays one line:
+control characters, quotes and characters that turn the order of text around are escaped.
+
+Records wait in memory and are handed over in batches by each worker, for each sink by itself: a sink that is slow or gone holds
+up no request and no other sink. A batch that is not taken is tried again, with pauses that double, until \`max_retry_time\` is over;
+when a queue is full, new records are dropped. Both are counted in \`sluice_plugin_dropped_total\` and told in the gateway's log once a
+minute. Records that wait when the gateway is killed are lost; when it stops, they are handed over once. A batch whose receipt
+got lost is handed over twice; what was under way on a TCP connection that breaks may be lost, because syslog has no receipts.
+
+Several workers write the same file, whole lines each. When it is full, one of them renames it to \`access-20270131T120000000-0.log\`
+(the time in UTC) and deletes the oldest beyond \`keep\`. A file that somebody else renames or deletes is made anew.
+Files have the mode 0600; links and hard links are refused. On standard output, lines longer than 4096 bytes may be torn apart
+when its reader falls behind.
+
+All \`filters\` must let a request through; for "failed or slow", use two instances. Stream connections have no status: with a filter
+on the status, or one on anything of HTTP, none is written. \`redact\` holds for header fields, for variables and for Referer; with
+\`ip\` other than \`full\`, fields such as X-Forwarded-For are not written either. Secrets in paths cannot be recognised.`,
+  group: "observability",
+  order: 9900,
+  phases: ["connect", "response", "log"],
+  scopes: [...httpScopes, "stream_route"],
+  allowsMultiple: true,
+  config: schema,
+  example: {
+    sinks: [{ stdout: { format: "combined" } }, { udp: { address: "127.0.0.1:5514" } }],
+    filters: { status: ["5xx", "429"], sample: 0.5 },
+    redact: { query: ["token"], ip: "mask" },
+  },
+  onError: "open",
+  check: problemsOf,
+  async create(own, kit) {
+    const redaction = new Redaction(own.redact, () => kit.deriveKey("addresses"));
+    const outlets = await openAll(own, { redaction, kit });
+    return handlersOf(own, outlets);
+  },
+});
+
+/** A queue with what makes its lines; sinks whose lines look the same share one. */
+interface Outlet {
+  readonly queue: Queue;
+  readonly format: Formatter;
+  readonly isTraced: boolean;
+}
+
+interface Parts {
+  readonly redaction: Redaction;
+  readonly kit: PluginKit;
+}
+
+async function openAll(own: Config, parts: Parts): Promise<Outlet[]> {
+  const outlets: Outlet[] = [];
+  const formatters = new Map<string, Formatter>();
+  try {
+    for (const each of own.sinks) {
+      const { name, lines, sink } = await openSink(each, parts.kit);
+      const key = `${lines.format} ${lines.template}`;
+      const format = formatters.get(key) ?? formatterOf(lines, parts.redaction, own.include);
+      formatters.set(key, format);
+      const queue = new Queue({ name, sink, ...queueSettings(own.queue), kit: parts.kit });
+      outlets.push({ queue, format, isTraced: each.otlp !== undefined });
+    }
+    return outlets;
+  } catch (error) {
+    await Promise.all(outlets.map(({ queue }) => queue.close()));
+    throw error;
+  }
+}
+
+const queueSettings = (queue: Config["queue"]) => ({
+  maxBatch: queue.max_batch_size,
+  maxDelayMs: queue.max_coalescing_delay * 1000,
+  maxEntries: queue.max_entries,
+  retry: {
+    firstMs: queue.initial_retry_delay * 1000,
+    longestMs: queue.max_retry_delay * 1000,
+    totalMs: queue.max_retry_time * 1000,
+  },
+});
+
+interface Opened {
+  readonly name: string;
+  readonly lines: LineConfig;
+  readonly sink: Sink;
+}
+
+async function openSink(own: SinkConfig, kit: PluginKit): Promise<Opened> {
+  const { callout, worker, logPlaces: places } = kit;
+  const { file, stdout, http, syslog, tcp, udp, loki, otlp } = own;
+  if (file !== undefined) {
+    const { path, keep, rotate_size: rotateSize } = file;
+    const counters = () => kit.counters;
+    const sink = await FileSink.open({ path, keep, rotateSize, places, worker, counters });
+    return { name: "file", lines: file, sink };
+  }
+  if (stdout !== undefined) return { name: "stdout", lines: stdout, sink: new StdoutSink() };
+  if (http !== undefined) {
+    const bodyOf = listBody(http.format === "json");
+    const { url, headers } = http;
+    return { name: "http", lines: http, sink: new HttpSink({ url, headers, callout, bodyOf }) };
+  }
+  if (loki !== undefined) {
+    const { headers, labels } = loki;
+    const url = withPath(loki.url, "/loki/api/v1/push");
+    const bodyOf = lokiBody(labels);
+    return { name: "loki", lines: loki, sink: new HttpSink({ url, headers, callout, bodyOf }) };
+  }
+  if (otlp !== undefined) {
+    const { headers } = otlp;
+    const url = withPath(otlp.url, "/v1/logs");
+    const bodyOf = otlpBody(otlp.resource_attributes);
+    return { name: "otlp", lines: otlp, sink: new HttpSink({ url, headers, callout, bodyOf }) };
+  }
+  if (syslog !== undefined) return { name: "syslog", lines: syslog, sink: openSyslog(syslog) };
+  if (tcp !== undefined) {
+    const address = addressOf(tcp.address);
+    const sink = new TcpSink({ address, framing: lineFraming, tls: null });
+    return { name: "tcp", lines: tcp, sink };
+  }
+  if (udp !== undefined)
+    return {
+      name: "udp",
+      lines: udp,
+      sink: new UdpSink(addressOf(udp.address), ({ line }) => line),
+    };
+  throw new Error("a sink of an access log names none");
+}
+
+function openSyslog(own: NonNullable<SinkConfig["syslog"]>): Sink {
+  const address = addressOf(own.address);
+  const message = syslogMessage({ facility: own.facility, appName: own.app_name });
+  if (own.transport === "udp") return new UdpSink(address, message);
+  const tls = own.transport === "tls" ? { ca: own.ca_certificate } : null;
+  return new TcpSink({ address, framing: counted(message), tls });
+}
+
+function handlersOf(own: Config, outlets: readonly Outlet[]): PluginHandlers {
+  const { status, when, sample, min_duration: minDuration } = own.filters;
+  const statuses = new Set(status);
+  const isOfStatus = (code: number) =>
+    statuses.size === 0 ||
+    statuses.has(String(code)) ||
+    statuses.has(`${Math.floor(code / 100)}xx`);
+  const isWanted = compileCondition(when);
+  const isWantedStream = compileStreamCondition(when);
+  const isSampled = () => sample === 1 || Math.random() < sample;
+  const write = (subject: Subject) => {
+    const { context, result } = subject;
+    if (result.durationMs < minDuration || !isOfStatus(result.status) || !isSampled()) return;
+    let line = "";
+    let before: Formatter | null = null;
+    for (const { queue, format, isTraced } of outlets) {
+      if (format !== before) line = format(subject);
+      before = format;
+      const trace = isTraced ? parseTraceParent(context.header("traceparent")) : null;
+      queue.add({ line, at: context.startedAt, status: result.status, trace });
+    }
+  };
+  // What this plugin keeps in the memory of a request.
+  const key = {};
+  const handlers: PluginHandlers = {
+    log(context: RequestContext) {
+      const { result } = context;
+      if (result === null || !isWanted(context)) return;
+      const answer = asksForAnswer ? (context.memory.get(key) as Headers | undefined) : undefined;
+      write({ kind: "http", context, result, answer: answer ?? null });
+    },
+    connect: () => undefined,
+    disconnect(context, result) {
+      if (isWantedStream(context)) write(streamSubject(context, result));
+    },
+    close: async () => void (await Promise.all(outlets.map(({ queue }) => queue.close()))),
+  };
+  const asksForAnswer = own.sinks.some((each) =>
+    Object.values(each).some((lines) => needsAnswer(lines, own.include)),
+  );
+  if (!asksForAnswer) return handlers;
+  return {
+    ...handlers,
+    response(context: RequestContext, draft: ResponseDraft) {
+      context.memory.set(key, draft.headers);
+    },
+  };
+}

@@ -1,0 +1,188 @@
+// Lines of a log: JSON, the two formats of Apache, and templates; whatever clients send, a record stays one line. Knows no sink.
+import { compileTemplate } from "../../pdk/template.ts";
+import type { Redaction } from "./redaction.ts";
+import type { Config, LineConfig } from "./settings.ts";
+import type { Subject } from "./subject.ts";
+import { asksForAnswer, variablesOf } from "./variables.ts";
+
+export type Formatter = (subject: Subject) => string;
+
+type Include = Config["include"];
+
+/** Whether lines need the fields of the answer. */
+export const needsAnswer = ({ format, template }: LineConfig, include: Include): boolean =>
+  format === "json"
+    ? include.response_headers.length > 0
+    : format === "template" && asksForAnswer(template ?? "");
+
+export function formatterOf(
+  { format, template }: LineConfig,
+  redaction: Redaction,
+  include: Include,
+): Formatter {
+  switch (format) {
+    case "json":
+      return jsonFormatter(redaction, include);
+    case "clf":
+      return (subject) => clfLine(subject, redaction);
+    case "combined":
+      return (subject) => {
+        const { context } = subject;
+        const field = (name: string) =>
+          quoted(redaction.header(name, context.header(name) ?? "") || "-");
+        return `${clfLine(subject, redaction)} ${field("referer")} ${field("user-agent")}`;
+      };
+    case "template":
+      return templateFormatter(template ?? "", redaction);
+    default:
+      return format satisfies never;
+  }
+}
+
+/** Besides control characters: those that end a line for some programs, and those that turn the order of the text around. */
+const UNSAFE = /["\\\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/u;
+const ALL_UNSAFE = new RegExp(UNSAFE.source, "gu");
+
+/** For formats without an escaping of their own: as Apache does it, `\x0a`. */
+export function escaped(text: string): string {
+  if (!UNSAFE.test(text)) return text;
+  return text.replace(ALL_UNSAFE, (character) => {
+    if (character === '"' || character === "\\") return `\\${character}`;
+    const code = character.charCodeAt(0);
+    return code < 256
+      ? `\\x${code.toString(16).padStart(2, "0")}`
+      : `\\u${code.toString(16).padStart(4, "0")}`;
+  });
+}
+
+const quoted = (text: string) => `"${escaped(text)}"`;
+
+/** A word between spaces. */
+const word = (text: string) => (text === "" ? "-" : escaped(text).replaceAll(" ", "\\x20"));
+
+const MONTHS = [
+  ...["Jan", "Feb", "Mar", "Apr", "May", "Jun"],
+  ...["Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
+];
+
+function clfTime(at: number): string {
+  const iso = new Date(at).toISOString();
+  const month = MONTHS[Number(iso.slice(5, 7)) - 1] ?? "";
+  return `${iso.slice(8, 10)}/${month}/${iso.slice(0, 4)}:${iso.slice(11, 19)} +0000`;
+}
+
+function clfLine({ kind, context, result }: Subject, redaction: Redaction): string {
+  const { status, bytesOut } = result;
+  const request =
+    kind === "http"
+      ? // The server does not tell which version it was.
+        `${context.method} ${redaction.url(context.target)} HTTP/1.1`
+      : `${context.scheme.toUpperCase()} ${context.route?.name ?? "-"}`;
+  const who = word(context.consumer?.username ?? "");
+  return `${redaction.address(context.clientAddress())} - ${who} [${clfTime(context.startedAt)}] ${quoted(request)} ${status === 0 ? "-" : status} ${bytesOut === 0 ? "-" : bytesOut}`;
+}
+
+function templateFormatter(template: string, redaction: Redaction): Formatter {
+  let current: Subject | null = null;
+  const subject = () => {
+    if (current === null) throw new Error("no line is being written");
+    return current;
+  };
+  const fill = compileTemplate(template, escaped, variablesOf(subject, redaction));
+  return (next) => {
+    current = next;
+    const line = fill(next.context);
+    current = null;
+    return line;
+  };
+}
+
+/** What JSON leaves as it is, and a terminal or a program that reads lines takes for something else. */
+const UNSAFE_IN_JSON = /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/;
+const ALL_UNSAFE_IN_JSON = new RegExp(UNSAFE_IN_JSON.source, "g");
+
+const jsonEscape = (character: string) =>
+  `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+function jsonFormatter(redaction: Redaction, include: Include): Formatter {
+  const ofRequest = fieldPicker(include.request_headers, redaction);
+  const ofAnswer = fieldPicker(include.response_headers, redaction);
+  const time = isoClock();
+  return (subject) => {
+    const { context, result, kind } = subject;
+    const { upstream } = result;
+    const agent = context.header("user-agent");
+    const referer = context.header("referer");
+    const line = JSON.stringify({
+      time: time(context.startedAt),
+      kind,
+      id: context.id,
+      client: redaction.address(context.clientAddress()),
+      scheme: context.scheme,
+      ...(kind === "http" ? requestFacts(subject, redaction) : { server_name: context.host }),
+      bytes_in: result.bytesIn,
+      bytes_out: result.bytesOut,
+      duration_ms: rounded(result.durationMs),
+      first_byte_ms: rounded(result.firstByteMs),
+      route: context.route?.name ?? null,
+      service: context.service?.name ?? null,
+      target_id: result.targetId,
+      upstream: upstream?.address,
+      upstream_status: result.upstreamStatus,
+      upstream_ms: upstream === null ? null : rounded(upstream.endMs - upstream.startMs),
+      attempts: result.attempts,
+      consumer: context.consumer?.username ?? null,
+      reasons: context.reasons,
+      tls_version: context.tls?.version ?? undefined,
+      user_agent: agent === null ? undefined : redaction.header("user-agent", agent),
+      referer: referer === null ? undefined : redaction.header("referer", referer),
+      request_headers: ofRequest?.(context.headers),
+      response_headers: ofAnswer?.(subject.answer?.toJSON() ?? {}),
+    });
+    return UNSAFE_IN_JSON.test(line) ? line.replace(ALL_UNSAFE_IN_JSON, jsonEscape) : line;
+  };
+}
+
+const requestFacts = ({ context, result }: Subject, redaction: Redaction) => ({
+  method: context.method,
+  host: context.host,
+  target: redaction.url(context.target),
+  status: result.status,
+});
+
+/** Microseconds are more than enough. */
+const rounded = (ms: number | null) => (ms === null ? null : Math.round(ms * 1000) / 1000);
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Null: nothing is wanted. */
+function fieldPicker(names: readonly string[], redaction: Redaction) {
+  if (names.length === 0) return null;
+  const wanted = names.includes("*") ? null : names.map((name) => name.toLowerCase());
+  return (fields: Fields): Record<string, unknown> => {
+    const picked: [string, unknown][] = [];
+    for (const name of wanted ?? Object.keys(fields)) {
+      const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
+      if (typeof value === "string") picked.push([name, redaction.header(name, value)]);
+      else if (Array.isArray(value))
+        picked.push([name, value.map((each) => redaction.header(name, String(each)))]);
+    }
+    // Assigning a field named __proto__ would change the object itself.
+    return Object.fromEntries(picked);
+  };
+}
+
+/** Times come in order mostly: only what is below a second changes. */
+function isoClock(): (at: number) => string {
+  let second = -1;
+  let begin = "";
+  return (at) => {
+    const whole = Math.floor(at / 1000);
+    if (whole !== second) {
+      second = whole;
+      begin = new Date(whole * 1000).toISOString().slice(0, 20);
+    }
+    const ms = Math.floor(at - whole * 1000);
+    return `${begin}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+  };
+}

@@ -1,0 +1,166 @@
+// Records on their way to one sink: bounded, in batches, again after a failure, and never in the way of a request; knows no sink.
+import type { PluginKit } from "../../pdk/kit.ts";
+
+/** One request or connection, as it is written down. */
+export interface Entry {
+  readonly line: string;
+  /** Milliseconds since 1970 at which it came. */
+  readonly at: number;
+  /** 0: a stream connection. */
+  readonly status: number;
+  readonly trace: { readonly traceId: string; readonly spanId: string } | null;
+}
+
+/** Takes batches, one at a time. */
+export interface Sink {
+  /** Resolves when the batch was taken; throws when it was not. */
+  send(entries: readonly Entry[]): Promise<void>;
+  close(): void;
+}
+
+/** A failure that another attempt would not change, or that says when to try again. */
+export class SinkError extends Error {
+  readonly mayRetry: boolean;
+  readonly retryAfterMs: number | null;
+
+  constructor(
+    message: string,
+    how: { readonly mayRetry?: boolean; readonly retryAfterMs?: number | null } = {},
+  ) {
+    super(message);
+    this.mayRetry = how.mayRetry ?? true;
+    this.retryAfterMs = how.retryAfterMs ?? null;
+  }
+}
+
+export interface QueueOptions {
+  /** For log lines: `file`. */
+  readonly name: string;
+  readonly sink: Sink;
+  readonly maxBatch: number;
+  readonly maxDelayMs: number;
+  readonly maxEntries: number;
+  readonly retry: {
+    readonly firstMs: number;
+    readonly longestMs: number;
+    readonly totalMs: number;
+  };
+  readonly kit: Pick<PluginKit, "log" | "dropped">;
+}
+
+/** Characters that wait at most, whatever their number: long addresses must not fill the memory. */
+const MAX_CHARACTERS = 33_554_432;
+/** How often it is said that records are lost. */
+const COMPLAINT_MS = 60_000;
+
+export class Queue {
+  readonly #options: QueueOptions;
+  #waiting: Entry[] = [];
+  #characters = 0;
+  #timer: Timer | null = null;
+  #isSending = false;
+  #isClosed = false;
+  #endPause: (() => void) | null = null;
+  readonly #ended = Promise.withResolvers<void>();
+  #lost = 0;
+  #toldLost = 0;
+  #toldAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: QueueOptions) {
+    this.#options = options;
+  }
+
+  add(entry: Entry): void {
+    const { maxEntries, maxBatch, maxDelayMs } = this.#options;
+    const waiting = this.#waiting;
+    if (waiting.length >= maxEntries || this.#characters + entry.line.length > MAX_CHARACTERS) {
+      this.#lose(1, "the queue is full");
+      return;
+    }
+    waiting.push(entry);
+    this.#characters += entry.line.length;
+    if (this.#isSending) return;
+    if (waiting.length >= maxBatch || this.#isClosed) this.#send();
+    else this.#timer ??= setTimeout(() => this.#send(), maxDelayMs);
+  }
+
+  /** Hands over what is there, once; resolves when all of it was taken or lost. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    this.#endPause?.();
+    this.#send();
+    if (!this.#isSending) this.#end();
+    return this.#ended.promise;
+  }
+
+  #end(): void {
+    this.#options.sink.close();
+    this.#ended.resolve();
+  }
+
+  #send(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    if (this.#isSending || this.#waiting.length === 0) return;
+    const { maxBatch, maxDelayMs } = this.#options;
+    const batch = this.#waiting.slice(0, maxBatch);
+    this.#waiting = this.#waiting.slice(maxBatch);
+    for (const { line } of batch) this.#characters -= line.length;
+    this.#isSending = true;
+    void this.#deliver(batch).finally(() => {
+      this.#isSending = false;
+      if (this.#waiting.length >= maxBatch || this.#isClosed) this.#send();
+      else if (this.#waiting.length > 0) this.#timer ??= setTimeout(() => this.#send(), maxDelayMs);
+      if (this.#isClosed && !this.#isSending) this.#end();
+    });
+  }
+
+  async #deliver(batch: readonly Entry[]): Promise<void> {
+    const { sink, retry } = this.#options;
+    const startedAt = performance.now();
+    for (let attempt = 0; ; attempt++) {
+      let failure: Error;
+      try {
+        await sink.send(batch);
+        return;
+      } catch (error) {
+        failure = error instanceof Error ? error : new Error(String(error));
+      }
+      const { mayRetry, retryAfterMs } =
+        failure instanceof SinkError ? failure : { mayRetry: true, retryAfterMs: null };
+      const backOff = Math.min(retry.longestMs, retry.firstMs * 2 ** attempt);
+      // Not all workers and gateways at the same moment.
+      const pause = retryAfterMs ?? backOff * (0.5 + Math.random() / 2);
+      const isLate = performance.now() - startedAt + pause > retry.totalMs;
+      if (!mayRetry || this.#isClosed || isLate) {
+        this.#lose(batch.length, failure.message);
+        return;
+      }
+      await this.#pause(pause);
+    }
+  }
+
+  #pause(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, milliseconds);
+    this.#endPause = resolve;
+    return promise.finally(() => clearTimeout(timer));
+  }
+
+  #lose(count: number, why: string): void {
+    const { kit, name } = this.#options;
+    kit.dropped(count);
+    this.#lost += count;
+    const now = performance.now();
+    if (now - this.#toldAt < COMPLAINT_MS) return;
+    this.#toldAt = now;
+    const records = this.#lost - this.#toldLost;
+    this.#toldLost = this.#lost;
+    kit.log("warn", "records of an access log were dropped", {
+      sink: name,
+      records,
+      in_all: this.#lost,
+      why,
+    });
+  }
+}
