@@ -70,7 +70,7 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   snapshot(): (name: string) => string | null {
-    if (this.#fields.size === 0) {
+    if (this.#fields.size === 0 && this.identity === "") {
       const context = this.#context;
       return (name) => context.header(name.toLowerCase());
     }
@@ -166,6 +166,7 @@ export class UpstreamEdits implements UpstreamRequest {
 
 /** The values of a field in such lines, null when there is none. */
 function valuesIn(lines: string, name: string): string | null {
+  if (lines === "") return null;
   const start = `${name}: `;
   const values = lines
     .split("\r\n")

@@ -58,14 +58,12 @@ function decide(
   instance: Instance,
   attempt: Try,
 ): Outcome | Promise<Outcome> {
-  const { store } = instance;
+  const { store, own } = instance;
   const { key } = attempt.place;
   const { upstream } = context;
   const valueOf = (name: string) => comparableValue(name, upstream.header(name));
   const stored = store.find(key, valueOf);
-  const asked = context.header("cache-control");
-  const said =
-    asked === null && context.headers["pragma"] === undefined ? null : directivesOf(context);
+  const said = directivesOf(context, own.ignore_client_no_cache);
   if (stored !== null) {
     const manner = mannerOf(stored, instance, { said, waits: attempt.waits });
     if (manner !== null) {
@@ -78,11 +76,16 @@ function decide(
   return fetchIt(context, instance, { ...attempt, stored, said });
 }
 
-/** Cache-Control, or what Pragma stands for where there is none (RFC 9111 section 5.4). */
-function directivesOf({ headers }: RequestContext): Directives {
+/** What counts even where clients have nothing to say. */
+const ALWAYS = /no-store|only-if-cached/i;
+
+/** Cache-Control, or what Pragma stands for where there is none (RFC 9111 section 5.4); null: nothing that counts. */
+function directivesOf({ headers }: RequestContext, isIgnored: boolean): Directives | null {
   const { "cache-control": control, pragma } = headers;
-  if (control !== undefined) return parseDirectives(control);
-  return new Map(/no-cache/i.test(pragma ?? "") ? [["no-cache", ""]] : []);
+  if (control !== undefined)
+    return isIgnored && !ALWAYS.test(control) ? null : parseDirectives(control);
+  if (isIgnored || pragma === undefined || !/no-cache/i.test(pragma)) return null;
+  return new Map([["no-cache", ""]]);
 }
 
 /** How the stored answer may be given without asking; null: it may not. */
