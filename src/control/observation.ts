@@ -1,10 +1,12 @@
 // What can be seen of the traffic: metrics, recent requests, requests as they end; puts the parts together and decides nothing.
 import type { Clock } from "../clock.ts";
+import type { CounterTable } from "../shared-memory/counter-table.ts";
 import { pluginSeriesKey } from "../shared-memory/series-key.ts";
 import type { RequestRing } from "../shared-memory/request-ring.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { OTHER_ROW, TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import type { Changes, Rollout } from "./change.ts";
 import type { TargetStates } from "./health/target-states.ts";
@@ -31,12 +33,16 @@ export interface ObservedWorkers {
   readonly useRequests: (ring: RequestRing | null) => void;
   /** Has them write down what has ended until now. */
   readonly flush: () => Promise<void>;
+  /** Numbers of plugins. */
+  readonly counters?: CounterTable;
   /** Types of plugins whose decisions are counted. */
   readonly plugins: readonly string[];
   readonly version: string;
 }
 
 export interface ObservationOptions {
+  /** All plugins that there are. */
+  readonly plugins: PluginCatalogue;
   readonly observed?: ObservedWorkers | undefined;
   readonly rollout: Rollout;
   readonly clock: Clock;
@@ -91,6 +97,8 @@ export class ObservationBase {
       workerBoard: observed?.board,
       workerStates: observed?.states,
       pluginRows: this.#pluginRows,
+      counters: observed?.counters,
+      catalogue: this.#options.plugins,
       version: observed?.version ?? "",
     });
     const live = new LiveRequests({

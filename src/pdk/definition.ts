@@ -3,13 +3,14 @@ import type { Static, TObject } from "@sinclair/typebox";
 import type { ScopeName } from "../model/plugin.ts";
 import type { Outcome } from "./answer.ts";
 import type {
+  NamedObject,
   RequestContext,
   ResponseDraft,
   StreamContext,
   StreamRefusal,
   StreamResult,
 } from "./context.ts";
-import type { PluginKit } from "./kit.ts";
+import type { Counters, PluginKit } from "./kit.ts";
 
 /** The moments in the life of a request at which plugins run, in their order; `connect` is that of stream connections. */
 export const phaseNames = [
@@ -69,6 +70,32 @@ export type Purge =
   /** One of the words of their Surrogate-Key. */
   | { readonly by: "tag"; readonly value: string };
 
+/** An instance and what there is around it, for its metrics. */
+export interface MetricInstance {
+  readonly id: string;
+  /** Label, or id. */
+  readonly name: string;
+  readonly scope: ScopeName;
+  /** Where it applies; null: everywhere. */
+  readonly service: NamedObject | null;
+  readonly route: NamedObject | null;
+  /** All that speak HTTP. */
+  readonly services: readonly NamedObject[];
+}
+
+/** What a plugin shows in the metrics beside its decisions. */
+export interface PluginMetric {
+  /** `sluice_circuit_state`; of a counter without `_total`. */
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge";
+  /** Of one enabled instance, from its counters; runs in the main thread whenever somebody asks. */
+  readonly read: (
+    instance: MetricInstance,
+    counters: Counters,
+  ) => readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
+}
+
 /** A plugin as its file exports it. */
 export interface PluginDefinition<S extends TObject = TObject> {
   /** Unique, `key-auth`. */
@@ -90,12 +117,15 @@ export interface PluginDefinition<S extends TObject = TObject> {
   readonly onError: "open" | "closed";
   /** Several enabled instances in one place; default false. */
   readonly allowsMultiple?: boolean;
+  /** Whether it gives requests their ids, in the place of the gateway; default false. */
+  readonly namesRequests?: boolean;
   /** Only admins may write instances; default false. */
   readonly needsAdmin?: boolean;
   /** What is wrong beyond the schema: the path inside the configuration, and a message that follows it. */
   readonly check?: (
     config: Static<S>,
   ) => readonly { readonly path: string; readonly message: string }[];
+  readonly metrics?: readonly PluginMetric[];
   /** Makes an instance; runs in every worker when it is written or the worker starts. Heavy packages are imported here. */
   readonly create: (config: Static<S>, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
 }

@@ -36,6 +36,8 @@ export interface Admission extends WindowCount {
  * by instance. When the memory is full, the keys that were idle longest are forgotten.
  */
 export interface Counters {
+  /** Milliseconds since 1970, as they go by for windows, buckets and values. */
+  now(): number;
   /** Adds to a count in windows of `windowMs`, which begin at multiples of it; 0 only reads. */
   add(key: string, amount: number, windowMs: number): WindowCount;
   /** Adds the cost if there is room for it: looked at and added in one step. A cost of 0 only looks. */

@@ -1,9 +1,11 @@
 // The parts list: every plugin that the gateway has; no logic.
 import type { AnyPlugin } from "../pdk/definition.ts";
+import accessLog from "./access-log.ts";
 import accessPolicy from "./access-policy.ts";
 import acl from "./acl.ts";
 import basicAuth from "./basic-auth.ts";
 import botDetection from "./bot-detection.ts";
+import circuitBreaker from "./circuit-breaker.ts";
 import concurrencyLimit from "./concurrency-limit.ts";
 import cors from "./cors.ts";
 import csrf from "./csrf.ts";
@@ -25,10 +27,12 @@ import responseCache from "./response-cache.ts";
 import securityHeaders from "./security-headers.ts";
 
 export const plugins: readonly AnyPlugin[] = [
+  accessLog,
   accessPolicy,
   acl,
   basicAuth,
   botDetection,
+  circuitBreaker,
   concurrencyLimit,
   cors,
   csrf,

@@ -38,6 +38,10 @@ export class InstanceCounters implements Counters {
     if (persist) Atomics.store(slots.marks, marks.persisted, 1);
   }
 
+  now(): number {
+    return this.#slots.now();
+  }
+
   add(key: string, amount: number, windowMs: number): WindowCount {
     const count = this.#count(key, { cost: amount, windowMs, max: Infinity, isSliding: false });
     const { current, previous, elapsedMs } = count;

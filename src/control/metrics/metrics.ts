@@ -2,13 +2,16 @@
 import type { Clock } from "../../clock.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { pluginDecisions } from "../../shared-memory/traffic-cells.ts";
+import type { CounterTable } from "../../shared-memory/counter-table.ts";
 import type { TrafficMetrics } from "../../shared-memory/traffic-metrics.ts";
 import { streamBoardKey } from "../../shared-memory/series-key.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../../shared-memory/worker-board.ts";
+import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import type { Changes } from "../change.ts";
 import type { TargetStates } from "../health/target-states.ts";
 import { addressOf } from "../requests/request-view.ts";
+import { pluginSamples } from "./plugin-samples.ts";
 import { readProcessFigures } from "./process-figures.ts";
 import { type Labels, type Metric, type MetricsFormat, writeMetrics } from "./text-format.ts";
 import type { TrafficRows } from "./traffic-rows.ts";
@@ -33,6 +36,10 @@ export interface MetricsOptions {
   readonly workerStates?: (() => readonly WorkerState[]) | undefined;
   /** Plugin types with the rows of their decisions. */
   readonly pluginRows: ReadonlyMap<string, number>;
+  /** What plugins show of themselves. */
+  readonly catalogue: PluginCatalogue;
+  /** Their numbers; absent when no workers run. */
+  readonly counters?: CounterTable | undefined;
   readonly clock: Clock;
   readonly version?: string;
 }
@@ -65,6 +72,7 @@ export class Metrics {
       [
         ...trafficMetrics(rows.read()),
         ...this.#pluginMetrics(),
+        ...this.#pluginSamples(config),
         ...this.#presentMetrics(config),
         ...this.#targetMetrics(config),
         ...certificateMetrics(config),
@@ -97,6 +105,11 @@ export class Metrics {
         samples: dropped,
       },
     ];
+  }
+
+  #pluginSamples(config: GatewayConfig): Metric[] {
+    const { catalogue, counters } = this.#options;
+    return counters === undefined ? [] : pluginSamples(config, { catalogue, counters });
   }
 
   /** What is going on at this moment. */
