@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { ManagementServer } from "./api/server.ts";
 import { announce } from "./cli/announce.ts";
 import { applyCommand, diffCommand } from "./cli/apply.ts";
+import { backupCommand } from "./cli/backup.ts";
 import { createCheck } from "./cli/check.ts";
 import { followConfigFile } from "./cli/config-file.ts";
 import { type ControlSocket, serveControlSocket } from "./cli/control-socket.ts";
@@ -225,6 +226,7 @@ process.exit(
     createResetPassword(openOffline),
     createTokenCommand(openOffline),
     rotateKeyCommand,
+    backupCommand,
     exportCommand,
     createImport(catalogue),
     diffCommand,

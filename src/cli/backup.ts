@@ -1,0 +1,55 @@
+// The command `backup`: a consistent copy of the database, also while a gateway serves it; knows no table.
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { backUp, type BackupReport } from "../store/backup.ts";
+import { StoreError } from "../store/error.ts";
+import { secretKeyPath } from "../store/secret-key.ts";
+import type { Command } from "./command.ts";
+import { type Flag, parseFlags } from "./flags.ts";
+import { takeOperand } from "./operands.ts";
+import { dataDirFlag } from "./serve.ts";
+
+const flags: readonly Flag[] = [
+  dataDirFlag,
+  { name: "force", value: null, description: "Replace FILE if it is there already" },
+];
+
+export const backupCommand: Command = {
+  name: "backup",
+  summary: "Copy the database to a file, also while a gateway serves it",
+  usage: "FILE",
+  details:
+    "FILE is one consistent state, with everything that was answered before the command began: configuration, users,\n" +
+    "tokens, history, audit log, statistics. Its mode is 600. The key of the secrets is not in it and is to be kept apart\n" +
+    "from it: without the key nothing that is encrypted can be read again. To restore, put FILE as sluice.db and the key as\n" +
+    "secret.key into an empty directory and serve that.",
+  flags,
+  run(argv, { env, print }) {
+    const { operand, rest } = takeOperand(flags, argv, "FILE");
+    const given = parseFlags(flags, rest, env);
+    const dataDir = resolve(given.get("data-dir") ?? "./data");
+    const target = resolve(operand);
+    try {
+      const report = backUp({ dataDir, target, overwrite: given.has("force") });
+      print(`${target} holds revision ${report.revision}, ${report.bytes} bytes.\n`);
+      print(`${aboutKey(dataDir, report)}\n`);
+      return Promise.resolve(0);
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      process.stderr.write(`sluice: ${error.message}\n`);
+      return Promise.resolve(1);
+    }
+  },
+};
+
+/** What is not in the copy and is needed to read it. */
+function aboutKey(dataDir: string, { keyIds }: BackupReport): string {
+  if (keyIds.length === 0)
+    return "Nothing in it is encrypted; secret.key of the data directory is not in it.";
+  const path = secretKeyPath(dataDir);
+  const place = existsSync(path) ? `is ${path}` : "is the one in SLUICE_SECRET_KEY of the gateway";
+  return (
+    `The key is not in it: what is encrypted needs the key ${keyIds.join(", ")}, which ${place}. ` +
+    "Keep a copy of the key somewhere else than this file."
+  );
+}

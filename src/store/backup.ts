@@ -1,0 +1,156 @@
+// A whole and consistent copy of the database of a data directory, also while a gateway serves it; changes nothing in there.
+import { Database } from "bun:sqlite";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { StoreError } from "./error.ts";
+import { sealedKeyIds } from "./sealed-texts.ts";
+import { DATABASE } from "./store.ts";
+
+export interface BackupOptions {
+  readonly dataDir: string;
+  /** Path of the copy. */
+  readonly target: string;
+  /** Whether a file that is there already is replaced. */
+  readonly overwrite: boolean;
+}
+
+export interface BackupReport {
+  /** The configuration that is in it. */
+  readonly revision: number;
+  readonly bytes: number;
+  /** Ids of the keys that its secrets are encrypted under; empty: it holds none. */
+  readonly keyIds: readonly string[];
+}
+
+/** The file is there as a whole or not at all, and only its owner may read it. Throws a StoreError in words. */
+export function backUp({ dataDir, target, overwrite }: BackupOptions): BackupReport {
+  const source = join(dataDir, DATABASE);
+  if (!existsSync(source)) throw new StoreError(`there is no database at ${source}`);
+  if (!overwrite && existsSync(target)) throw new StoreError(existsAlready(target));
+  refuseOwnFiles(source, target);
+  const unfinished = join(dirname(target), `.${basename(target)}.${process.pid}.part`);
+  try {
+    closeSync(openSync(unfinished, "wx", 0o600));
+    try {
+      copy(source, unfinished);
+      const report = judge(unfinished);
+      sync(unfinished);
+      publish(unfinished, target, overwrite);
+      return report;
+    } finally {
+      rmSync(unfinished, { force: true });
+    }
+  } catch (error) {
+    if (error instanceof StoreError) throw error;
+    throw new StoreError(`backup to ${target}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+const existsAlready = (target: string) => `${target} is there already; --force replaces it`;
+
+/** Whoever mistakes the words must not replace the database that is served by a copy of itself. */
+function refuseOwnFiles(source: string, target: string): void {
+  for (const end of ["", "-wal", "-shm"]) {
+    const own = statSync(`${source}${end}`, { throwIfNoEntry: false });
+    const there = statSync(target, { throwIfNoEntry: false });
+    if (own !== undefined && there?.ino === own.ino && there.dev === own.dev)
+      throw new StoreError(`${target} is the database itself`);
+  }
+}
+
+const ATTEMPTS = 20;
+
+/**
+ * A database that somebody has open is read through SQLite, which gives one moment of it while others write. One that
+ * nobody has open is read as a file, because opening it would leave files behind.
+ */
+function copy(source: string, into: string): void {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const database = isOpen(source) ? new Database(source, { readonly: true }) : openUnused(source);
+    if (database === null) continue;
+    try {
+      database.run("PRAGMA busy_timeout = 5000");
+      // Without pages that were given up, in which deleted secrets may stand.
+      database.run("VACUUM INTO ?", [into]);
+      return;
+    } finally {
+      database.close();
+    }
+  }
+  throw new StoreError(`${source} is opened and closed all the time`);
+}
+
+/** With a -wal file that holds something, the last changes are in there. */
+function isOpen(source: string): boolean {
+  const wal = statSync(`${source}-wal`, { throwIfNoEntry: false });
+  return existsSync(`${source}-shm`) || (wal?.size ?? 0) > 0;
+}
+
+/** In memory; null when somebody has opened or written it meanwhile. */
+function openUnused(source: string): Database | null {
+  const before = statSync(source, { bigint: true });
+  const bytes = new Uint8Array(readFileSync(source));
+  const after = statSync(source, { bigint: true });
+  const isSame = before.mtimeNs === after.mtimeNs && before.ino === after.ino;
+  if (!isSame || isOpen(source)) return null;
+  // In the file header: not in WAL mode, which a copy in memory cannot have.
+  bytes.fill(1, 18, 20);
+  return Database.deserialize(bytes);
+}
+
+/** Throws for a copy that could not be restored from. */
+function judge(path: string): BackupReport {
+  const database = new Database(path, { readonly: true });
+  try {
+    const problems = database.query<{ quick_check: string }, []>("PRAGMA quick_check").all();
+    const [first] = problems;
+    if (first?.quick_check !== "ok")
+      throw new StoreError(`the database is damaged: ${first?.quick_check ?? "it cannot be read"}`);
+    const last = database
+      .query<{ revision: number | null }, []>("SELECT max(revision) AS revision FROM revisions")
+      .get();
+    const revision = last?.revision ?? null;
+    if (revision === null) throw new StoreError("the database holds no configuration");
+    return { revision, bytes: statSync(path).size, keyIds: [...sealedKeyIds(database)] };
+  } finally {
+    database.close();
+  }
+}
+
+function sync(path: string): void {
+  const file = openSync(path, "r");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function publish(unfinished: string, target: string, overwrite: boolean): void {
+  if (overwrite) renameSync(unfinished, target);
+  else linkOrRefuse(unfinished, target);
+  sync(dirname(target));
+}
+
+/** A link, unlike renaming, fails when somebody has made the file meanwhile. */
+function linkOrRefuse(unfinished: string, target: string): void {
+  try {
+    linkSync(unfinished, target);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") throw new StoreError(existsAlready(target), { cause: error });
+    // There are file systems without links.
+    if (code !== "EPERM" && code !== "ENOTSUP" && code !== "EOPNOTSUPP") throw error;
+    renameSync(unfinished, target);
+  }
+}
