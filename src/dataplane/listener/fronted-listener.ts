@@ -153,11 +153,9 @@ const proofEnds = (refused: FrontContext["refused"]): TlsEnds =>
     minVersion: "1.2",
     protocols: [ACME_PROTOCOL],
     clientAuth: null,
-    accepted: (socket) => ({
-      clientSent() {},
-      clientDrained() {},
-      clientEnded: () => void socket.end(),
-      clientClosed() {},
-    }),
+    accepted(socket) {
+      socket.end();
+      return { clientSent() {}, clientDrained() {}, clientEnded() {}, clientClosed() {} };
+    },
     refused,
   });
