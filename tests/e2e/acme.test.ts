@@ -159,6 +159,25 @@ describe("a certificate that is there", () => {
     await isShown("added.test", after.fingerprint);
   });
 
+  test("stays in use when a document that only says what is to be ordered is imported", async () => {
+    const before = await scene.find("rsa");
+    const { format } = await scene.gateway.ok("GET", "/api/v1/export");
+    const certificate = { name: "rsa", source: "acme", domains: ["rsa.test"], key_type: "rsa" };
+    const document = { format, certificates: [certificate], acme_accounts: [] };
+    const { changes } = await scene.gateway.ok("POST", "/api/v1/import?mode=merge", document);
+    expect(changes).toEqual([]);
+    const again = { ...document, certificates: [{ ...certificate, description: "noted" }] };
+    await scene.gateway.ok("POST", "/api/v1/import?mode=merge", again);
+    const after = await scene.find("rsa");
+    expect(after).toMatchObject({ fingerprint: before.fingerprint, description: "noted" });
+  });
+
+  test("goes out with an export, without its key and those of accounts", async () => {
+    const text = await (await scene.gateway.api("GET", "/api/v1/export")).text();
+    expect(text).toContain("by-http.test");
+    expect(text).not.toMatch(/PRIVATE KEY|sealed:1:/);
+  });
+
   test("is revoked, and another one takes its place", async () => {
     const before = await scene.find("several");
     const serial = new X509Certificate(before.certificate).serialNumber;
