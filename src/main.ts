@@ -164,6 +164,7 @@ function createPlanes({ state, options, memory, log }: PlaneParts) {
     },
     askWorkers: (question) => pool.ask(question),
     askWorker: (question) => pool.askOne(question),
+    tellWorkers: (question) => pool.tell(question),
     observed: {
       ...memory,
       useRequests: (ring) => {

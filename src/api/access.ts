@@ -39,6 +39,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/plugins", methods: collection },
   // An instance of a plugin that needs an admin is refused to others when it is known which one is meant.
   { path: "/api/v1/plugins/:id", methods: element },
+  { path: "/api/v1/cache/purge", methods: { POST: "editor" } },
   { path: "/api/v1/consumers", methods: collection },
   { path: "/api/v1/consumers/:id", methods: element },
   { path: "/api/v1/consumers/:id/credentials", methods: collection },

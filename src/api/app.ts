@@ -16,6 +16,7 @@ import { authEndpoints, type SignInSource } from "./routes/auth.ts";
 import { metricsEndpoints } from "./routes/metrics.ts";
 import { requestEndpoints } from "./routes/requests.ts";
 import { eventEndpoints } from "./routes/events.ts";
+import { cacheEndpoints } from "./routes/cache.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
 import { consumerEndpoints } from "./routes/consumers.ts";
 import { dnsProviderEndpoints } from "./routes/dns-providers.ts";
@@ -105,6 +106,7 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...acmeEndpoints(control),
     ...streamRouteEndpoints(control),
     ...pluginEndpoints(control),
+    ...cacheEndpoints(control),
     ...consumerEndpoints(control),
     ...secretEndpoints(control),
     ...userEndpoints(control),

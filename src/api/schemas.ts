@@ -9,6 +9,7 @@ import { statsSchemas } from "./stats-schemas.ts";
 import { transferSchemas } from "./transfer-schemas.ts";
 import { acmeAccountInput } from "../model/acme-account.ts";
 import { certificateFacts, certificateInput, revocationInput } from "../model/certificate.ts";
+import { cachePurgeInput } from "../model/cache-purge.ts";
 import { explainInput } from "../model/explain.ts";
 import { identity } from "../model/fields.ts";
 import { listenerInput } from "../model/listener.ts";
@@ -275,6 +276,11 @@ export const schemas: Readonly<Record<string, TSchema>> = {
     { title: "Sso" },
   ),
   SsoInput: ssoInput,
+  CachePurge: cachePurgeInput,
+  CachePurged: t.Object(
+    { purged: t.Integer({ description: "How many answers there were, in all workers" }) },
+    { title: "CachePurged" },
+  ),
   ExplainedRequest: explainInput,
   Explanation: explanation,
   SsoTest: t.Object(

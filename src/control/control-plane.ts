@@ -17,6 +17,7 @@ import { ApplicationKeeper } from "./applications/keeper.ts";
 import { AuditLog, type AuditStore } from "./audit.ts";
 import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
+import { CachePurge, type TellWorkers } from "./cache-purge.ts";
 import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
@@ -79,6 +80,7 @@ export interface ControlPlaneOptions {
   /** Absent when no workers run. */
   readonly askWorkers?: AskWorkers;
   readonly askWorker?: AskWorker;
+  readonly tellWorkers?: TellWorkers;
   /** Where the past of the statistics is kept. Default: nowhere. */
   readonly rollupStore?: RollupStore;
   /** Name servers to ask, `address` or `address:port`; empty: the system's. Default: those. */
@@ -117,6 +119,7 @@ export interface ControlPlane {
   readonly credentials: Credentials;
   readonly credentialUse: CredentialUse;
   readonly plugins: Plugins;
+  readonly cachePurge: CachePurge;
   readonly users: Users;
   readonly secondFactors: SecondFactors;
   readonly account: Account;
@@ -162,6 +165,10 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       options.askWorker ?? (() => Promise.resolve(null)),
     ),
     listeners: createListeners(changes),
+    cachePurge: new CachePurge(
+      { changes, audit },
+      options.tellWorkers ?? (() => Promise.resolve([])),
+    ),
     streamRoutes: createStreamRoutes(changes),
     streamConnections: new StreamConnections(
       { changes, audit },

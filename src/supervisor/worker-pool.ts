@@ -123,9 +123,15 @@ export class WorkerPool {
    */
   async showChallenges(challenges: Challenges): Promise<void> {
     this.#challenges = challenges;
-    await Promise.all(
-      this.slots.map((slot) => slot.showChallenges(challenges, () => ++this.#tickets)),
+    await this.tell({ kind: "challenges", challenges });
+  }
+
+  /** Has all workers do this and gives their answers; throws when one that runs does not answer in time. */
+  async tell(question: WorkerQuestion): Promise<readonly WorkerAnswer[]> {
+    const answers = await Promise.all(
+      this.slots.map((slot) => slot.tell(question, () => ++this.#tickets)),
     );
+    return answers.filter((answer) => answer !== null);
   }
 
   /** Starts all workers; resolves when they listen. The issues say why one cannot; throws when one ended. */

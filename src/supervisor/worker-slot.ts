@@ -205,18 +205,17 @@ export class WorkerSlot {
   }
 
   /**
-   * Has the thread show this to certificate authorities, be it still starting. A slot without a thread has nothing to do:
-   * the next one is started with it. Throws when the thread does not answer in time.
+   * Has the thread do this, be it still starting; null when there is none, and what it would have remembered is gone with it.
+   * Throws when the thread does not answer in time.
    */
-  async showChallenges(challenges: Challenges, nextTicket: () => number): Promise<void> {
+  async tell(question: WorkerQuestion, nextTicket: () => number): Promise<WorkerAnswer> {
     const run = this.#run;
-    if (run === null) return;
-    const question = { kind: "challenges", challenges } as const;
+    if (run === null) return null;
     const command = { kind: "ask", ticket: nextTicket(), question } as const;
     try {
-      await run.thread.ask(command, ["answer"], this.#options.times.prepareMs);
+      return (await run.thread.ask(command, ["answer"], this.#options.times.prepareMs)).value;
     } catch (error) {
-      if (error instanceof NoAnswer && error.reason === "stopped") return;
+      if (error instanceof NoAnswer && error.reason === "stopped") return null;
       throw error;
     }
   }

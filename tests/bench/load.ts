@@ -29,28 +29,33 @@ export const BROWSER_HEADERS: Readonly<Record<string, string>> = {
   authorization: "Bearer abcdefghijklmnopqrstuvwxyz0123456789",
 };
 
-const headerWords = Object.entries(BROWSER_HEADERS).flatMap(([name, value]) => [
-  "-H",
-  `${name}: ${value}`,
-]);
+const wordsOf = (headers: Readonly<Record<string, string>>) =>
+  Object.entries(headers).flatMap(([name, value]) => ["-H", `${name}: ${value}`]);
+
+const headerWords = wordsOf(BROWSER_HEADERS);
 
 export interface WrkOptions {
   /** Replaces the URL's. */
   readonly host?: string;
   /** A connection for each request. */
   readonly close?: boolean;
+  /** In the place of a browser's. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** A Lua file that makes the requests. */
+  readonly script?: string;
 }
 
 /** HTTP/1.1, with or without TLS: 48 connections, one request at a time on each. */
 export async function loadWithWrk(
   url: string,
   seconds: number,
-  { host, close = false }: WrkOptions = {},
+  { host, close = false, headers, script }: WrkOptions = {},
 ): Promise<LoadResult> {
   const more = host === undefined ? [] : ["-H", `Host: ${host}`];
   if (close) more.push("-H", "Connection: close");
-  const words = ["wrk", "-t1", "-c48", `-d${seconds}s`, "--latency", ...headerWords, ...more];
-  words.push(url);
+  if (script !== undefined) more.push("-s", script);
+  const own = headers === undefined ? headerWords : wordsOf(headers);
+  const words = ["wrk", "-t1", "-c48", `-d${seconds}s`, "--latency", ...own, ...more, url];
   return parseWrk(await runProgram(LOAD_CORE, words));
 }
 

@@ -125,8 +125,10 @@ export class Store {
     const ofAnyHost = value.startsWith("/");
     let count = 0;
     for (const [resource, places] of [...this.#byResource]) {
-      const name = ofAnyHost ? resource.slice(resource.indexOf("/")) : resource;
-      if (fits(name, value)) count += this.#dropAll(places);
+      const name = ofAnyHost ? pathOf(resource) : resource;
+      // Where answers do not differ by host, none is named by it.
+      const wanted = resource.startsWith("/") ? pathOf(value) : value;
+      if (fits(name, wanted)) count += this.#dropAll(places);
     }
     return count;
   }
@@ -148,6 +150,8 @@ export class Store {
     for (const tag of tags) removeFrom(this.#byTag, tag, place);
   }
 }
+
+const pathOf = (resource: string) => resource.slice(Math.max(0, resource.indexOf("/")));
 
 function sizeOf({ key, body, headers, tags }: Stored): number {
   let bytes = OVERHEAD_BYTES + body.byteLength + key.length * 2;

@@ -1,0 +1,88 @@
+// Has all workers forget stored answers; no HTTP words of the management API, and nothing of how they are stored.
+import { normalizeHost } from "../http/authority.ts";
+import { canonicalPath } from "../http/request-target.ts";
+import { cachePurgeInput } from "../model/cache-purge.ts";
+import { decode } from "../model/decode.ts";
+import { ApiError, invalid } from "../model/error.ts";
+import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type { AuditSink } from "./audit-entry.ts";
+import type { Changes } from "./change.ts";
+import { findByKey } from "./key.ts";
+import type { Actor } from "./principal.ts";
+
+/** Tells every worker that serves or starts; throws when one of them does not say that it has done so. */
+export type TellWorkers = (question: WorkerQuestion) => Promise<readonly WorkerAnswer[]>;
+
+type Purge = Extract<WorkerQuestion, { readonly kind: "purge" }>["which"];
+
+export class CachePurge {
+  readonly #changes: Changes;
+  readonly #audit: AuditSink;
+  readonly #tell: TellWorkers;
+
+  constructor(parts: { readonly changes: Changes; readonly audit: AuditSink }, tell: TellWorkers) {
+    this.#changes = parts.changes;
+    this.#audit = parts.audit;
+    this.#tell = tell;
+  }
+
+  /** Resolves when no worker gives an answer that was stored before; the number of those that are gone. */
+  async purge(body: unknown, actor: Actor): Promise<{ readonly purged: number }> {
+    const { plugin_id: key, ...input } = decode(cachePurgeInput, body ?? {});
+    const which = whichOf(input);
+    const plugin = key === undefined ? null : findByKey(this.#changes.config.plugins, key);
+    if (key !== undefined && plugin === null)
+      throw invalid("plugin_id", `plugin "${key}" does not exist`);
+    const purged = await this.#purgeAll({ pluginId: plugin?.id ?? null, which });
+    const { actor: name, method, address } = actor;
+    this.#audit.record({
+      ...{ actor: name, method, address },
+      action: "purge",
+      kind: "cache",
+      object_id: plugin?.id ?? null,
+      object_name: plugin?.label ?? null,
+      result: "ok",
+      revision: null,
+      detail: { ...input, purged },
+    });
+    return { purged };
+  }
+
+  async #purgeAll(what: { readonly pluginId: string | null; readonly which: Purge }) {
+    try {
+      const answers = await this.#tell({ kind: "purge", ...what });
+      return answers.reduce<number>(
+        (sum, answer) => sum + (typeof answer === "number" ? answer : 0),
+        0,
+      );
+    } catch (cause) {
+      // One that hangs is replaced soon, and begins with nothing stored.
+      throw new ApiError(500, "not every worker has purged in time; try again", { cause });
+    }
+  }
+}
+
+function whichOf(input: { key?: string; prefix?: string; tag?: string }): Purge {
+  const given = Object.entries(input).filter(([, value]) => value !== undefined);
+  const [first, second] = given;
+  if (second !== undefined) throw invalid(second[0], `cannot go together with ${first?.[0]}`);
+  if (input.tag !== undefined) return { by: "tag", value: input.tag };
+  if (input.key !== undefined) return { by: "key", value: normalized("key", input.key) };
+  if (input.prefix !== undefined)
+    return { by: "prefix", value: normalized("prefix", input.prefix) };
+  return { by: "all" };
+}
+
+/** In the form in which requests are named: lower-case host without port, canonical path, query as it is. */
+function normalized(field: string, text: string): string {
+  const plain = text.replace(/^https?:\/\//i, "");
+  const slash = plain.indexOf("/");
+  const authority = slash < 0 ? plain : plain.slice(0, slash);
+  const rest = slash < 0 ? "" : plain.slice(slash);
+  const [path = "", ...query] = rest.split(/(?=\?)/);
+  const host = authority === "" ? "" : normalizeHost(authority);
+  if (host === null) throw invalid(field, "must be host/path, or /path for any host");
+  if (rest === "" && field === "key") return `${host}/`;
+  // What a prefix ends with may be half of something.
+  return host + (canonicalPath(path) ?? path) + query.join("");
+}
