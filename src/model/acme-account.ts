@@ -65,7 +65,10 @@ export const acmeAccountInput = t.Object(
 export const acmeAccountRecord = t.Object(
   {
     ...shared,
-    sealed_key: t.String({ description: "Private key of the account, encrypted" }),
+    sealed_key: t.String({
+      default: "",
+      description: "Private key of the account, encrypted; empty in a document: it has none yet",
+    }),
     sealed_eab_key: nullable(t.String(), "Key of the external account binding, encrypted"),
   },
   { additionalProperties: false },

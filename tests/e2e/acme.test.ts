@@ -172,6 +172,21 @@ describe("a certificate that is there", () => {
     expect(after).toMatchObject({ fingerprint: before.fingerprint, description: "noted" });
   });
 
+  test("can be had with a document alone", async () => {
+    const { format } = await scene.gateway.ok("GET", "/api/v1/export");
+    const { directoryUrl: directory_url, trusted: ca_certificates } = scene.pebble;
+    const account = { name: "written", directory_url, ca_certificates };
+    const certificates = [
+      { name: "written", source: "acme", domains: ["written.test"], acme_account_ids: ["written"] },
+    ];
+    const document = { format, acme_accounts: [account], certificates };
+    await scene.gateway.ok("POST", "/api/v1/import?mode=merge", document);
+    const waiting = await scene.becomes("written", "failed");
+    expect(waiting.last_error).toBe('ACME account "written" waits for terms_agreed');
+    await scene.gateway.ok("PATCH", "/api/v1/acme/accounts/written", { terms_agreed: true });
+    await scene.becomes("written", "valid");
+  });
+
   test("goes out with an export, without its key and those of accounts", async () => {
     const text = await (await scene.gateway.api("GET", "/api/v1/export")).text();
     expect(text).toContain("by-http.test");

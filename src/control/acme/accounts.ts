@@ -36,7 +36,11 @@ const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountVi
     if (wrong !== null) throw invalid("ca_certificates", wrong);
     const sealed_eab_key = sealEabKey(box, { keyId: fields.eab_key_id, eabKey }, old);
     return {
-      fields: { ...fields, sealed_eab_key, sealed_key: old?.sealed_key ?? box.seal(newKey()) },
+      fields: {
+        ...fields,
+        sealed_eab_key,
+        sealed_key: old?.sealed_key ?? box.seal(newAccountKey()),
+      },
     };
   },
   sendable: viewOf,
@@ -64,7 +68,8 @@ function sealEabKey(
   return sealed !== null && box.open(sealed) === eabKey ? sealed : box.seal(eabKey);
 }
 
-function newKey(): string {
+/** PEM. */
+export function newAccountKey(): string {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   return privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 }

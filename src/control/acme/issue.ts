@@ -145,22 +145,24 @@ export function accountsFor(
   { acme_account_ids: ids }: Certificate,
   { acme_accounts: all }: GatewayConfig,
 ): readonly AcmeAccount[] {
-  if (ids.length === 0) {
-    const oldest = [...all.values()].find(({ enabled }) => enabled);
-    return oldest === undefined ? [] : [oldest];
-  }
+  if (ids.length === 0) return [...all.values()].filter(isUsable).slice(0, 1);
   return ids.flatMap((id) => {
     const account = all.get(id);
-    return account?.enabled === true ? [account] : [];
+    return account !== undefined && isUsable(account) ? [account] : [];
   });
 }
 
+/** One that came with an import may still wait for somebody to agree. */
+const isUsable = ({ enabled, terms_agreed }: AcmeAccount) => enabled && terms_agreed;
+
 function noAccount({ acme_account_ids: ids }: Certificate, { acme_accounts: all }: GatewayConfig) {
+  const named = ids.length === 0 ? [...all.values()] : ids.map((id) => all.get(id));
+  const waiting = named.find((account) => account?.enabled === true && !account.terms_agreed);
   const why =
-    ids.length > 0
-      ? "all ACME accounts that it names are switched off"
-      : all.size > 0
-        ? "all ACME accounts are switched off"
+    waiting !== undefined
+      ? `ACME account "${waiting.name}" waits for terms_agreed`
+      : named.length > 0
+        ? "all ACME accounts that it could be ordered with are switched off"
         : "there is no ACME account: create one";
   return new AcmeFailure(why, { status: 403 });
 }

@@ -12,6 +12,7 @@ import {
 } from "../../snapshot/plugin-config.ts";
 import { dnsProviders } from "../acme/dns/index.ts";
 import { withKnownParts } from "../applications/import.ts";
+import { newAccountKey } from "../acme/accounts.ts";
 import { type Document, isDocument } from "../body.ts";
 import { sealAgain } from "./secret-material.ts";
 
@@ -23,6 +24,7 @@ export type RecordFinishers = {
 export const createFinishers = (box: SecretBox, plugins: PluginCatalogue): RecordFinishers => ({
   applications: withKnownParts,
   certificates: (fields, old) => checkCertificate(fields, old, box),
+  acme_accounts: (fields, old) => withKey(fields, old, box),
   plugins: (fields, old) => {
     const definition = plugins.get(String(fields["name"]));
     const before = old?.["name"] === fields["name"] ? old : undefined;
@@ -59,6 +61,12 @@ function checkCertificate(fields: Document, old: Document | undefined, box: Secr
     if (!(error instanceof ChainError)) throw error;
     throw invalid(error.field === "private_key" ? "sealed_key" : error.field, error.message);
   }
+}
+
+/** Nobody who writes an account down by hand has a key for it. */
+function withKey(fields: Document, old: Document | undefined, box: SecretBox): Document {
+  if (fields["sealed_key"] !== "") return fields;
+  return { ...fields, sealed_key: old?.["sealed_key"] ?? box.seal(newAccountKey()) };
 }
 
 /** A document that says what is to be ordered need not hold what was issued: that stays as long as it is for the same names. */
