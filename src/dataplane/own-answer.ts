@@ -18,8 +18,9 @@ type Answer = Response | Promise<Response>;
 export function fail(context: RequestContext, error: ProxyError, scene: Scene): Answer {
   scene.scope.report(context, error);
   context.record.because(error.token);
-  if (context.visit === null) return close(toResponse(errorAnswer(context, error)), context, scene);
   const answer = errorAnswer(context, error);
+  context.record.bytesOut = answer.body?.byteLength ?? 0;
+  if (context.visit === null) return close(toResponse(answer), context, scene);
   return ended(seenByPlugins(context, answer, { source: "gateway", error }), context, scene);
 }
 
@@ -37,6 +38,7 @@ export function own(response: Response, context: RequestContext, scene: Scene): 
   visit.respond(draft);
   const body = draft.replacement === null ? response.body : draft.replacement.body;
   const isSame = draft.status === status && draft.replacement === null;
+  if (draft.replacement !== null) context.record.bytesOut = draft.replacement.body?.byteLength ?? 0;
   return ended(
     isSame ? response : new Response(body as BodyInit | null, { status: draft.status, headers }),
     context,
@@ -71,16 +73,21 @@ export function seenByPlugins(
   const { pipe, replacement, headers } = draft;
   const body = replacement === null ? answer.body : replacement.body;
   if (replacement !== null && !isHead) headers.delete("content-length");
-  if (pipe === null || body === null || isHead) return finished(draft, body);
+  if (pipe === null || body === null || isHead) return finished(context, draft, body);
   const pieces = transformAll(pipe, [body]);
   const finish = (all: readonly Uint8Array[]) => {
     headers.delete("content-length");
-    return finished(draft, Buffer.concat(all));
+    return finished(context, draft, Buffer.concat(all));
   };
   return pieces instanceof Promise ? pieces.then(finish) : finish(pieces);
 }
 
-function finished({ status, headers, hasBody }: AnswerDraft, body: Uint8Array | null): Response {
+function finished(
+  context: RequestContext,
+  { status, headers, hasBody }: AnswerDraft,
+  body: Uint8Array | null,
+): Response {
+  context.record.bytesOut = hasBody ? (body?.byteLength ?? 0) : 0;
   return new Response((hasBody ? body : null) as BodyInit | null, { status, headers });
 }
 
@@ -96,6 +103,7 @@ function close(
   { generation, scope }: Scene,
 ): Response {
   for (const [name, value] of generation.debugFields ?? []) response.headers.set(name, value);
+  if (context.tellsId) response.headers.set("X-Request-Id", context.id);
   scope.ended(context, response.status);
   return response;
 }

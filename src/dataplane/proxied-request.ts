@@ -119,8 +119,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     // What the target would still send is of no use to anybody.
     this.#exchange?.abort();
     this.#attempts.completed();
-    this.#answerWhole(answer, []);
-    this.#end(answer.status);
+    this.#answerWhole(answer, [], () => this.#end(answer.status));
   }
 
   #reserve(bytes: number): boolean {
@@ -130,7 +129,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   }
 
   content(chunk: Buffer): void {
-    this.#plan.context.record.bytesOut += chunk.length;
+    if (this.#answer?.isPiped !== true) this.#plan.context.record.bytesOut += chunk.length;
     if (this.#mode === "collecting") this.#parts.push(chunk);
     else if (this.#stream !== null && !this.#stream.push(chunk)) this.#exchange?.pause();
   }
@@ -187,21 +186,28 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     const { record } = this.#plan.context;
     record.upstreamEndAt = record.arrivedAt;
     const answer = this.#answer;
-    if (this.#mode === "collecting" && answer !== null) this.#answerWhole(answer, this.#parts);
-    else this.#stream?.end();
-    this.#end(answer?.status ?? 0);
+    const end = () => this.#end(answer?.status ?? 0);
+    // Plugins may take a while to make their answer of it, in which nothing is asked of the target.
+    this.#exchange = null;
+    this.#stopCollecting();
+    if (this.#mode === "collecting" && answer !== null) this.#answerWhole(answer, this.#parts, end);
+    else if (this.#stream === null) end();
+    else this.#stream.end(end);
   }
 
-  /** Answers with a body that is there. */
-  #answerWhole(answer: TargetAnswer, pieces: readonly Piece[]): void {
+  /** Answers with a body that is there; `end` is called when plugins have made of it what they want. */
+  #answerWhole(answer: TargetAnswer, pieces: readonly Piece[], end: () => void): void {
     try {
       const response = answer.whole(pieces);
-      if (response instanceof Promise)
-        response.then(this.#resolve, (error: unknown) => this.#notAnswered(error));
-      else this.#resolve(response);
+      if (response instanceof Promise) {
+        response.then(this.#resolve, (error: unknown) => this.#notAnswered(error)).finally(end);
+        return;
+      }
+      this.#resolve(response);
     } catch (error) {
       this.#notAnswered(error);
     }
+    end();
   }
 
   /** A plugin could not do what it had begun: half an answer is none. */
@@ -273,6 +279,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     this.#scope.report(context, error);
     context.record.refused(error.token);
     const answer = errorAnswer(context, error);
+    context.record.bytesOut = answer.body?.byteLength ?? 0;
     for (const [name, value] of debugFields ?? []) answer.headers.set(name, value);
     if (context.visit === null) this.#resolve(toResponse(answer));
     else {

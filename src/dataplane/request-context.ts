@@ -102,6 +102,11 @@ export class RequestContext implements RouteSubject {
     return this.#id;
   }
 
+  /** Whether the gateway itself tells target and client the id. */
+  get tellsId(): boolean {
+    return this.listener.namesRequests && this.visit?.namesRequests !== true;
+  }
+
   /** Somebody else has named the request before. */
   setId(id: string): void {
     this.#id = id;

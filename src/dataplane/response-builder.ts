@@ -130,9 +130,11 @@ export class StreamedBody {
     return (this.#controller?.desiredSize ?? 1) > 0;
   }
 
-  end(): void {
+  /** The target has sent everything; `done` is called when nothing is left to pass on. */
+  end(done: () => void): void {
     this.#controller?.close();
     this.#controller = null;
+    done();
   }
 
   /** Breaks the client's response off: HTTP/1.1 is reset, HTTP/2 gets RST_STREAM. */

@@ -19,6 +19,8 @@ export class TargetAnswer {
   readonly #attempts: Attempts;
   /** Null where no plugin runs. */
   readonly #draft: AnswerDraft | null;
+  /** Whether bytes are counted as they come out of plugins, and not as they come from the target. */
+  isPiped = false;
 
   constructor(head: ResponseHead, plan: Plan, attempts: Attempts) {
     this.head = head;
@@ -50,8 +52,11 @@ export class TargetAnswer {
     const { replacement, pipe } = draft;
     if (replacement !== null) fields.delete("content-length");
     const own = replacement === null ? pieces : replacement.body === null ? [] : [replacement.body];
-    const answer = (all: readonly Piece[]) =>
-      completeResponse(
+    const answer = (all: readonly Piece[]) => {
+      // What came from the target was counted as it came, and is not what goes to the client.
+      if (pipe !== null || replacement !== null)
+        this.#plan.context.record.bytesOut = draft.hasBody ? sizeOf(all) : 0;
+      return completeResponse(
         {
           status,
           fields,
@@ -63,6 +68,7 @@ export class TargetAnswer {
         },
         draft.hasBody ? all : [],
       );
+    };
     if (pipe === null || !draft.hasBody) return answer(own);
     if (!pipe.isObserver) fields.delete("content-length");
     const changed = transformAll(pipe, own);
@@ -72,7 +78,15 @@ export class TargetAnswer {
   /** With a body that follows as it comes. */
   streamed(source: StreamSource): { response: Response; body: StreamedBody | PipedBody } {
     const pipe = this.#draft?.pipe ?? null;
-    const body = pipe === null ? new StreamedBody(source) : new PipedBody(source, pipe);
+    const { record } = this.#plan.context;
+    this.isPiped = pipe !== null;
+    if (pipe !== null) record.bytesOut = 0;
+    const body =
+      pipe === null
+        ? new StreamedBody(source)
+        : new PipedBody(source, pipe, (bytes) => {
+            record.bytesOut += bytes;
+          });
     const fields = this.#fields();
     if (pipe?.isObserver === false) fields.delete("content-length");
     const response = new Response(body.stream, { status: this.status, headers: fields });
@@ -84,14 +98,21 @@ export class TargetAnswer {
     const { debugFields, service } = this.#plan;
     const draft = this.#draft;
     const cookie = service.sticky === null ? null : this.#attempts.stickyCookie();
-    if (debugFields === null && cookie === null && draft === null) return this.head.fields;
+    const { context } = this.#plan;
+    const { tellsId } = context;
+    if (!tellsId && debugFields === null && cookie === null && draft === null)
+      return this.head.fields;
     const fields = draft === null ? new Headers(this.head.fields) : draft.headers;
+    if (tellsId) fields.set("X-Request-Id", context.id);
     if (cookie !== null) addStickyCookie(fields, cookie);
     for (const [name, value] of debugFields ?? []) fields.set(name, value);
     if (debugFields !== null) fields.set("X-Sluice-Target", this.#attempts.target?.id ?? "");
     return fields;
   }
 }
+
+const sizeOf = (pieces: readonly Piece[]) =>
+  pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
 
 function shownToPlugins(head: ResponseHead, { context }: Plan): AnswerDraft {
   const draft = new AnswerDraft({

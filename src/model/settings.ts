@@ -104,6 +104,10 @@ export const settingsInput = t.Object(
     ),
     requests: group(
       {
+        ids: flag(
+          true,
+          "Name every request: targets and clients learn its id as X-Request-Id, and the id that a trusted proxy gives is kept",
+        ),
         redacted_query_names: t.Array(t.String({ minLength: 1, maxLength: 64 }), {
           default: [...SECRET_NAMES],
           maxItems: 200,
@@ -111,7 +115,7 @@ export const settingsInput = t.Object(
             "Words in the names of query parameters whose values are masked: `key` masks `key`, `api_key` and `apiKey`",
         }),
       },
-      "What is shown of recent requests; how many are kept is retention.requests",
+      "How requests are named and shown; how many are kept is retention.requests",
     ),
     limits: group(
       {

@@ -45,10 +45,11 @@ const isTraceParent = (text: string) =>
 export default definePlugin({
   name: "request-id",
   summary: "Gives every request an id that targets and clients learn, and takes part in traces",
-  description: `The id stands in the log and on error pages whether or not this plugin runs. The plugin sends it upstream and back to the
-client, and takes over the ids of proxies before this one: by default only of those that \`settings.trusted_proxies\` names,
-since anybody could make two requests look like one. Ids that are longer than 128 characters or hold anything but letters,
-digits and \`. _ ~ + / = : @ -\` are replaced.
+  description: `The gateway names every request by itself and tells targets and clients the id as \`X-Request-Id\` (\`settings.requests.ids\`).
+Where this plugin runs, it does so in the gateway's place: under another name, with other ids, or with traces. It takes over the
+ids of proxies before this one, by default only of those that \`settings.trusted_proxies\` names, since anybody could make two
+requests look like one. Ids that are longer than 128 characters or hold anything but letters, digits and
+\`. _ ~ + / = : @ -\` are replaced.
 
 \`traceparent\` (W3C Trace Context) goes on as it came when it is valid. A request without one begins a trace; a \`tracestate\`
 without a valid \`traceparent\` is removed.`,
@@ -59,6 +60,7 @@ without a valid \`traceparent\` is removed.`,
   config: schema,
   example: { trust_incoming: "always" },
   onError: "open",
+  namesRequests: true,
   check: ({ header }) =>
     GATEWAY_FIELDS.has(header.toLowerCase())
       ? [{ path: "header", message: "belongs to the gateway" }]

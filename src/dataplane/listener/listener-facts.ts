@@ -38,6 +38,8 @@ export interface ListenerFacts {
   /** What connections must have been held against to be served; null: anything. */
   readonly clientAuthority: string | null;
   readonly hosts: HostCache;
+  /** Whether targets and clients learn the ids of requests. */
+  readonly namesRequests: boolean;
   /** The fields that every request through this listener carries upstream. */
   readonly upstreamFields: string;
 }
@@ -65,6 +67,7 @@ export function listenerFacts(listener: Listener, settings: Settings): ListenerF
     idleTimeout: idleTimeoutOf(listener),
     clientAuthority: clientAuthority(listener),
     hosts: new HostCache(),
+    namesRequests: settings.requests.ids,
     upstreamFields: `x-forwarded-proto: ${listener.protocol}\r\nx-forwarded-port: ${listener.port}\r\n`,
   };
 }

@@ -19,6 +19,8 @@ export class Chain {
   /** The last to see the request sees the answer first. */
   readonly response: readonly PluginRuntime[];
   readonly log: readonly PluginRuntime[];
+  /** Whether a plugin gives requests their ids. */
+  readonly namesRequests: boolean;
   readonly #origin: { readonly set: PluginSet; readonly place: Place };
   readonly #byConsumer = new Map<string, Chain>();
 
@@ -35,6 +37,7 @@ export class Chain {
     this.request = having("request");
     this.response = having("response").reverse();
     this.log = having("log");
+    this.namesRequests = chosen.some(({ definition }) => definition.namesRequests === true);
     this.#origin = origin;
   }
 

@@ -67,6 +67,8 @@ export class HeldBody {
       if (done) break;
       pieces.push(value);
       size += value.byteLength;
+      // Of a request that goes on, what the target was sent is counted in its place.
+      context.record.bytesIn = size;
       const { maxBodyBytes } = context.listener;
       const limit = Math.min(maxBodyBytes || Infinity, context.bodyLimit || Infinity);
       if (size > limit) return await this.#giveUp(failures.bodyTooLarge);

@@ -7,12 +7,16 @@ export class PipedBody {
   readonly #body: StreamedBody;
   readonly #source: StreamSource;
   readonly #pipe: TransformPipe;
+  /** Bytes go on to the client. */
+  readonly #passed: (bytes: number) => void;
+  #done: (() => void) | null = null;
   readonly #waiting: Uint8Array[] = [];
   #isBusy = false;
   #isEnded = false;
   #isClosed = false;
 
-  constructor(source: StreamSource, pipe: TransformPipe) {
+  constructor(source: StreamSource, pipe: TransformPipe, passed: (bytes: number) => void) {
+    this.#passed = passed;
     this.#source = source;
     this.#pipe = pipe;
     this.#body = new StreamedBody({
@@ -44,9 +48,10 @@ export class PipedBody {
     return this.#pass(chunk);
   }
 
-  /** The target has sent everything. */
-  end(): void {
+  /** The target has sent everything. `done`: and the client has got all that was made of it. */
+  end(done: () => void): void {
     this.#isEnded = true;
+    this.#done = done;
     if (!this.#isBusy) this.#finish();
   }
 
@@ -64,7 +69,7 @@ export class PipedBody {
 
   #pass(chunk: Uint8Array): boolean {
     const result = this.#try(() => this.#pipe.push(chunk));
-    if (!(result instanceof Promise)) return result === null || this.#body.push(result);
+    if (!(result instanceof Promise)) return result === null || this.#give(result);
     this.#wait(result);
     return false;
   }
@@ -75,7 +80,7 @@ export class PipedBody {
       (bytes) => {
         this.#isBusy = false;
         if (this.#isClosed) return;
-        const wantsMore = bytes === null || this.#body.push(bytes);
+        const wantsMore = bytes === null || this.#give(bytes);
         this.#goOn(wantsMore);
       },
       (error: Error) => this.#broken(error),
@@ -96,11 +101,20 @@ export class PipedBody {
     this.#isClosed = true;
     const rest = this.#try(() => this.#pipe.end());
     const close = (bytes: Uint8Array | null) => {
-      if (bytes !== null) this.#body.push(bytes);
-      this.#body.end();
+      if (bytes !== null) this.#give(bytes);
+      this.#body.end(() => this.#done?.());
     };
     if (!(rest instanceof Promise)) close(rest);
-    else rest.then(close, (error: Error) => this.#body.fail(error));
+    else
+      rest.then(close, (error: Error) => {
+        this.#body.fail(error);
+        this.#done?.();
+      });
+  }
+
+  #give(bytes: Uint8Array): boolean {
+    this.#passed(bytes.byteLength);
+    return this.#body.push(bytes);
   }
 
   #try(run: () => Uint8Array | null | Promise<Uint8Array | null>) {
@@ -116,5 +130,6 @@ export class PipedBody {
     this.#abort();
     this.#body.fail(error);
     this.#source.cancelled();
+    this.#done?.();
   }
 }

@@ -100,6 +100,11 @@ export class Visit extends RequestFacts implements PluginRequest {
     return this.#scene.service;
   }
 
+  /** Whether a plugin gives requests their ids, in the place of the gateway. */
+  get namesRequests(): boolean {
+    return this.#chain.namesRequests;
+  }
+
   get consumers(): Consumers {
     return this.#scene.consumers;
   }

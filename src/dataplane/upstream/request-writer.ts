@@ -16,7 +16,7 @@ export const loopToken = (instanceId: string) => `sluice-${instanceId}`;
 
 /** Reads a name with `_` as `-`: an application that does the same must not take it for one of ours. */
 const ALIASES =
-  /^(?:x[-_](?:forwarded|real[-_]ip|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn[-_]loop|host$|content[-_]length|transfer[-_]encoding|connection|proxy[-_]|client[-_]cert)/;
+  /^(?:x[-_](?:forwarded|real[-_]ip|request[-_]id|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn[-_]loop|host$|content[-_]length|transfer[-_]encoding|connection|proxy[-_]|client[-_]cert)/;
 
 /** Fields that end here, or that are written anew below. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
@@ -70,13 +70,13 @@ export function forwardFields(
   let lines = "";
   let count = 0;
   // Request line and empty line.
-  const { edits } = context;
+  const { edits, tellsId } = context;
   let bytes = context.method.length + context.target.length + 14;
   for (const name in headers) {
     const value = headers[name] ?? "";
     count++;
     bytes += name.length + value.length + 4;
-    if (NOT_FORWARDED.has(name)) continue;
+    if (NOT_FORWARDED.has(name) || (tellsId && name === "x-request-id")) continue;
     if (name.indexOf("_") >= 0 && ALIASES.test(name)) continue;
     if (edits?.replaces(name) === true) continue;
     const isOfProxy = FROM_TRUSTED_PROXY.has(name);
@@ -89,7 +89,18 @@ export function forwardFields(
   const loop = headers["cdn-loop"];
   if (loop !== undefined && hasToken(loop, token)) return failures.loop;
   if (edits !== null) lines += edits.lines();
+  if (tellsId && edits?.replaces("x-request-id") !== true) lines += idLine(context, isTrusted);
   return withBody(context, lines + ownFields(context, token));
+}
+
+/** An id goes to logs, pages and fields: nothing in it may mean anything there. */
+const ID = /^[\w.~+/=:@-]{1,128}$/;
+
+/** The request's id. That of a trusted proxy before this one is kept; anybody else could make two requests look like one. */
+function idLine(context: RequestContext, isTrusted: boolean): string {
+  const given = isTrusted ? context.headers["x-request-id"] : undefined;
+  if (given !== undefined && ID.test(given)) context.setId(given);
+  return `x-request-id: ${context.id}\r\n`;
 }
 
 /**

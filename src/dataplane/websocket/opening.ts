@@ -128,6 +128,8 @@ export class Opening implements ExchangeOwner, Watched {
     this.#attempts.completed();
     const cookie = this.#attempts.stickyCookie();
     if (cookie !== null) fields.push(["Set-Cookie", cookie]);
+    const { context } = this.#plan;
+    if (context.tellsId) fields.push(["X-Request-Id", context.id]);
     for (const [name, value] of this.#debugFields()) fields.push([name, value]);
     const leave = this.#attempts.handOver();
     try {

@@ -168,6 +168,7 @@ describe("fields of a request", () => {
       "x-forwarded-port",
       "x-forwarded-proto",
       "x-real-ip",
+      "x-request-id",
     ]);
   });
 

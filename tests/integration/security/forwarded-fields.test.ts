@@ -29,7 +29,19 @@ async function sent(
   const fields: Record<string, string[]> = {};
   for (const [name, value] of seen.executed[0]!.fields)
     fields[name] = [...(fields[name] ?? []), value];
+  // Another one for each request.
+  expect(fields["x-request-id"]).toEqual([expect.stringMatching(UUID)]);
+  delete fields["x-request-id"];
   return fields;
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** The ids that reached the origin, and the one that the client was told. */
+async function idsOf(scene: LenientScene, lines: readonly string[]) {
+  const head = lines.map((line) => `${line}\r\n`).join("");
+  const seen = await scene.probe(`GET / HTTP/1.1\r\nHost: h.test:81\r\n${head}\r\n`);
+  return seen.executed[0]!.fields.filter(([name]) => name === "x-request-id").map(([, id]) => id);
 }
 
 /** What the gateway says by itself of a client on 127.0.0.1. */
@@ -52,6 +64,23 @@ const OURS = Object.keys({
   "x-forwarded-port": 0,
   via: 0,
   "cdn-loop": 0,
+});
+
+describe("the id of a request", () => {
+  test.each([
+    "X-Request-Id: mine",
+    "X_Request_Id: mine",
+    "X-Request-Id: a\r\nX-Request-Id: b",
+    "Connection: x-request-id",
+  ])("is the gateway's own, whatever a client says: %s", async (line) => {
+    expect(await idsOf(untrusting, [line])).toEqual([expect.stringMatching(UUID)]);
+  });
+
+  test("is that of a trusted proxy, when it means nothing anywhere", async () => {
+    expect(await idsOf(trusting, ["X-Request-Id: proxy.1/2"])).toEqual(["proxy.1/2"]);
+    for (const id of ["a b", "<b>", "x".repeat(129), "ü"])
+      expect(await idsOf(trusting, [`X-Request-Id: ${id}`])).toEqual([expect.stringMatching(UUID)]);
+  });
 });
 
 describe("a client cannot strip what the gateway says by naming it in Connection", () => {

@@ -1,0 +1,53 @@
+// The id of a request: target and client learn the same one, unless the settings say that nobody does.
+import { afterEach, describe, expect, test } from "bun:test";
+import { type PluginScene, pluginScene } from "../../support/plugin-scene.ts";
+
+let scene: PluginScene | null = null;
+afterEach(async () => {
+  await scene?.stop();
+  scene = null;
+});
+
+describe("the id of a request", () => {
+  test("is told to the target and to the client, also where the target says another", async () => {
+    scene = await pluginScene({
+      answer: () => new Response("ok", { headers: { "X-Request-Id": "of the target" } }),
+    });
+    const one = await scene.get("/");
+    const other = await scene.get("/");
+    expect(one.headers.get("x-request-id")).toBe(one.seen?.headers["x-request-id"] ?? "");
+    expect(one.headers.get("x-request-id")).not.toBe(other.headers.get("x-request-id"));
+  });
+
+  test("is on the gateway's own answers", async () => {
+    scene = await pluginScene({
+      routes: [
+        { name: "https", hosts: ["localhost"], https_redirect: true },
+        { name: "gone", service_id: "nowhere" },
+      ],
+    });
+    const page = await scene.get("/");
+    expect(page.status).toBe(503);
+    expect(page.body).toContain(page.headers.get("x-request-id") ?? "no id");
+    const redirect = await fetch(`http://localhost:${scene.plane.port}/`, { redirect: "manual" });
+    expect(redirect.status).toBe(308);
+    expect(redirect.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test("is kept from both when it is switched off, and then that of a client goes on", async () => {
+    scene = await pluginScene({ settings: { requests: { ids: false } } });
+    const { headers, seen } = await scene.get("/", { "X-Request-Id": "mine" });
+    expect(headers.has("x-request-id")).toBe(false);
+    expect(seen?.headers["x-request-id"]).toBe("mine");
+  });
+
+  test("is that of the plugin where request-id runs", async () => {
+    scene = await pluginScene({
+      plugins: [{ name: "request-id", config: { header: "X-Correlation-Id" } }],
+    });
+    const { headers, seen } = await scene.get("/", { "X-Request-Id": "mine" });
+    expect(headers.get("x-correlation-id")).toBe(seen?.headers["x-correlation-id"] ?? "");
+    expect(headers.has("x-request-id")).toBe(false);
+    expect(seen?.headers["x-request-id"]).toBe("mine");
+  });
+});
