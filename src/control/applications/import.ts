@@ -92,11 +92,11 @@ function keepPartsAtHand(id: string, document: Document, draft: Draft): void {
   };
   const parts = application.parts.flatMap((part) => {
     const reference = referenceOf(part);
-    if (reference === null || isThere(part) || document[reference.collection] !== undefined)
-      return part;
+    if (reference === null || isThere(part)) return part;
     const own = old && partOf(old, part.role);
-    if (own !== undefined && isThere(own)) return own;
-    // Its key is on the other gateway: this one makes another.
+    const isSpokenOf = document[reference.collection] !== undefined;
+    if (!isSpokenOf && own !== undefined && isThere(own)) return own;
+    // Its key is on another gateway: this one makes its own.
     return part.role === "self_signed" ? [] : part;
   });
   if (Bun.deepEquals(parts, application.parts)) return;

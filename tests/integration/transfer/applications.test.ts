@@ -178,6 +178,25 @@ describe("a whole export", () => {
     }
   });
 
+  test("without keys, for a gateway that has none of it, is served there with keys of its own", async () => {
+    const { applications, services, targets, routes } = await exported();
+    const second = await startGateway({ workers: 1 });
+    try {
+      await importing({ applications, services, targets, routes, certificates: [] }, "", second);
+      expect(await visit("green.test", second)).toBe("other");
+      const { certificate, drift } = await eventually(async () => {
+        const application = await read("green", second);
+        return application.certificate === null ? null : application;
+      });
+      expect({ certificate, drift }).toMatchObject({
+        certificate: { domains: ["green.test"], status: "valid" },
+        drift: [],
+      });
+    } finally {
+      await second.stop();
+    }
+  });
+
   test("that leaves an application out removes it with its parts", async () => {
     const { applications } = await exported();
     const left = applications.filter(({ name }: { name: string }) => name === "blue");
