@@ -1,4 +1,5 @@
 // Which objects refer to or belong to which, and how an object is called in a sentence; one table for all collections.
+import type { Alert } from "../model/alert.ts";
 import { referenceOf } from "../model/application.ts";
 import type { Issue } from "../model/error.ts";
 import type { Certificate } from "../model/certificate.ts";
@@ -106,7 +107,10 @@ export function referrersOf(config: GatewayConfig, { collection, id }: Reference
         ...routesThat((route) => route.service_id === id),
         ...streamRoutesThat((route) => route.service_id === id),
         ...pluginsNaming(config, id),
+        ...alertsThat(config, (alert) => alert.service_ids.includes(id)),
       ];
+    case "routes":
+      return alertsThat(config, (alert) => alert.route_ids.includes(id));
     case "consumers":
       return pluginsNaming(config, id);
     case "certificates":
@@ -133,6 +137,10 @@ function pluginsNaming(config: GatewayConfig, id: string): Referrer[] {
   return [...config.plugins.values()]
     .filter((plugin) => JSON.stringify(plugin.config).includes(id))
     .map((plugin) => ({ collection: "plugins", id: plugin.id }));
+}
+
+function alertsThat(config: GatewayConfig, refers: (alert: Alert) => boolean): Referrer[] {
+  return [...config.alerts.values()].filter(refers).map(({ id }) => ({ collection: "alerts", id }));
 }
 
 function certificatesThat(

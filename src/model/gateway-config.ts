@@ -1,5 +1,6 @@
 // The whole desired state as plain data, keyed by id; knows nothing of how it is stored or served.
 import type { AcmeAccount } from "./acme-account.ts";
+import type { Alert } from "./alert.ts";
 import type { Application } from "./application.ts";
 import type { Certificate } from "./certificate.ts";
 import type { Consumer } from "./consumer.ts";
@@ -31,6 +32,7 @@ export interface ResourceOf {
   readonly consumers: Consumer;
   readonly credentials: Credential;
   readonly plugins: Plugin;
+  readonly alerts: Alert;
   readonly users: User;
   readonly tokens: Token;
   readonly secrets: Secret;
@@ -53,6 +55,7 @@ export const collectionNames = [
   "consumers",
   "credentials",
   "plugins",
+  "alerts",
   "users",
   "tokens",
   "secrets",

@@ -7,9 +7,12 @@ import {
 } from "./gateway-config.ts";
 
 /** Kinds of objects that have fields for secrets; a new one is only added here. */
-export const secretHolders = ["sso", "plugins", "dns_providers"] as const satisfies readonly (
-  CollectionName | SingletonName
-)[];
+export const secretHolders = [
+  "sso",
+  "plugins",
+  "dns_providers",
+  "alerts",
+] as const satisfies readonly (CollectionName | SingletonName)[];
 
 export interface SecretReference {
   /** Inside the object: `client_secret`, `headers[0].value`. */

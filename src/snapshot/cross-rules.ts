@@ -1,5 +1,6 @@
 // Rules between objects: what is referred to exists, what must be unique is, no two sockets clash; looks at what changed.
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { Alert } from "../model/alert.ts";
 import type { AcmeAccount } from "../model/acme-account.ts";
 import type { Application } from "../model/application.ts";
 import type { DnsProvider } from "../model/dns-provider.ts";
@@ -16,6 +17,7 @@ import type { Secret } from "../model/secret.ts";
 import type { Token } from "../model/token.ts";
 import type { User } from "../model/user.ts";
 import { checkAccess } from "./access-rules.ts";
+import { checkAlerts } from "./alert-rules.ts";
 import { checkApplications } from "./application-rules.ts";
 import { type ListenAddress, overlaps } from "./address-overlap.ts";
 import { diffMaps } from "./diff.ts";
@@ -48,6 +50,7 @@ export interface ConfigDifference {
   readonly consumers: CollectionChange<Consumer>;
   readonly credentials: CollectionChange<Credential>;
   readonly plugins: CollectionChange<Plugin>;
+  readonly alerts: CollectionChange<Alert>;
   readonly users: CollectionChange<User>;
   readonly tokens: CollectionChange<Token>;
   readonly secrets: CollectionChange<Secret>;
@@ -69,6 +72,7 @@ export function differenceOf(before: GatewayConfig | null, after: GatewayConfig)
     consumers: diffMaps(before?.consumers, after.consumers),
     credentials: diffMaps(before?.credentials, after.credentials),
     plugins: diffMaps(before?.plugins, after.plugins),
+    alerts: diffMaps(before?.alerts, after.alerts),
     users: diffMaps(before?.users, after.users),
     tokens: diffMaps(before?.tokens, after.tokens),
     secrets: diffMaps(before?.secrets, after.secrets),
@@ -100,9 +104,10 @@ export function checkConfig(candidate: Candidate, context: RuleContext): readonl
   checkListeners(candidate, context, list);
   checkCertificates(candidate, list);
   checkStreamRoutes(candidate, context, list);
-  for (const name of ["acme_accounts", "dns_providers", "applications"] as const)
+  for (const name of ["acme_accounts", "dns_providers", "applications", "alerts"] as const)
     checkNames(name, candidate, list);
   checkApplications(candidate, list);
+  checkAlerts(candidate, list);
   checkPlugins(candidate, context, list);
   checkAccess(candidate, context, list);
   if (candidate.difference.settings)
@@ -226,7 +231,8 @@ function checkNames(
     | "certificates"
     | "acme_accounts"
     | "dns_providers"
-    | "applications",
+    | "applications"
+    | "alerts",
   { config, previous, difference }: Candidate,
   list: ProblemList,
 ): void {

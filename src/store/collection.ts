@@ -7,6 +7,7 @@ import type { ResourceChange } from "../model/gateway-config.ts";
 import { StoreError } from "./error.ts";
 import type {
   acmeAccounts,
+  alerts,
   applications,
   certificates,
   consumers,
@@ -33,6 +34,7 @@ type Table =
   | typeof acmeAccounts
   | typeof dnsProviders
   | typeof applications
+  | typeof alerts
   | typeof consumers
   | typeof credentials
   | typeof plugins

@@ -6,6 +6,7 @@ import certificates from "../../drizzle/0002_certificates.sql" with { type: "tex
 import streamRoutes from "../../drizzle/0003_stream_routes.sql" with { type: "text" };
 import consumersAndPlugins from "../../drizzle/0004_consumers_and_plugins.sql" with { type: "text" };
 import acmeAndStatistics from "../../drizzle/0005_acme_and_statistics.sql" with { type: "text" };
+import alerts from "../../drizzle/0006_alerts.sql" with { type: "text" };
 import { StoreError } from "./error.ts";
 
 /** In order, never changed once released; the number of them is the schema version. Written by drizzle-kit. */
@@ -16,6 +17,7 @@ export const migrations: readonly string[] = [
   streamRoutes,
   consumersAndPlugins,
   acmeAndStatistics,
+  alerts,
 ];
 
 /**

@@ -2,6 +2,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { certificateRecord } from "../model/certificate.ts";
 import { acmeAccountRecord } from "../model/acme-account.ts";
+import { alertInput } from "../model/alert.ts";
 import { applicationRecord } from "../model/application.ts";
 import { dnsProviderInput } from "../model/dns-provider.ts";
 import { consumerInput } from "../model/consumer.ts";
@@ -40,6 +41,7 @@ export const recordSchemas = {
   consumers: consumerInput,
   credentials: credentialRecord,
   plugins: pluginInput,
+  alerts: alertInput,
   users: userRecord,
   tokens: tokenRecord,
   secrets: secretRecord,
@@ -70,6 +72,7 @@ export const decodeRecord: RecordDecoders = {
   consumers: (document) => decode(recordSchemas.consumers, document),
   credentials: (document) => decode(recordSchemas.credentials, document),
   plugins: (document) => decode(recordSchemas.plugins, document),
+  alerts: (document) => decode(recordSchemas.alerts, document),
   users: (document) => decode(recordSchemas.users, document),
   tokens: (document) => decode(recordSchemas.tokens, document),
   secrets: (document) => decode(recordSchemas.secrets, document),

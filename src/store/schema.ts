@@ -57,6 +57,11 @@ export const applications = sqliteTable("applications", {
   name: text("name").notNull().unique(),
 });
 
+export const alerts = sqliteTable("alerts", {
+  ...object(),
+  name: text("name").notNull().unique(),
+});
+
 /** How far the issuing of a certificate has come: attempts, the next one, the open order. */
 export const acmeStates = sqliteTable("acme_states", {
   certificate_id: text("certificate_id").primaryKey(),

@@ -2,6 +2,7 @@
 import { desc, eq, lte, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { AcmeAccount } from "../model/acme-account.ts";
+import type { Alert } from "../model/alert.ts";
 import type { Application } from "../model/application.ts";
 import type { DnsProvider } from "../model/dns-provider.ts";
 import type { Certificate } from "../model/certificate.ts";
@@ -32,6 +33,7 @@ import { StoreError } from "./error.ts";
 import { decodeRecord, recordSchemas } from "./records.ts";
 import {
   acmeAccounts,
+  alerts,
   applications,
   certificates,
   consumers,
@@ -221,6 +223,13 @@ function createCollections(db: BunSQLiteDatabase) {
       columns: ({ label }) => ({ label }),
       columnNames: ["label"],
       decode: decodeRecord.plugins,
+    }),
+    alerts: createCollection<Alert>(db, {
+      table: alerts,
+      word: "alert",
+      columns: named,
+      columnNames: ["name"],
+      decode: decodeRecord.alerts,
     }),
     users: createCollection<User>(db, {
       table: users,

@@ -44,6 +44,10 @@ const samples: { readonly [K in CollectionName]: object } = {
     ...{ name: "oidc", label: "login", route_id: "shop", consumer_id: "ada" },
     config: { providers: [{ name: "a", secret: { sealed: { plain: `${CANARY} config` } } }] },
   },
+  alerts: {
+    ...{ name: "ops", type: "webhook", events: ["target_down"], service_ids: ["web"] },
+    config: { secret: { sealed: { plain: `${CANARY} alert` } } },
+  },
   acme_accounts: { name: "le", sealed_key: { plain: `${CANARY} account` } },
   dns_providers: {
     ...{ name: "zone", type: "webhook" },
@@ -110,7 +114,7 @@ describe("every collection", () => {
       ["format", "program", ...collectionNames, ...singletonNames].toSorted(),
     );
     expect(JSON.stringify(whole(other, there))).toBe(JSON.stringify(whole(config, here)));
-    expect(JSON.stringify(whole(config, here)).split(CANARY)).toHaveLength(11);
+    expect(JSON.stringify(whole(config, here)).split(CANARY)).toHaveLength(12);
   });
 
   test("refers to others by name or id", () => {
@@ -136,7 +140,7 @@ describe("a plain document", () => {
     const text = JSON.stringify(plain);
     expect(text).not.toContain(CANARY);
     expect(text).not.toContain("sealed:1:");
-    expect(text.split('"***"')).toHaveLength(11);
+    expect(text.split('"***"')).toHaveLength(12);
   });
 
   test.each(["merge", "replace"] as const)(
