@@ -11,6 +11,7 @@ import { rotateKeyCommand } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
 import { createTokenCommand } from "../src/cli/token.ts";
 import { versionCommand } from "../src/cli/version.ts";
+import { applicationInput } from "../src/model/application.ts";
 import { consumerInput } from "../src/model/consumer.ts";
 import { credentialInput } from "../src/model/credential.ts";
 import { listenerInput } from "../src/model/listener.ts";
@@ -22,9 +23,6 @@ import { settingsInput } from "../src/model/settings.ts";
 import { streamRouteInput } from "../src/model/stream-route.ts";
 import { targetInput } from "../src/model/target.ts";
 import { tokenInput } from "../src/model/token.ts";
-import { consumerInput } from "../src/model/consumer.ts";
-import { credentialInput } from "../src/model/credential.ts";
-import { pluginInput } from "../src/model/plugin.ts";
 import { fieldTable, type Schema } from "./field-table.ts";
 
 /** Stored, checked and given back, but nothing reads them yet. A name stands for everything below it. */
@@ -113,6 +111,12 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "`/api/v1/tokens`. A credential for a program, shown once when it is made: [sign-in.md](sign-in.md#tokens).",
   ],
   ["Settings", "settings", settingsInput, "`/api/v1/settings`. What holds for the whole gateway."],
+  [
+    "Applications",
+    "application",
+    applicationInput,
+    "`/api/v1/applications`. Service, targets, route, certificate and more in one request: [applications.md](applications.md).",
+  ],
   [
     "Listeners",
     "listener",
