@@ -77,8 +77,8 @@ export class RequestContext implements RouteSubject {
   }
 
   /** The same request without a client and a body, on the gateway's own account. */
-  detached(method: "GET" | "HEAD"): RequestContext {
-    const request = new Request("http://detached/", { method });
+  detached(method: string, signal: AbortSignal | null): RequestContext {
+    const request = new Request("http://detached/", { method, signal });
     const { host, path, query, target, listener, connection } = this;
     const { "content-length": _length, "transfer-encoding": _coding, ...headers } = this.headers;
     const source = { request, server: NO_SERVER, listener, connection };

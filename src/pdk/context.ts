@@ -146,6 +146,8 @@ export interface RequestContext {
   /** Null for a request that no route takes. */
   readonly route: NamedObject | null;
   readonly service: NamedObject | null;
+  /** Another service that speaks HTTP, by id; null: there is none. */
+  serviceNamed(id: string): NamedObject | null;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
   /** Milliseconds since 1970 at which the request came. */
@@ -185,7 +187,7 @@ export interface RequestContext {
   /**
    * Makes the same request once more on the gateway's own account: whatever comes after the calling plugin runs for it, and
    * plugins inside of the caller see the answer; nobody waits but the caller, and no client is told. To be called while a
-   * handler of a phase before the answer runs, or from what that handler has begun; for requests without a body.
+   * handler of a phase before the answer runs, or from what that handler has begun. The copy has no body but what `prepare` sets.
    */
   refetch(options: RefetchOptions): Promise<Refetched>;
   /** Whether the request has a body. */
@@ -199,6 +201,11 @@ export interface RequestContext {
   readBody(maxBytes: number): Promise<Uint8Array | null>;
   /** More than this is refused with 413 while the body is passed on; the lowest of several limits counts. */
   limitBody(maxBytes: number): void;
+  /**
+   * Leads the body through something on its way from the client to whoever reads it; nothing is read before somebody wants it.
+   * False: there is no body, or it was read already.
+   */
+  passBody(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean;
 
   /** What plugins keep for this request, by an object of their own, such as their handlers. */
   readonly memory: Map<object, unknown>;
@@ -210,7 +217,9 @@ export interface RequestContext {
 }
 
 export interface RefetchOptions {
-  readonly method: "GET" | "HEAD";
+  readonly method: string;
+  /** For everything until the last byte; default: what route and service say. */
+  readonly timeoutMs?: number;
   /** A longer body is left out. */
   readonly maxBytes: number;
   /** Changes the copy of the request that goes upstream; the client's own is not touched. */

@@ -4,10 +4,11 @@ import { asksForConsumer } from "../../pdk/condition.ts";
 import type { Generation } from "../generation.ts";
 import type { RequestContext } from "../request-context.ts";
 import { chainOf, type RouteRuntime } from "../route-runtime.ts";
+import type { Chain } from "./chain.ts";
 import type { Geo } from "./geo.ts";
 import { HeldBody } from "./held-body.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
-import { Visit } from "./visit.ts";
+import { Visit, type VisitScene } from "./visit.ts";
 
 /** In the order in which they run. */
 export function explainPlugins(
@@ -22,23 +23,39 @@ export function explainPlugins(
   const { plugins, consumers } = generation;
   const chain = route === null ? plugins.elsewhere : chainOf(route, plugins);
   if (chain === null) return [];
-  const visit = new Visit(context, {
-    chain,
-    route: route === null ? null : { id: route.id, name: route.route.name },
-    service: null,
-    consumers,
-    hasService: () => false,
-    ...{ country: geo.country, asn: geo.asn },
-    body: new HeldBody({ context, readTimeout: 0, refuse() {} }),
-    refetch: () => Promise.reject(new Error("nothing is sent")),
-    failed() {},
-    decided() {},
-  });
+  const visit = new Visit(context, sceneOf(context, { chain, route, consumers, geo }));
   return chain.all.map((runtime) => ({
     id: runtime.plan.id,
     phases: runtime.definition.phases.filter((phase) => phase !== "connect"),
     applies: appliesTo(runtime, visit),
   }));
+}
+
+/** For a request that nothing happens to. */
+function sceneOf(
+  context: RequestContext,
+  parts: {
+    readonly chain: Chain;
+    readonly route: RouteRuntime | null;
+    readonly consumers: Generation["consumers"];
+    readonly geo: Geo;
+  },
+): VisitScene {
+  const { chain, route, consumers, geo } = parts;
+  return {
+    chain,
+    route: route === null ? null : { id: route.id, name: route.route.name },
+    service: null,
+    consumers,
+    country: geo.country,
+    asn: geo.asn,
+    hasService: () => false,
+    refetch: () => Promise.reject(new Error("the request was not made")),
+    body: new HeldBody({ context, readTimeout: 0, refuse() {} }),
+    failed() {},
+    decided() {},
+    copyFor: (copy) => sceneOf(copy, parts),
+  };
 }
 
 function appliesTo(runtime: PluginRuntime, visit: Visit): boolean | null {

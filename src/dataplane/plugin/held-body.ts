@@ -38,6 +38,16 @@ export class HeldBody {
     context.bodyLimit = context.bodyLimit === 0 ? maxBytes : Math.min(context.bodyLimit, maxBytes);
   }
 
+  /** Whoever reads the body from here on gets it through this. False: there is none, or it was read already. */
+  pass(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean {
+    const { context } = this.#options;
+    if (this.#bytes !== null || this.#read !== null || this.length === 0) return false;
+    const stream = context.bodyStream ?? context.request.body;
+    if (stream === null) return false;
+    context.bodyStream = through(stream);
+    return true;
+  }
+
   /** Null when it is longer. */
   async read(maxBytes: number): Promise<Uint8Array | null> {
     const most = Math.min(maxBytes, MAX_HELD_BYTES);

@@ -1,6 +1,6 @@
 // Leads a request through the plugins of its route and answers for those that do not let it go on; knows no plugin.
 import type { Answer as PluginAnswerBody } from "../../pdk/answer.ts";
-import type { Refetched, RefetchOptions } from "../../pdk/context.ts";
+import type { Consumers, NamedObject, Refetched, RefetchOptions } from "../../pdk/context.ts";
 import { AbortedRequests } from "../aborted-requests.ts";
 import type { RetryDecision } from "../error.ts";
 import { errorAnswer } from "../error-page.ts";
@@ -16,7 +16,8 @@ import type { WorkerScope } from "../worker-scope.ts";
 import type { Chain } from "./chain.ts";
 import { HeldBody } from "./held-body.ts";
 import { readRefetched } from "./refetched.ts";
-import { type PluginAnswer, Visit, type VisitScene } from "./visit.ts";
+import type { PluginRuntime } from "./plugin-set.ts";
+import { type Decision, type PluginAnswer, Visit, type VisitScene } from "./visit.ts";
 
 type Answer = Response | undefined | Promise<Response | undefined>;
 
@@ -31,16 +32,8 @@ type PluginScene = Scene & { readonly route: RouteRuntime | null; readonly chain
 
 /** Runs the plugins, and then either answers for one of them or lets the request go on. */
 export function throughPlugins(context: RequestContext, scene: PluginScene, steps: Steps): Answer {
-  let refuse: ((answer: Answer) => void) | null = null;
-  const body = new HeldBody({
-    context,
-    readTimeout: scene.generation.bodyReadTimeout,
-    refuse: (error) => refuse?.(fail(context, error, scene)),
-  });
-  const visit = visitOf(context, scene, {
-    body,
-    refetch: (from, options) => refetch(context, { from, scene, steps }, options),
-  });
+  const passage = new Passage(context, scene, steps);
+  const visit = new Visit(context, passage);
   context.visit = visit;
   const before = steps.before();
   if (before !== null) return before;
@@ -48,7 +41,7 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
   if (!(outcome instanceof Promise)) return afterwards(outcome, context, { scene, steps });
   // Whoever cannot be read any further is answered while the plugin still waits.
   const { promise, resolve, reject } = Promise.withResolvers<Response | undefined>();
-  refuse = (answer) => resolve(answer as Response);
+  passage.refuse = (error) => resolve(fail(context, error, scene) as Response);
   const stay = new Stay(context, scene);
   outcome
     .then((answer) => {
@@ -62,13 +55,89 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
   return promise;
 }
 
+/** What a visit needs beside the request; what few plugins ask for is made when one does. */
+class Passage implements VisitScene {
+  readonly #context: RequestContext;
+  readonly #scene: PluginScene;
+  readonly #steps: Steps;
+  #body: HeldBody | null = null;
+  /** Answers the client although a plugin still waits for the body. */
+  refuse: ((error: ProxyError) => void) | null = null;
+
+  constructor(context: RequestContext, scene: PluginScene, steps: Steps) {
+    this.#context = context;
+    this.#scene = scene;
+    this.#steps = steps;
+  }
+
+  get chain(): Chain {
+    return this.#scene.chain;
+  }
+
+  get route(): NamedObject | null {
+    const { route } = this.#scene;
+    return route === null ? null : { id: route.id, name: route.route.name };
+  }
+
+  get service(): NamedObject | null {
+    const { generation, route } = this.#scene;
+    const service = generation.services.get(route?.route.service_id ?? "");
+    return service === undefined ? null : { id: service.id, name: service.service.name };
+  }
+
+  get consumers(): Consumers {
+    return this.#scene.generation.consumers;
+  }
+
+  get body(): HeldBody {
+    this.#body ??= new HeldBody({
+      context: this.#context,
+      readTimeout: this.#scene.generation.bodyReadTimeout,
+      refuse: (error) => this.refuse?.(error),
+    });
+    return this.#body;
+  }
+
+  hasService(id: string): boolean {
+    return this.#scene.generation.services.get(id)?.isHttp === true;
+  }
+
+  country(address: string): string | null {
+    return this.#scene.scope.geo.country(address);
+  }
+
+  asn(address: string): number | null {
+    return this.#scene.scope.geo.asn(address);
+  }
+
+  refetch(from: Visit, options: RefetchOptions): Promise<Refetched> {
+    return refetch(this.#context, { from, scene: this.#scene, steps: this.#steps }, options);
+  }
+
+  failed(runtime: PluginRuntime, error: unknown): void {
+    this.#scene.scope.pluginFailed(this.#context, runtime.plan, error);
+  }
+
+  decided(plugin: string, decision: Decision): void {
+    this.#scene.scope.decided(plugin, decision);
+  }
+
+  copyFor(context: RequestContext, body: HeldBody): VisitScene {
+    const copy = new Passage(context, this.#scene, this.#steps);
+    copy.#body = body;
+    return copy;
+  }
+}
+
 /** Makes a copy of the request that belongs to no client and leads it on from where the visit is. */
 async function refetch(
   context: RequestContext,
   { from, scene, steps }: RefetchScene,
   options: RefetchOptions,
 ): Promise<Refetched> {
-  const copy = context.detached(options.method);
+  const { method, timeoutMs } = options;
+  const signal = timeoutMs === undefined ? null : AbortSignal.timeout(timeoutMs);
+  const copy = context.detached(method, signal);
   const body = new HeldBody({ context: copy, readTimeout: 0, refuse() {} });
   const visit = from.copyFor(copy, body);
   copy.visit = visit;
@@ -120,26 +189,6 @@ function errorOf(answer: Extract<PluginAnswerBody, { readonly kind: "rejection" 
   const { status, token, detail, reason } = answer;
   // Not `client`: the connection may go on, what is left of a body is read by the server.
   return { source: "gateway", status, token, detail, retry, reason };
-}
-
-function visitOf(
-  context: RequestContext,
-  { generation, scope, route, chain }: PluginScene,
-  own: Pick<VisitScene, "body" | "refetch">,
-): Visit {
-  const service = generation.services.get(route?.route.service_id ?? "");
-  return new Visit(context, {
-    chain,
-    route: route === null ? null : { id: route.id, name: route.route.name },
-    service: service === undefined ? null : { id: service.id, name: service.service.name },
-    consumers: generation.consumers,
-    hasService: (id) => generation.services.get(id)?.isHttp === true,
-    country: scope.geo.country,
-    asn: scope.geo.asn,
-    ...own,
-    failed: (runtime, error) => scope.pluginFailed(context, runtime.plan, error),
-    decided: scope.decided,
-  });
 }
 
 /** A request that waits for a plugin counts as in flight, and outlives the idle time-out of the server. */

@@ -28,6 +28,7 @@ export interface VisitScene {
   readonly service: NamedObject | null;
   readonly consumers: Consumers;
   readonly hasService: (id: string) => boolean;
+  readonly serviceNamed: (id: string) => NamedObject | null;
   readonly country: (address: string) => string | null;
   readonly asn: (address: string) => number | null;
   readonly body: HeldBody;
@@ -154,7 +155,7 @@ export class Visit extends RequestFacts implements PluginRequest {
 
   get upstream(): UpstreamEdits {
     const context = this.context;
-    context.edits ??= new UpstreamEdits(context, this.#scene.hasService);
+    context.edits ??= new UpstreamEdits(context, this.#scene);
     return context.edits;
   }
 
@@ -176,6 +177,14 @@ export class Visit extends RequestFacts implements PluginRequest {
 
   limitBody(maxBytes: number): void {
     this.#scene.body.limit(maxBytes);
+  }
+
+  passBody(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean {
+    return this.#scene.body.pass(through);
+  }
+
+  serviceNamed(id: string): NamedObject | null {
+    return this.#scene.serviceNamed(id);
   }
 
   get memory(): Map<object, unknown> {
@@ -200,7 +209,7 @@ export class Visit extends RequestFacts implements PluginRequest {
 
   /** The same for a copy of the request, as far as only what comes after the handler that was called last is concerned. */
   copyFor(context: RequestContext, body: HeldBody): Visit {
-    const copy = new Visit(context, { ...this.#scene, body });
+    const copy = new Visit(context, this.#scene.copyFor(context, body));
     copy.#chain = this.#chain;
     copy.#consumer = this.#consumer;
     copy.#credential = this.#credential;
