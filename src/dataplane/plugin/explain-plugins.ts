@@ -50,6 +50,7 @@ function sceneOf(
     country: geo.country,
     asn: geo.asn,
     hasService: () => false,
+    serviceNamed: () => null,
     refetch: () => Promise.reject(new Error("the request was not made")),
     body: new HeldBody({ context, readTimeout: 0, refuse() {} }),
     failed() {},

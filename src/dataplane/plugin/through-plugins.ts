@@ -80,9 +80,7 @@ class Passage implements VisitScene {
   }
 
   get service(): NamedObject | null {
-    const { generation, route } = this.#scene;
-    const service = generation.services.get(route?.route.service_id ?? "");
-    return service === undefined ? null : { id: service.id, name: service.service.name };
+    return this.serviceNamed(this.#scene.route?.route.service_id ?? "");
   }
 
   get consumers(): Consumers {
@@ -100,6 +98,11 @@ class Passage implements VisitScene {
 
   hasService(id: string): boolean {
     return this.#scene.generation.services.get(id)?.isHttp === true;
+  }
+
+  serviceNamed(id: string): NamedObject | null {
+    const service = this.#scene.generation.services.get(id);
+    return service === undefined ? null : { id, name: service.service.name };
   }
 
   country(address: string): string | null {

@@ -7,10 +7,15 @@ import { parseAuthority } from "../../http/authority.ts";
 import type { UpstreamRequest } from "../../pdk/context.ts";
 import type { RequestContext } from "../request-context.ts";
 
+/** Where services are found. */
+interface Services {
+  hasService(id: string): boolean;
+}
+
 /** Lives as long as the request; made when the first plugin changes something. */
 export class UpstreamEdits implements UpstreamRequest {
   readonly #context: RequestContext;
-  readonly #findService: (id: string) => boolean;
+  readonly #services: Services;
   /** Lines by lower-case name, in the place of the client's; empty: none. */
   readonly #fields = new Map<string, string>();
   /** Lines that say who the client is. */
@@ -22,9 +27,9 @@ export class UpstreamEdits implements UpstreamRequest {
   serviceId: string | null = null;
   body: Uint8Array | null = null;
 
-  constructor(context: RequestContext, findService: (id: string) => boolean) {
+  constructor(context: RequestContext, services: Services) {
     this.#context = context;
-    this.#findService = findService;
+    this.#services = services;
   }
 
   get method(): string {
@@ -41,7 +46,7 @@ export class UpstreamEdits implements UpstreamRequest {
 
   /** The same for another request. */
   copyFor(context: RequestContext): UpstreamEdits {
-    const copy = new UpstreamEdits(context, this.#findService);
+    const copy = new UpstreamEdits(context, this.#services);
     for (const [name, lines] of this.#fields) copy.#fields.set(name, lines);
     copy.identity = this.identity;
     copy.#method = this.#method;
@@ -138,7 +143,7 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   setService(id: string): boolean {
-    if (!this.#findService(id)) return false;
+    if (!this.#services.hasService(id)) return false;
     this.serviceId = id;
     return true;
   }

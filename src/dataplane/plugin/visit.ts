@@ -27,17 +27,19 @@ export interface VisitScene {
   readonly route: NamedObject | null;
   readonly service: NamedObject | null;
   readonly consumers: Consumers;
-  readonly hasService: (id: string) => boolean;
-  readonly serviceNamed: (id: string) => NamedObject | null;
-  readonly country: (address: string) => string | null;
-  readonly asn: (address: string) => number | null;
   readonly body: HeldBody;
+  hasService(id: string): boolean;
+  serviceNamed(id: string): NamedObject | null;
+  country(address: string): string | null;
+  asn(address: string): number | null;
   /** Leads a request of the gateway's own on from where the visit is. */
-  readonly refetch: (visit: Visit, options: RefetchOptions) => Promise<Refetched>;
+  refetch(visit: Visit, options: RefetchOptions): Promise<Refetched>;
   /** A handler failed. */
-  readonly failed: (runtime: PluginRuntime, error: unknown) => void;
+  failed(runtime: PluginRuntime, error: unknown): void;
   /** For the counters. */
-  readonly decided: (plugin: string, decision: Decision) => void;
+  decided(plugin: string, decision: Decision): void;
+  /** The same for a copy of the request with this body. */
+  copyFor(context: RequestContext, body: HeldBody): VisitScene;
 }
 
 /** What a plugin has decided about a request. */
