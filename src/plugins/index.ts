@@ -25,6 +25,7 @@ import requestSizeLimit from "./request-size-limit.ts";
 import respond from "./respond.ts";
 import responseCache from "./response-cache.ts";
 import securityHeaders from "./security-headers.ts";
+import trafficSplit from "./traffic-split.ts";
 
 export const plugins: readonly AnyPlugin[] = [
   accessLog,
@@ -52,4 +53,5 @@ export const plugins: readonly AnyPlugin[] = [
   respond,
   responseCache,
   securityHeaders,
+  trafficSplit,
 ];

@@ -1,0 +1,225 @@
+// traffic-split: divides the requests of a route among several services.
+import { createHmac } from "node:crypto";
+import { Type as t } from "@sinclair/typebox";
+import { compileCondition } from "../pdk/condition.ts";
+import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
+import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
+import {
+  condition,
+  config,
+  headerName,
+  integer,
+  nullable,
+  serviceReference,
+} from "../pdk/fields.ts";
+import { isToken } from "../pdk/http.ts";
+import type { PluginKit } from "../pdk/kit.ts";
+
+const target = t.Object(
+  {
+    service_id: serviceReference({ description: "Service that gets the requests, by id or name" }),
+    weight: integer(1, {
+      minimum: 0,
+      maximum: 1_000_000,
+      description: "Its share, in proportion to the others; 0: only those that ask for it",
+    }),
+  },
+  { additionalProperties: false, description: "One service" },
+);
+
+const rule = t.Object(
+  {
+    when: condition("Requests that the rule is for; empty: all"),
+    targets: t.Array(target, {
+      minItems: 1,
+      maxItems: 64,
+      description: "The services among which they are divided",
+    }),
+  },
+  { additionalProperties: false, description: "One rule" },
+);
+
+const schema = config({
+  rules: t.Array(rule, {
+    minItems: 1,
+    maxItems: 64,
+    description: "The first one that is for a request decides; without one nothing changes",
+  }),
+  sticky: nullable(
+    t.Object(
+      {
+        cookie: t.String({
+          default: "sluice_split",
+          minLength: 1,
+          maxLength: 128,
+          description: "Name of the cookie that keeps a client with its service",
+        }),
+        ttl: integer(86_400, {
+          minimum: 1,
+          maximum: 31_536_000,
+          description: "Seconds for which a client stays",
+        }),
+      },
+      {
+        additionalProperties: false,
+        description: "Keeps clients with the service that they got first; null: each request anew",
+      },
+    ),
+  ),
+  force_header: t.Union([headerName({ description: "Name of the field" }), t.Null()], {
+    default: "X-Sluice-Split",
+    description:
+      "Field in which a client may name the service that it wants, by id or name, of those of its rule; null: it may not",
+  }),
+});
+
+type Config = (typeof schema)["static"];
+
+export default definePlugin({
+  name: "traffic-split",
+  summary: "Divides requests among several services, by weight, rules or wish",
+  description: `For canary releases and blue-green deployments: \`{"rules": [{"targets": [{"service_id": "shop", "weight": 95},
+{"service_id": "shop-next", "weight": 5}]}]}\`. The weights hold exactly: of a hundred requests that one worker gets, five go
+to the second service, and not by chance but evenly spread.
+
+With \`sticky\` a cookie keeps each client where it is; what it holds tells nothing about the service and cannot be made up. It is
+not passed upstream. A service whose weight becomes 0 loses those that it had.
+
+\`force_header\` is for tests: whoever sends it gets any service of the rule, also one with the weight 0. Set it to null where
+clients should not choose. A service that is disabled gets nothing; its requests go to the others of the rule.
+
+Everything else is as the route says: its paths, plugins and limits; target, TLS and retries are those of the service. A
+response-cache in the same place stores answers whichever service gave them.`,
+  group: "traffic",
+  order: 5000,
+  phases: ["request", "response"],
+  scopes: httpScopes,
+  config: schema,
+  example: {
+    rules: [
+      {
+        targets: [
+          { service_id: "shop", weight: 95 },
+          { service_id: "shop-next", weight: 5 },
+        ],
+      },
+    ],
+  },
+  onError: "open",
+  check: problemsOf,
+  create: (own, kit) => createHandlers(own, kit),
+});
+
+function problemsOf({ rules, sticky }: Config) {
+  const problems: { path: string; message: string }[] = [];
+  if (sticky !== null && !isToken(sticky.cookie))
+    problems.push({ path: "sticky.cookie", message: "must be a name that a cookie can have" });
+  for (const [at, { targets }] of rules.entries()) {
+    const ids = targets.map((each) => each.service_id);
+    const twice = ids.findIndex((id, index) => ids.indexOf(id) !== index);
+    if (twice >= 0)
+      problems.push({
+        path: `rules[${at}].targets[${twice}].service_id`,
+        message: "is there already",
+      });
+  }
+  return problems;
+}
+
+interface Share {
+  readonly serviceId: string;
+  readonly weight: number;
+  /** Stands for the service in cookies. */
+  readonly token: string;
+  /** What it is owed: the one that is owed most is next. */
+  owed: number;
+}
+
+interface Split {
+  readonly when: (context: RequestContext) => boolean;
+  readonly shares: readonly Share[];
+  /** Those that get requests without being asked for. */
+  readonly weighted: readonly Share[];
+}
+
+function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
+  const key = kit.deriveKey("sticky");
+  const tokenOf = (serviceId: string) =>
+    createHmac("sha256", key).update(serviceId).digest("base64url").slice(0, 22);
+  const splits: Split[] = own.rules.map(({ when, targets }) => {
+    const shares = targets.map(({ service_id: serviceId, weight }) => ({
+      ...{ serviceId, weight, owed: 0 },
+      token: tokenOf(serviceId),
+    }));
+    const weighted = shares.filter(({ weight }) => weight > 0);
+    return { when: compileCondition(when), shares, weighted };
+  });
+  const wish = own.force_header?.toLowerCase() ?? null;
+  const { sticky } = own;
+  /** Of requests whose client has to be told where it is now. */
+  const place = {};
+
+  const request = (context: RequestContext): undefined => {
+    const split = splits.find(({ when }) => when(context));
+    if (split === undefined) return;
+    const forced = wish === null ? null : wished(context, split, wish);
+    if (wish !== null && context.header(wish) !== null) context.upstream.removeHeader(wish);
+    const token = sticky === null ? null : context.cookie(sticky.cookie);
+    if (sticky !== null && token !== null) context.upstream.removeCookie(sticky.cookie);
+    const known = split.weighted.find((share) => share.token === token);
+    for (const share of [forced, known])
+      if (share !== null && share !== undefined && context.upstream.setService(share.serviceId))
+        return;
+    const next = nextOf(split.weighted, (id) => context.upstream.setService(id));
+    if (next === null) context.note("split.none");
+    else if (sticky !== null) context.memory.set(place, next.token);
+  };
+
+  if (sticky === null) return { request };
+  const attributes = `; Path=/; Max-Age=${sticky.ttl}; HttpOnly; SameSite=Lax`;
+  return {
+    request,
+    response(context: RequestContext, { headers }: ResponseDraft) {
+      const token = context.memory.get(place);
+      if (token === undefined) return;
+      const secure = context.scheme === "https" ? "; Secure" : "";
+      headers.append("Set-Cookie", `${sticky.cookie}=${String(token)}${attributes}${secure}`);
+    },
+  };
+}
+
+/** What the client asks for, if the rule has it. */
+function wished(context: RequestContext, { shares }: Split, field: string): Share | null {
+  const text = context.header(field);
+  if (text === null) return null;
+  const share = shares.find(
+    ({ serviceId }) => serviceId === text || context.serviceNamed(serviceId)?.name === text,
+  );
+  return share ?? null;
+}
+
+/**
+ * Each gets what it is owed, so that of as many requests as the weights are together each has exactly its weight, evenly
+ * spread (smooth weighted round robin). Null when none takes it.
+ */
+function nextOf(shares: readonly Share[], take: (serviceId: string) => boolean): Share | null {
+  let left = shares;
+  while (left.length > 0) {
+    let total = 0;
+    let next: Share | null = null;
+    for (const share of left) {
+      total += share.weight;
+      share.owed += share.weight;
+      if (next === null || share.owed > next.owed) next = share;
+    }
+    if (next === null) return null;
+    next.owed -= total;
+    if (take(next.serviceId)) return next;
+    // As if it had not been there.
+    for (const share of left) share.owed -= share.weight;
+    next.owed += total;
+    const gone = next;
+    left = left.filter((share) => share !== gone);
+  }
+  return null;
+}
