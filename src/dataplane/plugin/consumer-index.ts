@@ -1,103 +1,124 @@
 // Consumers and credentials of one version, found by id, name or what a client shows; knows no request.
 import type { CredentialType } from "../../model/credential.ts";
 import type { Consumers, ConsumerView, CredentialView } from "../../pdk/context.ts";
-import { RecordReader, type RecordTable } from "../../shared-memory/record-reader.ts";
-import {
-  decodeConsumer,
-  decodeCredential,
-  keyOf,
-  shownFor,
-} from "../../snapshot/consumer-records.ts";
-import type { ConsumerPlan, CredentialPlan } from "../../snapshot/snapshot.ts";
-import { RecentMap } from "./recent-map.ts";
+import type { CollectionChange, ConsumerPlan, CredentialPlan } from "../../snapshot/snapshot.ts";
+import { type Edit, ShardedMap } from "../router/sharded-map.ts";
 
-/** Of each kind this many objects are kept beside the shared memory, at least. */
-const MAX_RECENT = 2_048;
-
-/** Objects made of records, by where those are; all versions of an epoch share them, so that they stay the same objects. */
-interface Decoded {
-  readonly epoch: number;
-  readonly consumers: RecentMap<number, ConsumerPlan>;
-  readonly credentials: RecentMap<number, CredentialPlan>;
-  readonly views: RecentMap<number, CredentialView>;
+interface Maps {
+  readonly byId: ShardedMap<ConsumerPlan>;
+  readonly byUsername: ShardedMap<ConsumerPlan>;
+  readonly byCustomId: ShardedMap<ConsumerPlan>;
+  readonly credentials: ShardedMap<CredentialPlan>;
+  readonly byLookup: ShardedMap<CredentialPlan>;
 }
 
-const nothingDecoded = (epoch: number): Decoded => ({
-  epoch,
-  consumers: new RecentMap(MAX_RECENT),
-  credentials: new RecentMap(MAX_RECENT),
-  views: new RecentMap(MAX_RECENT),
-});
+/** Views of credentials that one version remembers. */
+const MAX_VIEWS = 10_000;
 
-/** One version of the records that all workers share. It goes on answering while later versions are written. */
+/** Immutable; the next version shares what did not change. */
 export class ConsumerIndex implements Consumers {
-  readonly #version: number;
-  /** Null: there is nobody. */
-  readonly #reader: RecordReader | null;
-  readonly #decoded: Decoded;
-  /** What clients have shown lately, by the type of credential. */
-  readonly #shown: Readonly<Record<CredentialType, RecentMap<string, CredentialView>>>;
+  readonly #maps: Maps;
+  readonly #views = new Map<string, CredentialView>();
 
-  private constructor(table: RecordTable | null, decoded: Decoded) {
-    this.#version = table?.version ?? 0;
-    this.#reader = table === null ? null : new RecordReader(table.buffer);
-    this.#decoded = decoded;
-    const recent = () => new RecentMap<string, CredentialView>(MAX_RECENT);
-    this.#shown = { key: recent(), basic: recent(), jwt: recent(), hmac: recent() };
+  private constructor(maps: Maps) {
+    this.#maps = maps;
   }
 
-  static readonly empty = new ConsumerIndex(null, nothingDecoded(0));
+  static readonly empty = ConsumerIndex.#create();
 
-  /** The version that a change has brought; null: this one. */
-  at(table: RecordTable | null): ConsumerIndex {
-    if (table === null) return this;
-    const isKnown = this.#decoded.epoch === table.epoch;
-    return new ConsumerIndex(table, isKnown ? this.#decoded : nothingDecoded(table.epoch));
+  static #create(): ConsumerIndex {
+    const edit: Edit = {};
+    return new ConsumerIndex({
+      byId: ShardedMap.empty(edit),
+      byUsername: ShardedMap.empty(edit),
+      byCustomId: ShardedMap.empty(edit),
+      credentials: ShardedMap.empty(edit),
+      byLookup: ShardedMap.empty(edit),
+    });
+  }
+
+  /** The same index when nothing changed. */
+  with(
+    consumers: CollectionChange<ConsumerPlan>,
+    credentials: CollectionChange<CredentialPlan>,
+  ): ConsumerIndex {
+    if (isNothing(consumers) && isNothing(credentials)) return this;
+    const edit: Edit = {};
+    const maps = Object.fromEntries(
+      Object.entries(this.#maps).map(([name, map]) => [
+        name,
+        (map as ShardedMap<unknown>).editable(edit),
+      ]),
+    ) as unknown as Maps;
+    for (const id of idsOf(consumers)) forgetConsumer(maps, id);
+    for (const consumer of consumers.upserts) {
+      maps.byId.set(consumer.id, consumer);
+      maps.byUsername.set(consumer.username, consumer);
+      if (consumer.customId !== null) maps.byCustomId.set(consumer.customId, consumer);
+    }
+    for (const id of idsOf(credentials)) forgetCredential(maps, id);
+    for (const credential of credentials.upserts) {
+      maps.credentials.set(credential.id, credential);
+      for (const key of lookupsOf(credential)) maps.byLookup.set(key, credential);
+    }
+    return new ConsumerIndex(maps);
   }
 
   byId(id: string): ConsumerView | null {
-    return this.#consumer(keyOf.consumer(id), (plan) => plan.id === id);
+    return this.#maps.byId.get(id) ?? null;
   }
 
   byUsername(username: string): ConsumerView | null {
-    return this.#consumer(keyOf.username(username), (plan) => plan.username === username);
+    return this.#maps.byUsername.get(username) ?? null;
   }
 
   byCustomId(customId: string): ConsumerView | null {
-    return this.#consumer(keyOf.customId(customId), (plan) => plan.customId === customId);
+    return this.#maps.byCustomId.get(customId) ?? null;
   }
 
   credential(type: CredentialType, key: string): CredentialView | null {
-    const known = this.#shown[type].get(key);
+    const plan = this.#maps.byLookup.get(`${type} ${key}`);
+    if (plan === undefined) return null;
+    const known = this.#views.get(plan.id);
     if (known !== undefined) return known;
-    const record = this.#find(
-      keyOf.lookup(type, key),
-      this.#decoded.credentials,
-      decodeCredential,
-      (plan) => plan.type === type && shownFor(plan).includes(key),
-    );
-    if (record === 0) return null;
-    const view = this.#view(record);
-    if (view !== null) this.#shown[type].set(key, view);
-    return view;
-  }
-
-  #view(record: number): CredentialView | null {
-    const { credentials, views } = this.#decoded;
-    const plan = this.#decode(record, credentials, decodeCredential);
     const consumer = this.byId(plan.consumerId);
     // That of a consumer that is switched off counts as none.
     if (consumer === null) return null;
-    const known = views.get(record);
-    if (known?.consumer === consumer) return known;
     const view = { ...plan, consumer };
-    views.set(record, view);
+    if (this.#views.size >= MAX_VIEWS) this.#views.clear();
+    this.#views.set(plan.id, view);
     return view;
   }
+}
 
-  #consumer(key: string, isMeant: (plan: ConsumerPlan) => boolean): ConsumerView | null {
-    const { consumers } = this.#decoded;
-    const record = this.#find(key, consumers, decodeConsumer, isMeant);
-    return record === 0 ? null : this.#decode(record, consumers, decodeConsumer);
-  }
+const isNothing = ({ upserts, removals }: CollectionChange<unknown>) =>
+  upserts.length + removals.length === 0;
+
+const idsOf = ({ upserts, removals }: CollectionChange<{ readonly id: string }>) => [
+  ...removals,
+  ...upserts.map(({ id }) => id),
+];
+
+function forgetConsumer(maps: Maps, id: string): void {
+  const old = maps.byId.get(id);
+  if (old === undefined) return;
+  maps.byId.delete(id);
+  // Its name may belong to another one by now.
+  if (maps.byUsername.get(old.username) === old) maps.byUsername.delete(old.username);
+  const { customId } = old;
+  if (customId !== null && maps.byCustomId.get(customId) === old) maps.byCustomId.delete(customId);
+}
+
+function forgetCredential(maps: Maps, id: string): void {
+  const old = maps.credentials.get(id);
+  if (old === undefined) return;
+  maps.credentials.delete(id);
+  for (const key of lookupsOf(old)) if (maps.byLookup.get(key) === old) maps.byLookup.delete(key);
+}
+
+/** A key is found by its hash, and by the one that it was rotated from. */
+function lookupsOf({ type, identifier, hash, previous }: CredentialPlan): string[] {
+  if (type !== "key") return [`${type} ${identifier ?? ""}`];
+  const hashes = [hash, previous?.hash ?? null].filter((each) => each !== null);
+  return hashes.map((each) => `key ${each}`);
 }
