@@ -280,7 +280,6 @@ describe("nothing that a client sends makes a second line or a false field", () 
     // Some of them the server itself does not take.
     expect(all.length).toBeGreaterThan(hostile.length / 2);
     expect(all.length).toBeLessThanOrEqual(hostile.length + 1);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
     const bad = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
     for (const line of all) {
       expect(line).not.toMatch(bad);

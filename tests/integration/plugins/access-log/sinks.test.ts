@@ -162,7 +162,9 @@ function tcpServer(tls?: { cert: string; key: string }, port = 0) {
         received.connections++;
         sockets.add(socket);
       },
-      data: (_, bytes) => void (received.text += bytes.toString()),
+      data(_, bytes) {
+        received.text += bytes.toString();
+      },
       error() {},
     },
   });
