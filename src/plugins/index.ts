@@ -15,6 +15,7 @@ import ipRestriction from "./ip-restriction.ts";
 import jwt from "./jwt.ts";
 import keyAuth from "./key-auth.ts";
 import ldapAuth from "./ldap-auth.ts";
+import mirror from "./mirror.ts";
 import mtlsAuth from "./mtls-auth.ts";
 import oidc from "./oidc.ts";
 import otelTracing from "./otel-tracing.ts";
@@ -43,6 +44,7 @@ export const plugins: readonly AnyPlugin[] = [
   jwt,
   keyAuth,
   ldapAuth,
+  mirror,
   mtlsAuth,
   oidc,
   otelTracing,
