@@ -1,0 +1,231 @@
+// response-cache and those who want others to be given what they have shaped, or to see what others were given.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { hashToken } from "../../../src/crypto/token.ts";
+import { sendRaw } from "../../support/raw-http.ts";
+import { type CacheScene, cacheScene, fresh, wordOf } from "./cache-scene.ts";
+
+let cache: CacheScene;
+
+beforeAll(async () => {
+  cache = await cacheScene(
+    {},
+    {
+      consumers: [{ username: "alice" }],
+      credentials: [{ type: "key", consumerId: "alice", hash: hashToken("a") }],
+    },
+  );
+});
+afterAll(() => cache.scene.stop());
+beforeEach(async () => {
+  await cache.use({});
+  // Shows everything that an application could put into a page.
+  cache.answer = (request) => fresh(JSON.stringify([request.url, [...request.headers]]));
+});
+
+const INJECTED = "evil.example";
+
+describe("a field that no key holds cannot shape an answer for others", () => {
+  test.each([
+    ...["X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix"],
+    ...["X-Forwarded-Server", "X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-For"],
+    ...["X-Real-IP", "Forwarded", "X-Host", "X-Original-Host", "X-Original-URL", "X-Rewrite-URL"],
+    ...["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-Uri"],
+    ...["X_Forwarded_Host", "X_HTTP_Method_Override", "X_Original_URL", "Max-Forwards"],
+    ...["X-Consumer-Username", "Client-Cert"],
+  ])("%s", async (name) => {
+    const path = `/probe-${name}`;
+    await cache.get(path, { [name]: INJECTED });
+    const victim = await cache.get(path);
+    expect(victim.body).not.toContain(INJECTED);
+    expect((await cache.get(path, { [name]: INJECTED })).status).toBe(200);
+  });
+
+  test("X-Forwarded-* of a trusted proxy are part of the key", async () => {
+    const scene = await cacheScene({}, { listener: { trusted_proxies: ["127.0.0.0/8"] } });
+    scene.answer = (request) => fresh(JSON.stringify([...request.headers]));
+    for (const name of ["X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix"]) {
+      const value = name.endsWith("Port") ? "4444" : INJECTED;
+      await scene.get("/t", { [name]: value });
+      expect((await scene.get("/t")).body).not.toContain(value);
+    }
+    await scene.get("/t", { "X-Forwarded-Proto": "https" });
+    expect(wordOf(await scene.get("/t", { "X-Forwarded-Proto": "http" }))).toBe("HIT");
+    await scene.scene.stop();
+  });
+});
+
+test.each(["h.test:1234", "H.TEST", "h.test.", "other.test"])(
+  "a Host of %s is not the host without",
+  async (host) => {
+    cache.answer = ({ headers }) => fresh(headers.get("x-forwarded-host") ?? "");
+    await cache.get("/host", { Host: host });
+    expect((await cache.get("/host", { Host: "h.test" })).body).toBe("h.test");
+    await cache.use({});
+  },
+);
+
+test("an origin that an answer lets in is part of it", async () => {
+  cache.answer = ({ headers }) =>
+    fresh("x", { "Access-Control-Allow-Origin": headers.get("origin") ?? "none" });
+  await cache.get("/cors", { Origin: "https://evil.example" });
+  const other = await cache.get("/cors", { Origin: "https://good.example" });
+  expect(other.headers.get("access-control-allow-origin")).toBe("https://good.example");
+});
+
+test("what looks like a file is kept no more than what it is", async () => {
+  cache.answer = ({ headers }) =>
+    new Response(`account of ${headers.get("cookie")}`, {
+      headers: { "Content-Type": "text/html" },
+    });
+  for (const config of [{}, { ttl_default: 60 }]) {
+    await cache.use(config);
+    for (const path of [
+      "/account/x.css",
+      "/account;x.css",
+      "/account%0Ax.css",
+      "/account%2Fx.css",
+    ]) {
+      await cache.get(path, { Cookie: "session=alice" });
+      expect((await cache.get(path)).body).not.toContain("alice");
+    }
+  }
+});
+
+test.each([
+  ["/a/b", "/a//b"],
+  ["/a/b", "/a%2Fb"],
+  ["/a/b", "/a/b;x"],
+  ["/a/b", "/a/b/"],
+  ["/a/b", "/A/b"],
+])("%s and %s may be two things, and %#", async (one, other) => {
+  await cache.get(one);
+  const answer = await cache.get(other);
+  expect([wordOf(answer), answer.seen?.target]).toEqual(["MISS", other]);
+});
+
+test("what every server reads as one path is one", async () => {
+  expect(await cache.words("/canon/abc")).toEqual(["MISS", "HIT"]);
+  expect(await cache.words("/canon/%61bc", {}, 1)).toEqual(["HIT"]);
+  expect(await cache.words("/canon/x/../abc", {}, 1)).toEqual(["HIT"]);
+});
+
+describe("parameters that do not count", () => {
+  test.each([
+    "utm_source=x;callback=evil",
+    "utm_source=x&callback=evil",
+    "utm_source=x%26callback=evil",
+    "utm%5Fsource=evil",
+    "utm_source=1&utm_source=evil",
+    "utm_source",
+    "callback=evil",
+  ])("hide nothing: %s", async (query) => {
+    await cache.use({ key: { query_exclude: ["utm_source"] } });
+    await cache.get(`/js?a=1&${query}`);
+    const victim = await cache.get("/js?a=1");
+    expect(victim.body).not.toContain("evil");
+  });
+
+  test("of two with one name both count", async () => {
+    await cache.get("/two?q=1&q=evil");
+    expect((await cache.get("/two?q=1")).body).not.toContain("evil");
+    await cache.use({ key: { query_include: ["q"] } });
+    await cache.get("/two?q=1&q=evil");
+    expect((await cache.get("/two?q=1")).body).not.toContain("evil");
+  });
+});
+
+test("a GET with a body is never answered for others", async () => {
+  const { plane } = cache.scene;
+  const body = "q=evil";
+  const fat = `GET /fat HTTP/1.1\r\nHost: h.test\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`;
+  const answer = await sendRaw(fat, { port: plane.port });
+  expect(answer).toMatch(/^HTTP\/1.1 400 /);
+  const victim = await cache.get("/fat", { Host: "h.test" });
+  expect([wordOf(victim), victim.body.includes("evil")]).toEqual(["MISS", false]);
+});
+
+test("an error that somebody brings about by an odd request is kept for nobody", async () => {
+  const codes = [400, 405, 413, 414, 416, 421, 431, 500, 501, 502];
+  cache.answer = ({ headers }) => {
+    const status = Number(headers.get("x-odd") ?? 200);
+    return new Response("x", { status, headers: { "Cache-Control": "max-age=60" } });
+  };
+  await cache.use({ ttl_default: 60 });
+  for (const status of codes) {
+    expect((await cache.get("/cpdos", { "X-Odd": String(status) })).status).toBe(status);
+    const path = `/cpdos-${status}`;
+    await cache.get(path, { "X-Odd": String(status), "X-Big": "a".repeat(8000) });
+    expect((await cache.get(path)).status).toBe(200);
+  }
+});
+
+test("what the gateway refuses is kept for nobody", async () => {
+  const huge = await cache.get("/refused", { "X-Big": "a".repeat(20_000) });
+  expect(huge.status).toBe(431);
+  expect((await cache.get("/refused")).status).toBe(200);
+});
+
+test("who was let in without a consumer shares with nobody who was not", async () => {
+  cache.answer = ({ headers }) => fresh(headers.get("x-credential-identifier") ?? "nobody");
+  const authority = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ headers }) => {
+      const name = headers.get("cookie") ?? "";
+      return new Response(null, name === "" ? {} : { headers: { "X-User": name } });
+    },
+  });
+  await cache.scene.apply({
+    plugins: [
+      {
+        name: "forward-auth",
+        config: {
+          url: `http://127.0.0.1:${authority.port}`,
+          response_headers_to_upstream: ["X-User"],
+        },
+      },
+      { name: "response-cache" },
+    ],
+  });
+  const as = async (cookie: string) =>
+    (await cache.get("/who", cookie === "" ? {} : { Cookie: cookie })).body;
+  expect([await as("ann"), await as("ben"), await as(""), await as("ann")]).toEqual([
+    "ann",
+    "ben",
+    "nobody",
+    "ann",
+  ]);
+  await cache.scene.apply({ removedPlugins: ["forward-auth"] });
+  await authority.stop(true);
+});
+
+test("a hit is only for those whom the plugins before it let through", async () => {
+  await cache.scene.apply({
+    plugins: [
+      { name: "key-auth" },
+      { name: "response-cache", config: { key: { consumer: false } } },
+    ],
+  });
+  expect((await cache.get("/in", { "X-API-Key": "a" })).status).toBe(200);
+  expect((await cache.get("/in")).status).toBe(401);
+  await cache.scene.apply({
+    plugins: [
+      { name: "ip-restriction", priority: 100, config: { deny: ["127.0.0.1"] } },
+      { name: "response-cache", config: { key: { consumer: false } } },
+    ],
+  });
+  expect((await cache.get("/in", { "X-API-Key": "a" })).status).toBe(403);
+  await cache.scene.apply({ removedPlugins: ["key-auth", "ip-restriction"] });
+});
+
+test("routes that differ by more than host and path share nothing", async () => {
+  const { originPort } = cache.scene;
+  cache.answer = ({ url, headers }) => fresh(`${headers.get("x-beta") ?? "old"} ${url}`);
+  await cache.scene.apply({
+    services: [{ name: "beta", targets: [{ port: originPort }] }],
+    routes: [{ name: "beta", service_id: "beta", headers: [{ name: "X-Beta", value: "1" }] }],
+  });
+  expect((await cache.get("/app", { "X-Beta": "1" })).body).toStartWith("1 ");
+  expect((await cache.get("/app")).body).toStartWith("old ");
+  await cache.scene.apply({ removedRoutes: ["beta"] });
+});
