@@ -32,6 +32,12 @@ type Handler = (context: RequestContext) => Outcome | Promise<Outcome>;
  * return a promise: it is cheaper by a turn of the event loop.
  */
 export interface PluginHandlers {
+  /**
+   * Takes away what only this instance may tell targets, such as fields that say who the client is. Runs before all phases,
+   * for every request of the instance's place: also where its condition keeps it out, and nothing else would stop a client
+   * from writing these fields itself.
+   */
+  readonly protect?: (context: RequestContext) => void;
   /** Before it is known who the client is; may answer. */
   readonly early?: Handler;
   /** Says who the client is, or refuses. */

@@ -216,10 +216,11 @@ cookie, are never kept. \`fail_open\` lets everybody in while the server is down
 The first field of \`response_headers_to_upstream\` that the answer holds is also told as X-Credential-Identifier, and tells
 clients apart for other plugins.
 
-Where a \`when\` keeps the plugin from running, what the client sends under the names of identity fields is not taken away.`,
+What clients send under the names in \`response_headers_to_upstream\` never reaches the target, also where a \`when\` keeps the
+plugin from running.`,
   group: "authentication",
   order: 7900,
-  phases: ["early", "auth", "response"],
+  phases: ["auth", "response"],
   scopes: authScopes,
   config: schema,
   example: { url: "http://127.0.0.1:9091", preset: "authelia" },
@@ -229,10 +230,8 @@ Where a \`when\` keeps the plugin from running, what the client sends under the 
     const prepared = prepare(own, kit);
     const { place, toUpstream } = prepared;
     return {
-      // Before anybody can decide that authentication is left out.
-      early(context) {
-        for (const name of toUpstream) context.upstream.removeHeader(name);
-        return undefined;
+      protect({ upstream }) {
+        for (const name of toUpstream) upstream.removeHeader(name);
       },
       auth: (context) => (isExempt(context, own) ? undefined : ask(context, prepared)),
       response(context, { headers }) {

@@ -192,7 +192,7 @@ A token is as good as everybody who may hold one: say with \`audience\` for whom
 for ever; \`claims_required: {"exp": null}\` or \`maximum_expiration\` refuses those.`,
   group: "authentication",
   order: 8500,
-  phases: ["early", "auth"],
+  phases: ["auth"],
   scopes: authScopes,
   config: schema,
   example: {

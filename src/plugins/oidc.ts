@@ -176,14 +176,15 @@ list of claims ends all sessions. Two instances on one host need different value
 Over plain http cookies cannot have the prefix \`__Host-\` nor be \`Secure\`: the prefix is left off, and whoever can read or
 change the traffic can take over sessions. Behind a proxy that ends TLS, name it in the listener's \`trusted_proxies\`.
 
-The cookie, and what clients send under the names in \`headers\`, never reaches the application. In these fields lists are joined
+The cookie, and what clients send under the names in \`headers\`, never reaches the application, also where a
+\`when\` keeps the plugin from running. In these fields lists are joined
 with commas; percent signs, characters outside of ASCII and commas inside of members are percent-encoded.
 
 A Bearer token must be a JWT that the provider has signed for \`bearer_audience\`. One that is not accepted does not end a
 session.`,
   group: "authentication",
   order: 8000,
-  phases: ["early", "auth", "response"],
+  phases: ["auth", "response"],
   scopes: authScopes,
   config: schema,
   example: {
@@ -198,11 +199,9 @@ session.`,
     const parts = await partsOf(own, kit);
     const { identity, place } = parts;
     return {
-      // Before anybody can decide that authentication is left out.
-      early(context) {
+      protect(context) {
         identity.strip(context);
         hideCookies(context, own.session.cookie_name);
-        return undefined;
       },
       auth: (context) => authenticate(context, parts),
       response(context, { headers }) {

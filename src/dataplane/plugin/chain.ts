@@ -12,6 +12,8 @@ const MAX_CONSUMERS = 10_000;
 /** Immutable but for what it remembers. */
 export class Chain {
   readonly all: readonly PluginRuntime[];
+  /** Those that take away what clients must not say; whether their conditions hold makes no difference. */
+  readonly protecting: readonly PluginRuntime[];
   readonly early: readonly PluginRuntime[];
   readonly auth: readonly PluginRuntime[];
   readonly access: readonly PluginRuntime[];
@@ -31,6 +33,7 @@ export class Chain {
     const having = (phase: keyof PluginHandlers) =>
       chosen.filter(({ handlers }) => handlers[phase] !== undefined);
     this.all = chosen;
+    this.protecting = having("protect");
     this.early = having("early");
     this.auth = having("auth");
     this.access = having("access");

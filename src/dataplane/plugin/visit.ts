@@ -206,6 +206,14 @@ export class Visit extends RequestFacts implements PluginRequest {
 
   /** Everything before the request goes upstream. Undefined: it goes. */
   run(): PluginAnswer | undefined | Promise<PluginAnswer | undefined> {
+    for (const runtime of this.#chain.protecting) {
+      try {
+        runtime.handlers.protect?.(this);
+      } catch (error) {
+        const answer = this.#afterFailure(runtime, error);
+        if (answer !== undefined) return answer;
+      }
+    }
     return this.#runFrom(0, 0);
   }
 

@@ -15,11 +15,7 @@ export function createJwtHandlers(own: JwtConfig, kit: PluginKit): PluginHandler
   if (Object.keys(own.claims_to_headers).length === 0) return { auth };
   return {
     auth,
-    // Also where authentication is left out: nobody but this plugin writes these fields.
-    early(context) {
-      gate.clearFields(context);
-      return undefined;
-    },
+    protect: (context) => gate.clearFields(context),
   };
 }
 
