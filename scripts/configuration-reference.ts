@@ -11,9 +11,12 @@ import { rotateKeyCommand } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
 import { createTokenCommand } from "../src/cli/token.ts";
 import { versionCommand } from "../src/cli/version.ts";
+import { acmeAccountInput } from "../src/model/acme-account.ts";
 import { applicationInput } from "../src/model/application.ts";
+import { certificateInput } from "../src/model/certificate.ts";
 import { consumerInput } from "../src/model/consumer.ts";
 import { credentialInput } from "../src/model/credential.ts";
+import { dnsProviderInput } from "../src/model/dns-provider.ts";
 import { listenerInput } from "../src/model/listener.ts";
 import { pluginInput } from "../src/model/plugin.ts";
 import { routeInput } from "../src/model/route.ts";
@@ -66,7 +69,7 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Plugins",
     "plugin",
     pluginInput,
-    "`/api/v1/plugins`. What happens to requests on their way: [plugins](plugins/README.md). The settings of each one are on its own page.",
+    "`/api/v1/plugins`, and `/api/v1/plugins/schemas` for what there is and how it is configured. What happens to requests on their way, and where: [plugins](plugins/README.md). The settings of each one are on its own page.",
   ],
   [
     "Consumers",
@@ -79,24 +82,6 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "credential",
     credentialInput,
     "`/api/v1/consumers/:id/credentials`, `/api/v1/credentials`. What a consumer is recognised by: [consumers.md](consumers.md).",
-  ],
-  [
-    "Plugins",
-    "plugin",
-    pluginInput,
-    "`/api/v1/plugins`, and `/api/v1/plugins/schemas` for what there is and how it is configured. What runs for requests, and where: [consumers.md](consumers.md#plugins).",
-  ],
-  [
-    "Consumers",
-    "consumer",
-    consumerInput,
-    "`/api/v1/consumers`. Somebody or something that uses the proxied APIs: [consumers.md](consumers.md).",
-  ],
-  [
-    "Credentials",
-    "credential",
-    credentialInput,
-    "`/api/v1/credentials`, `/api/v1/consumers/:id/credentials`. What a consumer shows to be recognised: [consumers.md](consumers.md#credentials).",
   ],
   [
     "Secrets",
@@ -116,6 +101,24 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "application",
     applicationInput,
     "`/api/v1/applications`. Service, targets, route, certificate and more in one request: [applications.md](applications.md).",
+  ],
+  [
+    "Certificates",
+    "certificate",
+    certificateInput,
+    "`/api/v1/certificates`. Uploaded, signed by the gateway itself, or ordered at a certificate authority: [acme.md](acme.md).",
+  ],
+  [
+    "ACME accounts",
+    "acme_account",
+    acmeAccountInput,
+    "`/api/v1/acme/accounts`. Where certificates are ordered: [acme.md](acme.md).",
+  ],
+  [
+    "DNS providers",
+    "dns_provider",
+    dnsProviderInput,
+    "`/api/v1/dns-providers`. Who writes the records that prove names by dns-01. The fields of `config` depend on `type`: [dns-providers.md](dns-providers.md).",
   ],
   [
     "Listeners",
