@@ -109,6 +109,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   );
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
   control.acme.engine.start();
+  control.alertEngine.start();
   const stop = () => {
     file?.stop();
     return stopGateway({ server, socket, upkeep, pool, store, control }, log).then(counts.stop);
@@ -194,6 +195,7 @@ async function stopGateway(
   { server, socket, upkeep, pool, store, control }: Parts,
   log: Log,
 ): Promise<void> {
+  control.alertEngine.stop();
   const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
   const managementStopped = Promise.all([server.stop(), socket?.stop()]);
   const issuingStopped = control.acme.engine.stop();

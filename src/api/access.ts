@@ -89,6 +89,11 @@ export const accessTable: readonly AccessRow[] = [
   // One that runs a program is refused to those below admin when it is known which one is meant.
   { path: "/api/v1/dns-providers/:id", methods: element },
   { path: "/api/v1/dns-providers/:id/test", methods: { POST: "editor" } },
+  // Before the row of all ids: an alert of this name is found by its id only.
+  { path: "/api/v1/alerts/types", methods: readOnly },
+  { path: "/api/v1/alerts", methods: collection },
+  { path: "/api/v1/alerts/:id", methods: element },
+  { path: "/api/v1/alerts/:id/test", methods: { POST: "editor" } },
   { path: "/api/v1/acme/accounts", methods: collection },
   { path: "/api/v1/acme/accounts/:id", methods: element },
   // Without secrets: those who are below admin are refused them by the endpoint.

@@ -19,6 +19,7 @@ import { eventEndpoints } from "./routes/events.ts";
 import { cacheEndpoints } from "./routes/cache.ts";
 import { certificateEndpoints } from "./routes/certificates.ts";
 import { consumerEndpoints } from "./routes/consumers.ts";
+import { alertEndpoints } from "./routes/alerts.ts";
 import { dnsProviderEndpoints } from "./routes/dns-providers.ts";
 import { healthEndpoints } from "./routes/health.ts";
 import { listenerEndpoints } from "./routes/listeners.ts";
@@ -102,6 +103,7 @@ function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
     ...listenerEndpoints(control),
     ...certificateEndpoints(control),
     ...dnsProviderEndpoints(control),
+    ...alertEndpoints(control),
     ...preflightEndpoints(control),
     ...acmeEndpoints(control),
     ...streamRouteEndpoints(control),

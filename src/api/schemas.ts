@@ -3,6 +3,7 @@ import { type TSchema, Type as t } from "@sinclair/typebox";
 import { applicationSchemas } from "./application-schemas.ts";
 import { accessSchemas } from "./access-schemas.ts";
 import { consumerSchemas } from "./consumer-schemas.ts";
+import { alertSchemas } from "./alert-schemas.ts";
 import { dnsSchemas } from "./dns-schemas.ts";
 import { requestSchemas } from "./request-schemas.ts";
 import { statsSchemas } from "./stats-schemas.ts";
@@ -256,6 +257,7 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   ...applicationSchemas,
   ...consumerSchemas,
   ...dnsSchemas,
+  ...alertSchemas,
   ...requestSchemas,
   ...statsSchemas,
   ...transferSchemas,

@@ -12,6 +12,8 @@ import { SecondFactors, type TotpStore } from "./auth/totp.ts";
 import { Users } from "./auth/users.ts";
 import { Auth, type AuthOptions } from "./auth/auth.ts";
 import { LoginThrottle } from "./auth/throttle.ts";
+import { Alerts } from "./alerts/alerts.ts";
+import { AlertEngine, type AlertEngineOptions } from "./alerts/engine.ts";
 import { Applications } from "./applications/applications.ts";
 import { ApplicationKeeper } from "./applications/keeper.ts";
 import { AuditLog, type AuditStore } from "./audit.ts";
@@ -114,6 +116,8 @@ export interface ControlPlane {
   readonly acmeAccounts: AcmeAccounts;
   readonly streamRoutes: ReturnType<typeof createStreamRoutes>;
   readonly streamConnections: StreamConnections;
+  readonly alerts: Alerts;
+  readonly alertEngine: AlertEngine;
   readonly secrets: ReturnType<typeof createSecrets>;
   readonly consumers: ReturnType<typeof createConsumers>;
   readonly credentials: Credentials;
@@ -159,11 +163,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     services: createServices(changes, states),
     targets: createTargets(changes, states),
     routes: createRoutes(changes),
-    explain: new RouteExplainer(
-      changes,
-      states,
-      options.askWorker ?? (() => Promise.resolve(null)),
-    ),
+    explain: new RouteExplainer(changes, states, options.askWorker ?? answerNothing),
     listeners: createListeners(changes),
     cachePurge: new CachePurge(
       { changes, audit },
@@ -191,6 +191,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     revisions: new Revisions(changes, options.revisionStore),
     settings: new SettingsUseCases(changes),
     observation: observation.complete({ changes, states, targetBoard }),
+    ...createAlerts(options, { changes, audit, events, traffic: observation.rows }),
     rolloutStatus: () => options.rollout.status(),
     tellOfWorker(happening) {
       const event = { ...happening, at: new Date(clock.now()).toISOString() };
@@ -204,6 +205,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     },
   };
 }
+
+const answerNothing = () => Promise.resolve(null);
 
 /** Certificates, and applications, which have some made. */
 function createPublication(
@@ -220,6 +223,16 @@ function createPublication(
     certificateView: (certificate) => certificates.view(certificate),
   });
   return { certificates, applications, keeper: new ApplicationKeeper({ ...options, ...parts }) };
+}
+
+function createAlerts(
+  options: ControlPlaneOptions,
+  parts: Pick<AlertEngineOptions, "changes" | "events" | "traffic"> & { readonly audit: AuditLog },
+) {
+  const managementAddresses = () => options.context().managementAddresses;
+  const engine = new AlertEngine({ ...options, ...parts, managementAddresses });
+  const alerts = new Alerts({ ...options, ...parts, engine, managementAddresses });
+  return { alerts, alertEngine: engine };
 }
 
 /** Who uses the proxied APIs, with what, and what runs for their requests. */

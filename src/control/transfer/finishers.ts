@@ -11,6 +11,7 @@ import {
   type PluginCatalogue,
 } from "../../snapshot/plugin-config.ts";
 import { dnsProviders } from "../acme/dns/index.ts";
+import { sinks } from "../alerts/sinks.ts";
 import { withKnownParts } from "../applications/import.ts";
 import { newAccountKey } from "../acme/accounts.ts";
 import { type Document, isDocument } from "../body.ts";
@@ -30,15 +31,26 @@ export const createFinishers = (box: SecretBox, plugins: PluginCatalogue): Recor
     const before = old?.["name"] === fields["name"] ? old : undefined;
     return sealConfig(fields, before, { box, definition });
   },
-  dns_providers: (fields, old) => {
-    const definition = dnsProviders[fields["type"] as keyof typeof dnsProviders] as
-      Configurable | undefined;
-    const before = old?.["type"] === fields["type"] ? old : undefined;
-    const sealed = sealConfig(fields, before, { box, definition });
-    if (definition !== undefined) requireFit(sealed["config"], definition);
-    return sealed;
-  },
+  dns_providers: (fields, old) => typed(fields, old, { box, definitions: dnsProviders }),
+  alerts: (fields, old) => typed(fields, old, { box, definitions: sinks }),
 });
+
+/** What has a type, on which the schema of its configuration depends. */
+function typed(
+  fields: Document,
+  old: Document | undefined,
+  parts: {
+    readonly box: SecretBox;
+    readonly definitions: Readonly<Record<string, Configurable>>;
+  },
+): Document {
+  const type = String(fields["type"]);
+  const definition = Object.hasOwn(parts.definitions, type) ? parts.definitions[type] : undefined;
+  const before = old?.["type"] === type ? old : undefined;
+  const sealed = sealConfig(fields, before, { box: parts.box, definition });
+  if (definition !== undefined) requireFit(sealed["config"], definition);
+  return sealed;
+}
 
 /** A key that does not belong to its certificate would only be found by the handshakes that fail. */
 function checkCertificate(fields: Document, old: Document | undefined, box: SecretBox): Document {

@@ -1,0 +1,220 @@
+// Watches what happens, decides with each alert what is told of it, and hands that to the outbox; knows no sink by name.
+import { hostname } from "node:os";
+import type { Clock } from "../../clock.ts";
+import type { SecretBox } from "../../crypto/secret-box.ts";
+import type { Log } from "../../log.ts";
+import type { Alert } from "../../model/alert.ts";
+import { openConfig } from "../../snapshot/plugin-config.ts";
+import type { ListenAddress } from "../../snapshot/address-overlap.ts";
+import type { Changes } from "../change.ts";
+import type { EventHub, Subscription } from "../events.ts";
+import type { CountedTraffic } from "../metrics/traffic-rows.ts";
+import { ErrorShares, shareKey, subjectsOf } from "./error-share.ts";
+import { Incidents, type TellingRules } from "./incidents.ts";
+import type { Notice, Signal } from "./notice.ts";
+import { DeliveryError, type DeliveryStatus, idleDelivery, Outbox } from "./outbox.ts";
+import { sinks } from "./sinks.ts";
+import { endOfUnwatched, signalOf, watchedKinds } from "./sources.ts";
+
+export interface AlertEngineOptions {
+  readonly changes: Changes;
+  readonly events: Pick<EventHub, "subscribe">;
+  readonly traffic: { read(): readonly CountedTraffic[] };
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly managementAddresses: () => readonly ListenAddress[];
+}
+
+interface Watch {
+  readonly incidents: Incidents;
+  readonly outbox: Outbox;
+}
+
+const LOOK_MS = 1000;
+/** Reading all counters takes longer than looking at the clock. */
+const COUNT_EVERY = 5;
+
+export class AlertEngine {
+  readonly #options: AlertEngineOptions;
+  readonly #watches = new Map<string, Watch>();
+  readonly #shares = new ErrorShares();
+  #subscription: Subscription | null = null;
+  #timer: Timer | null = null;
+  #looks = 0;
+
+  constructor(options: AlertEngineOptions) {
+    this.#options = options;
+  }
+
+  /** What happens from here on is told. */
+  start(): void {
+    if (this.#timer !== null) return;
+    const { events } = this.#options;
+    const options = { role: "admin", kinds: watchedKinds, lastEventId: null } as const;
+    this.#subscription = events.subscribe(options, () => this.#guarded(() => this.#read()));
+    this.#timer = setInterval(() => this.#guarded(() => this.look()), LOOK_MS);
+    // Nothing is kept alive by looking on.
+    this.#timer.unref();
+  }
+
+  /** Breaks off what is under way. */
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    this.#subscription?.close();
+    for (const { outbox } of this.#watches.values()) outbox.stop();
+    this.#watches.clear();
+  }
+
+  /** How the sending of an alert goes. */
+  deliveryOf(id: string): DeliveryStatus {
+    return this.#watches.get(id)?.outbox.status ?? idleDelivery;
+  }
+
+  /** Sends at once, whatever waits; resolves to what was answered, rejects with a DeliveryError. */
+  async send(alert: Alert, notice: Notice, signal: AbortSignal): Promise<string> {
+    const { changes, managementAddresses } = this.#options;
+    const { name } = alert;
+    const gateway = changes.config.settings.public_url ?? hostname();
+    const sent = { program: "sluice", alert: name, gateway, ...notice } as const;
+    const parts = { managementAddresses: managementAddresses(), signal };
+    return await sinks[alert.type].send(this.configOf(alert), sent, parts);
+  }
+
+  /** With its secrets in the clear. Throws a DeliveryError when the stored configuration does not fit. */
+  configOf(alert: Alert): Readonly<Record<string, unknown>> {
+    const { changes, box } = this.#options;
+    const context = {
+      secrets: changes.config.secrets,
+      openSealed: (sealed: string) => box.open(sealed),
+    };
+    try {
+      return openConfig(alert, sinks[alert.type], context);
+    } catch (error) {
+      throw new DeliveryError("its configuration cannot be read", { cause: error });
+    }
+  }
+
+  /** Looks at the time and at the counters; called once a second. */
+  look(): void {
+    const alerts = this.#enabled();
+    const now = this.#options.clock.now();
+    for (const [id, { outbox }] of this.#watches) {
+      if (alerts.some((alert) => alert.id === id)) continue;
+      outbox.stop();
+      this.#watches.delete(id);
+    }
+    const isCounted = this.#looks++ % COUNT_EVERY === 0 && this.#count(alerts, now);
+    const { config } = this.#options.changes;
+    for (const alert of alerts) {
+      const { incidents } = this.#watchOf(alert);
+      for (const signal of incidents.open) {
+        const end = endOfUnwatched(signal, config);
+        if (end !== null) this.#take(alert, end, now);
+      }
+      if (isCounted && alert.events.includes("error_share"))
+        for (const signal of this.#shares.judge(alert, config, now)) this.#take(alert, signal, now);
+      this.#put(alert, incidents.due(this.#rulesOf(alert), now));
+    }
+  }
+
+  /** Whether there is anything to judge. */
+  #count(alerts: readonly Alert[], now: number): boolean {
+    const wanted = alerts.filter(({ events }) => events.includes("error_share"));
+    if (wanted.length === 0) {
+      this.#shares.forget();
+      return false;
+    }
+    this.#shares.count(this.#options.traffic.read(), new Set(wanted.flatMap(subjectsOf)), now);
+    return true;
+  }
+
+  #read(): void {
+    for (;;) {
+      const event = this.#subscription?.next() ?? null;
+      if (event === null) return;
+      const kind = watchedKinds.find((each) => each === event.kind);
+      if (kind === undefined) continue;
+      const { changes, clock } = this.#options;
+      const signal = signalOf(kind, JSON.parse(event.data), changes.config);
+      if (signal === null) continue;
+      for (const alert of this.#enabled()) this.#take(alert, signal, clock.now());
+    }
+  }
+
+  #take(alert: Alert, signal: Signal, now: number): void {
+    this.#put(alert, this.#watchOf(alert).incidents.take(signal, this.#rulesOf(alert), now));
+  }
+
+  #put(alert: Alert, notices: readonly Notice[]): void {
+    const { outbox } = this.#watchOf(alert);
+    for (const notice of notices) if (isWanted(alert, notice)) outbox.put(notice);
+  }
+
+  #enabled(): readonly Alert[] {
+    return [...this.#options.changes.config.alerts.values()].filter(({ enabled }) => enabled);
+  }
+
+  #watchOf({ id }: Alert): Watch {
+    const known = this.#watches.get(id);
+    if (known !== undefined) return known;
+    const { changes, clock, log } = this.#options;
+    const outbox = new Outbox({
+      now: () => clock.now(),
+      send: async (notice, signal) => {
+        // As it is now: somebody may have corrected it between two attempts.
+        const alert = changes.config.alerts.get(id);
+        if (alert?.enabled) await this.send(alert, notice, signal);
+      },
+      lost: (notice, reason) => {
+        const alert = changes.config.alerts.get(id)?.name ?? id;
+        log.warn("a message of an alert was not delivered", { alert, event: notice.event, reason });
+      },
+    });
+    const watch = { outbox, incidents: new Incidents() };
+    this.#watches.set(id, watch);
+    return watch;
+  }
+
+  #rulesOf(alert: Alert): TellingRules {
+    const { config } = this.#options.changes;
+    return {
+      quietMs: alert.quiet_seconds * 1000,
+      repeatMs: alert.repeat_after * 1000,
+      accepts: (signal) =>
+        isAccepted(alert, signal, (route) => config.routes.get(route)?.service_id),
+    };
+  }
+
+  /** Nobody who publishes an event must be stopped by what comes of it. */
+  #guarded(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#options.log.error("alerts could not be looked after", { error });
+    }
+  }
+}
+
+/** Whether its beginning or its end is told to somebody, and it is within what the alert is limited to. */
+function isAccepted(
+  alert: Alert,
+  { event, key, serviceId }: Signal,
+  serviceOf: (route: string) => string | null | undefined,
+): boolean {
+  const { events, service_ids: services, route_ids: routes } = alert;
+  const isTarget = event === "target_down";
+  if (!events.includes(event) && !(isTarget && events.includes("target_up"))) return false;
+  if (event === "error_share") return subjectsOf(alert).some((each) => shareKey(each) === key);
+  if (!isTarget || services.length + routes.length === 0) return true;
+  if (serviceId === null) return false;
+  return services.includes(serviceId) || routes.some((route) => serviceOf(route) === serviceId);
+}
+
+/** Ends belong to their beginnings, except where somebody wants to know of the end alone. */
+function isWanted({ events, resolved }: Alert, { event, status }: Notice): boolean {
+  if (event === "test") return true;
+  if (event === "target_up") return events.includes("target_up") || resolved;
+  return events.includes(event) && (status === "firing" || resolved);
+}

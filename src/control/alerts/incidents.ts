@@ -1,0 +1,110 @@
+// What is told of what begins and ends, so that one incident is one message and not a hundred; knows no source and no sink.
+import type { Notice, Signal } from "./notice.ts";
+
+/** Milliseconds. */
+export interface TellingRules {
+  /** What was told to begin is told to begin again after so long at the earliest. */
+  readonly quietMs: number;
+  /** What lasts is told again after so long; 0: never. */
+  readonly repeatMs: number;
+  /** Whether it is still of interest. */
+  readonly accepts: (signal: Signal) => boolean;
+}
+
+interface Incident {
+  /** The last one that came. */
+  signal: Signal;
+  isOn: boolean;
+  since: number;
+  /** Whether the last thing that was told is that it began. */
+  isTold: boolean;
+  /** When it was last told to begin; null: never. */
+  begunToldAt: number | null;
+  toldAt: number;
+  /** How often it has begun since that was told. */
+  begins: number;
+}
+
+/** More are not remembered: those beyond are told each time. */
+const MAX_INCIDENTS = 10_000;
+
+export class Incidents {
+  readonly #found = new Map<string, Incident>();
+
+  /** Those that go on. */
+  get open(): readonly Signal[] {
+    return [...this.#found.values()].filter(({ isOn }) => isOn).map(({ signal }) => signal);
+  }
+
+  /** What is to be told now because of the signal. */
+  take(signal: Signal, rules: TellingRules, now: number): readonly Notice[] {
+    if (!rules.accepts(signal)) return [];
+    const known = this.#found.get(signal.key);
+    if (signal.state === "over") {
+      if (known === undefined || !known.isOn) return [];
+      known.signal = signal;
+      known.isOn = false;
+      return this.#settle(known, rules, now);
+    }
+    if (known?.isOn) {
+      known.signal = signal;
+      return signal.isAlwaysTold ? [this.#tell(known, now)] : this.#settle(known, rules, now);
+    }
+    const incident = known ?? this.#make(signal);
+    Object.assign(incident, { signal, isOn: true, since: now, begins: incident.begins + 1 });
+    return this.#settle(incident, rules, now);
+  }
+
+  /** What is to be told because time has passed. */
+  due(rules: TellingRules, now: number): readonly Notice[] {
+    return [...this.#found.values()].flatMap((incident) => this.#settle(incident, rules, now));
+  }
+
+  #make(signal: Signal): Incident {
+    const incident: Incident = {
+      ...{ signal, isOn: false, since: 0, isTold: false },
+      ...{ begunToldAt: null, toldAt: 0, begins: 0 },
+    };
+    if (this.#found.size < MAX_INCIDENTS) this.#found.set(signal.key, incident);
+    return incident;
+  }
+
+  #settle(incident: Incident, rules: TellingRules, now: number): readonly Notice[] {
+    const { signal, isOn, isTold, begunToldAt, toldAt } = incident;
+    const isQuiet = begunToldAt !== null && now - begunToldAt < rules.quietMs;
+    if (!rules.accepts(signal)) {
+      this.#found.delete(signal.key);
+      return [];
+    }
+    if (isOn && !isTold) return isQuiet ? [] : [this.#tell(incident, now)];
+    if (isOn) {
+      const isDue = rules.repeatMs > 0 && !signal.isAlwaysTold && now - toldAt >= rules.repeatMs;
+      return isDue ? [this.#tell(incident, now)] : [];
+    }
+    if (isTold) return [this.#tell(incident, now)];
+    if (!isQuiet) this.#found.delete(signal.key);
+    return [];
+  }
+
+  #tell(incident: Incident, now: number): Notice {
+    const { signal, isOn, isTold, since, begins } = incident;
+    const isRepeated = isOn && isTold && !signal.isAlwaysTold;
+    const often = begins > 1 ? ` It began ${begins} times since the last message.` : "";
+    incident.isTold = isOn;
+    incident.toldAt = now;
+    if (isOn) {
+      incident.begunToldAt = now;
+      incident.begins = 0;
+    }
+    return {
+      id: Bun.randomUUIDv7(),
+      event: !isOn && signal.event === "target_down" ? "target_up" : signal.event,
+      status: isOn ? "firing" : "resolved",
+      at: new Date(now).toISOString(),
+      since: new Date(since).toISOString(),
+      object: signal.object,
+      title: isRepeated ? `Still: ${signal.title}` : signal.title,
+      message: `${signal.message}${often}`,
+    };
+  }
+}

@@ -1,0 +1,119 @@
+// Messages of one alert on their way: in order, a bounded number, tried again with growing pauses; knows no way to send.
+import type { Notice } from "./notice.ts";
+
+export interface OutboxOptions {
+  /** Rejects with a DeliveryError when it was not delivered. */
+  readonly send: (notice: Notice, signal: AbortSignal) => Promise<unknown>;
+  /** The message was given up, or there were too many. */
+  readonly lost: (notice: Notice, reason: string) => void;
+  readonly now: () => number;
+  /** Milliseconds between attempts; after the last one a message is given up. Default: a second to ten minutes. */
+  readonly pauses?: readonly number[];
+}
+
+/** How the sending of an alert goes. */
+export interface DeliveryStatus {
+  /** Messages that are not delivered yet. */
+  readonly waiting: number;
+  /** Messages that were given up since the start. */
+  readonly lost: number;
+  readonly last_sent_at: string | null;
+  /** Of the last attempt; null: it went well. */
+  readonly last_error: string | null;
+}
+
+/** Why a message was not delivered, in words and without secrets. */
+export class DeliveryError extends Error {}
+
+export const idleDelivery: DeliveryStatus = {
+  ...{ waiting: 0, lost: 0, last_sent_at: null, last_error: null },
+};
+
+const PAUSES = [1000, 5000, 30_000, 120_000, 600_000];
+const MAX_WAITING = 100;
+
+export class Outbox {
+  readonly #options: OutboxOptions;
+  readonly #waiting: Notice[] = [];
+  readonly #stopped = new AbortController();
+  #isSending = false;
+  #lost = 0;
+  #lastSentAt: string | null = null;
+  #lastError: string | null = null;
+
+  constructor(options: OutboxOptions) {
+    this.#options = options;
+  }
+
+  get status(): DeliveryStatus {
+    return {
+      waiting: this.#waiting.length,
+      lost: this.#lost,
+      last_sent_at: this.#lastSentAt,
+      last_error: this.#lastError,
+    };
+  }
+
+  /** Returns at once. */
+  put(notice: Notice): void {
+    if (this.#waiting.length >= MAX_WAITING) {
+      // The first one is under way.
+      const [oldest] = this.#waiting.splice(1, 1);
+      if (oldest !== undefined) this.#give(oldest, "too many messages wait");
+    }
+    this.#waiting.push(notice);
+    if (!this.#isSending) void this.#run();
+  }
+
+  /** Breaks off what is under way; nothing more is sent. */
+  stop(): void {
+    this.#waiting.length = 0;
+    this.#stopped.abort();
+  }
+
+  async #run(): Promise<void> {
+    this.#isSending = true;
+    for (let notice = this.#waiting[0]; notice !== undefined; notice = this.#waiting[0]) {
+      const reason = await this.#deliver(notice);
+      if (this.#stopped.signal.aborted) break;
+      if (this.#waiting[0] === notice) this.#waiting.shift();
+      if (reason !== null) this.#give(notice, reason);
+    }
+    this.#isSending = false;
+  }
+
+  /** Null once it is delivered, else why it never will be. */
+  async #deliver(notice: Notice): Promise<string | null> {
+    const { send, now, pauses = PAUSES } = this.#options;
+    const { signal } = this.#stopped;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await send(notice, signal);
+        this.#lastSentAt = new Date(now()).toISOString();
+        this.#lastError = null;
+        return null;
+      } catch (error) {
+        // Others may hold anything, addresses with tokens in them among it.
+        this.#lastError = error instanceof DeliveryError ? error.message : "it failed unexpectedly";
+      }
+      const pause = pauses[attempt];
+      if (pause === undefined || signal.aborted) return this.#lastError;
+      await pauseFor(pause, signal);
+      if (signal.aborted) return this.#lastError;
+    }
+  }
+
+  #give(notice: Notice, reason: string): void {
+    this.#lost++;
+    this.#options.lost(notice, reason);
+  }
+}
+
+function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  // Nothing is kept alive for a message.
+  timer.unref();
+  signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise;
+}

@@ -1,0 +1,7 @@
+// The ways to send messages, by type: the parts list, no logic.
+import type { AlertType } from "../../model/alert.ts";
+import type { AnySink } from "./sink.ts";
+import smtp from "./smtp.ts";
+import webhook from "./webhook.ts";
+
+export const sinks: Readonly<Record<AlertType, AnySink>> = { webhook, smtp };

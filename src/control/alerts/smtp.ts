@@ -1,0 +1,143 @@
+// Messages by mail, handed to one SMTP server; knows no alert.
+import { Type as t } from "@sinclair/typebox";
+import { oneOf } from "../../model/fields.ts";
+import { isLoopbackHost, quote } from "../auth/sso/provider-request.ts";
+import { oneLine, type Sent } from "./notice.ts";
+import { DeliveryError } from "./outbox.ts";
+import { authorities, defineSink, requireForeign, secret, settings } from "./sink.ts";
+
+/** Of each step. */
+const STEP_MS = 10_000;
+/** Of all of it. */
+const TIMEOUT_MS = 30_000;
+
+const mailbox = (description: string) =>
+  t.String({
+    maxLength: 320,
+    pattern: '^[^\\s@<>,;:"\\x00-\\x1f]+@[^\\s@<>,;:"\\x00-\\x1f]+$',
+    errorMessage: "must be a mail address",
+    description,
+  });
+
+const config = settings({
+  host: t.String({
+    minLength: 1,
+    maxLength: 253,
+    pattern: "^[A-Za-z0-9._:-]+$",
+    errorMessage: "must be a host name or an address",
+    description: "SMTP server",
+  }),
+  port: t.Integer({ minimum: 1, maximum: 65_535, default: 587, description: "Its port" }),
+  tls: oneOf(["starttls", "implicit", "none"], {
+    default: "starttls",
+    description:
+      "starttls: plain at first, and never goes on without encryption (587); implicit: encrypted from the start (465); none: plain",
+  }),
+  username: t.Optional(
+    t.String({ minLength: 1, maxLength: 320, description: "Signs in; absent: without" }),
+  ),
+  password: t.Optional(secret("Password of the user")),
+  from: mailbox("Sender"),
+  to: t.Array(mailbox("Receiver"), { minItems: 1, maxItems: 50, description: "Receivers" }),
+  ca_certificates: authorities,
+});
+
+export default defineSink({
+  type: "smtp",
+  title: "Mail",
+  config,
+  example: {
+    ...{ host: "mail.example.com", username: "sluice@example.com" },
+    password: { $secret: "mail" },
+    ...{ from: "sluice@example.com", to: ["ops@example.com"] },
+  },
+  destination: ({ host, port, to }) => `${to.join(", ")} by ${host}:${port}`,
+  address: ({ host, port }) => ({ host, port }),
+  problem({ host, tls, username, password }) {
+    if (password !== undefined && username === undefined)
+      return { path: "username", message: "is required with a password" };
+    if (username !== undefined && password === undefined)
+      return { path: "password", message: "is required with a user name" };
+    if (tls === "none" && password !== undefined && !isLoopbackHost(host))
+      return { path: "tls", message: "must not be none when there is a password" };
+    return null;
+  },
+  async send(own, sent, { managementAddresses, signal }) {
+    const { host, port, tls, username, password, ca_certificates: ca } = own;
+    await requireForeign({ host, port }, managementAddresses);
+    // Most gateways send no mail.
+    const { default: mailer } = await import("nodemailer");
+    const transport = mailer.createTransport({
+      ...{ host, port, secure: tls === "implicit", requireTLS: tls === "starttls" },
+      ...{ ignoreTLS: tls === "none", disableFileAccess: true, disableUrlAccess: true },
+      ...{ connectionTimeout: STEP_MS, greetingTimeout: STEP_MS, socketTimeout: STEP_MS },
+      ...{ dnsTimeout: STEP_MS, socketCloseTimeout: 0 },
+      tls: { minVersion: "TLSv1.2", ...(ca === undefined ? {} : { ca }) },
+      ...(username === undefined ? {} : { auth: { user: username, pass: password ?? "" } }),
+    });
+    const { promise: tooLate, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject(new DeliveryError(tookTooLong(host))), TIMEOUT_MS);
+    signal.addEventListener("abort", () => reject(new DeliveryError("the gateway stops")), {
+      once: true,
+    });
+    // Whoever loses the race must not be an error that nobody waits for.
+    tooLate.catch(() => undefined);
+    try {
+      const result = await Promise.race([transport.sendMail(mailOf(own, sent)), tooLate]);
+      return `${host} took it for ${result.accepted.length} of ${own.to.length} receivers`;
+    } catch (error) {
+      if (error instanceof DeliveryError) throw error;
+      throw new DeliveryError(describe(error, host, [password ?? null]));
+    } finally {
+      clearTimeout(timer);
+      transport.close();
+    }
+  },
+});
+
+const tookTooLong = (host: string) => `${host} did not answer within ${TIMEOUT_MS / 1000} s`;
+
+function mailOf({ from, to }: { readonly from: string; readonly to: string[] }, sent: Sent) {
+  const { title, message, status, event, alert, gateway, object, at, since } = sent;
+  return {
+    ...{ from, to: [...to] },
+    subject: oneLine(`[Sluice] ${status === "resolved" ? "Over: " : ""}${title}`),
+    text: [
+      message,
+      "",
+      `Event:   ${event} (${status})`,
+      `Object:  ${object.kind} ${object.name}`,
+      `Since:   ${since}`,
+      `Sent:    ${at}`,
+      `Alert:   ${alert}`,
+      `Gateway: ${gateway}`,
+      "",
+    ].join("\n"),
+    // So that nobody's holiday answer comes back (RFC 3834).
+    headers: { "Auto-Submitted": "auto-generated", "X-Sluice-Event": event },
+    messageId: `<${sent.id}@${from.split("@")[1] ?? "sluice"}>`,
+  };
+}
+
+/** In words, without what could be secret. */
+function describe(error: unknown, host: string, secrets: readonly (string | null)[]): string {
+  const { code, response, message } = error as {
+    readonly code?: string;
+    readonly response?: string;
+    readonly message?: string;
+  };
+  const said = quote(response ?? message ?? "", secrets);
+  const meaning: Readonly<Record<string, string>> = {
+    EAUTH: "refuses user name and password",
+    ENOAUTH: "refuses user name and password",
+    ETIMEDOUT: "did not answer in time",
+    EENVELOPE: "refuses sender or receivers",
+    EMESSAGE: "refuses the message",
+    EDNS: "is a name that cannot be resolved",
+    ETLS: "cannot encrypt, or shows a certificate that is not trusted",
+    ECONNREFUSED: "refused the connection",
+    ECONNECTION: "cannot be reached",
+    ESOCKET: "cannot be reached, or shows a certificate that is not trusted",
+  };
+  return `${host} ${meaning[code ?? ""] ?? "failed"}${said === "" ? "" : ` (${said})`}`;
+}
