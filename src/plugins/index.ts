@@ -27,6 +27,7 @@ import respond from "./respond.ts";
 import responseCache from "./response-cache.ts";
 import securityHeaders from "./security-headers.ts";
 import trafficSplit from "./traffic-split.ts";
+import transform from "./transform.ts";
 
 export const plugins: readonly AnyPlugin[] = [
   accessLog,
@@ -56,4 +57,5 @@ export const plugins: readonly AnyPlugin[] = [
   responseCache,
   securityHeaders,
   trafficSplit,
+  transform,
 ];

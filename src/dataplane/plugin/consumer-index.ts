@@ -1,124 +1,122 @@
 // Consumers and credentials of one version, found by id, name or what a client shows; knows no request.
 import type { CredentialType } from "../../model/credential.ts";
 import type { Consumers, ConsumerView, CredentialView } from "../../pdk/context.ts";
-import type { CollectionChange, ConsumerPlan, CredentialPlan } from "../../snapshot/snapshot.ts";
-import { type Edit, ShardedMap } from "../router/sharded-map.ts";
+import { RecordReader, type RecordTable } from "../../shared-memory/record-reader.ts";
+import {
+  decodeConsumer,
+  decodeCredential,
+  keyOf,
+  shownFor,
+} from "../../snapshot/consumer-records.ts";
+import type { ConsumerPlan } from "../../snapshot/snapshot.ts";
+import { RecentMap } from "./recent-map.ts";
 
-interface Maps {
-  readonly byId: ShardedMap<ConsumerPlan>;
-  readonly byUsername: ShardedMap<ConsumerPlan>;
-  readonly byCustomId: ShardedMap<ConsumerPlan>;
-  readonly credentials: ShardedMap<CredentialPlan>;
-  readonly byLookup: ShardedMap<CredentialPlan>;
+/** Of each kind this many objects are kept beside the shared memory, at least. */
+const MAX_RECENT = 2_048;
+
+/** Objects made of records, by where those are: the same object for the same record, as long as it is remembered. */
+class Decoded<T> {
+  readonly #recent = new RecentMap<number, T>(MAX_RECENT);
+  readonly #decode: (text: string) => T;
+
+  constructor(decode: (text: string) => T) {
+    this.#decode = decode;
+  }
+
+  of(record: number, reader: RecordReader): T {
+    const known = this.#recent.get(record);
+    if (known !== undefined) return known;
+    const made = this.#decode(reader.text(record));
+    this.#recent.set(record, made);
+    return made;
+  }
 }
 
-/** Views of credentials that one version remembers. */
-const MAX_VIEWS = 10_000;
+/** What all versions of an epoch share, so that what did not change stays the same object. */
+class Epoch {
+  readonly number: number;
+  readonly consumers = new Decoded(decodeConsumer);
+  readonly credentials = new Decoded(decodeCredential);
+  readonly views = new RecentMap<number, CredentialView>(MAX_RECENT);
 
-/** Immutable; the next version shares what did not change. */
+  constructor(number: number) {
+    this.number = number;
+  }
+}
+
+/** One version of the records that all workers share. It goes on answering while later versions are written. */
 export class ConsumerIndex implements Consumers {
-  readonly #maps: Maps;
-  readonly #views = new Map<string, CredentialView>();
+  readonly #version: number;
+  /** Null: there is nobody. */
+  readonly #reader: RecordReader | null;
+  readonly #epoch: Epoch;
+  /** What clients have shown lately, by the type of credential. */
+  readonly #shown: Readonly<Record<CredentialType, RecentMap<string, CredentialView>>>;
 
-  private constructor(maps: Maps) {
-    this.#maps = maps;
+  private constructor(table: RecordTable | null, epoch: Epoch) {
+    this.#version = table?.version ?? 0;
+    this.#reader = table === null ? null : new RecordReader(table.buffer);
+    this.#epoch = epoch;
+    const recent = () => new RecentMap<string, CredentialView>(MAX_RECENT);
+    this.#shown = { key: recent(), basic: recent(), jwt: recent(), hmac: recent() };
   }
 
-  static readonly empty = ConsumerIndex.#create();
+  static readonly empty = new ConsumerIndex(null, new Epoch(0));
 
-  static #create(): ConsumerIndex {
-    const edit: Edit = {};
-    return new ConsumerIndex({
-      byId: ShardedMap.empty(edit),
-      byUsername: ShardedMap.empty(edit),
-      byCustomId: ShardedMap.empty(edit),
-      credentials: ShardedMap.empty(edit),
-      byLookup: ShardedMap.empty(edit),
-    });
-  }
-
-  /** The same index when nothing changed. */
-  with(
-    consumers: CollectionChange<ConsumerPlan>,
-    credentials: CollectionChange<CredentialPlan>,
-  ): ConsumerIndex {
-    if (isNothing(consumers) && isNothing(credentials)) return this;
-    const edit: Edit = {};
-    const maps = Object.fromEntries(
-      Object.entries(this.#maps).map(([name, map]) => [
-        name,
-        (map as ShardedMap<unknown>).editable(edit),
-      ]),
-    ) as unknown as Maps;
-    for (const id of idsOf(consumers)) forgetConsumer(maps, id);
-    for (const consumer of consumers.upserts) {
-      maps.byId.set(consumer.id, consumer);
-      maps.byUsername.set(consumer.username, consumer);
-      if (consumer.customId !== null) maps.byCustomId.set(consumer.customId, consumer);
-    }
-    for (const id of idsOf(credentials)) forgetCredential(maps, id);
-    for (const credential of credentials.upserts) {
-      maps.credentials.set(credential.id, credential);
-      for (const key of lookupsOf(credential)) maps.byLookup.set(key, credential);
-    }
-    return new ConsumerIndex(maps);
+  /** The version that a change has brought; null: this one. */
+  at(table: RecordTable | null): ConsumerIndex {
+    if (table === null) return this;
+    const isSame = this.#epoch.number === table.epoch;
+    return new ConsumerIndex(table, isSame ? this.#epoch : new Epoch(table.epoch));
   }
 
   byId(id: string): ConsumerView | null {
-    return this.#maps.byId.get(id) ?? null;
+    return this.#consumer(keyOf.consumer(id), (plan) => plan.id === id);
   }
 
   byUsername(username: string): ConsumerView | null {
-    return this.#maps.byUsername.get(username) ?? null;
+    return this.#consumer(keyOf.username(username), (plan) => plan.username === username);
   }
 
   byCustomId(customId: string): ConsumerView | null {
-    return this.#maps.byCustomId.get(customId) ?? null;
+    return this.#consumer(keyOf.customId(customId), (plan) => plan.customId === customId);
   }
 
   credential(type: CredentialType, key: string): CredentialView | null {
-    const plan = this.#maps.byLookup.get(`${type} ${key}`);
-    if (plan === undefined) return null;
-    const known = this.#views.get(plan.id);
+    const known = this.#shown[type].get(key);
     if (known !== undefined) return known;
+    const reader = this.#reader;
+    if (reader === null) return null;
+    const { credentials } = this.#epoch;
+    const record = reader.find(keyOf.lookup(type, key), this.#version, (found) => {
+      const plan = credentials.of(found, reader);
+      return plan.type === type && shownFor(plan).includes(key);
+    });
+    const view = record === 0 ? null : this.#view(record, reader);
+    if (view !== null) this.#shown[type].set(key, view);
+    return view;
+  }
+
+  #view(record: number, reader: RecordReader): CredentialView | null {
+    const { credentials, views } = this.#epoch;
+    const plan = credentials.of(record, reader);
     const consumer = this.byId(plan.consumerId);
     // That of a consumer that is switched off counts as none.
     if (consumer === null) return null;
+    const known = views.get(record);
+    // Its consumer may have changed without it.
+    if (known?.consumer === consumer) return known;
     const view = { ...plan, consumer };
-    if (this.#views.size >= MAX_VIEWS) this.#views.clear();
-    this.#views.set(plan.id, view);
+    views.set(record, view);
     return view;
   }
-}
 
-const isNothing = ({ upserts, removals }: CollectionChange<unknown>) =>
-  upserts.length + removals.length === 0;
-
-const idsOf = ({ upserts, removals }: CollectionChange<{ readonly id: string }>) => [
-  ...removals,
-  ...upserts.map(({ id }) => id),
-];
-
-function forgetConsumer(maps: Maps, id: string): void {
-  const old = maps.byId.get(id);
-  if (old === undefined) return;
-  maps.byId.delete(id);
-  // Its name may belong to another one by now.
-  if (maps.byUsername.get(old.username) === old) maps.byUsername.delete(old.username);
-  const { customId } = old;
-  if (customId !== null && maps.byCustomId.get(customId) === old) maps.byCustomId.delete(customId);
-}
-
-function forgetCredential(maps: Maps, id: string): void {
-  const old = maps.credentials.get(id);
-  if (old === undefined) return;
-  maps.credentials.delete(id);
-  for (const key of lookupsOf(old)) if (maps.byLookup.get(key) === old) maps.byLookup.delete(key);
-}
-
-/** A key is found by its hash, and by the one that it was rotated from. */
-function lookupsOf({ type, identifier, hash, previous }: CredentialPlan): string[] {
-  if (type !== "key") return [`${type} ${identifier ?? ""}`];
-  const hashes = [hash, previous?.hash ?? null].filter((each) => each !== null);
-  return hashes.map((each) => `key ${each}`);
+  #consumer(key: string, isMeant: (plan: ConsumerPlan) => boolean): ConsumerView | null {
+    const reader = this.#reader;
+    if (reader === null) return null;
+    const { consumers } = this.#epoch;
+    const isFound = (found: number) => isMeant(consumers.of(found, reader));
+    const record = reader.find(key, this.#version, isFound);
+    return record === 0 ? null : consumers.of(record, reader);
+  }
 }

@@ -1,0 +1,215 @@
+// Writes versions of records into memory that other threads read meanwhile; knows nothing of what records mean.
+import {
+  hashOf,
+  header,
+  link,
+  record,
+  RecordReader,
+  type RecordTable,
+  slotOf,
+} from "./record-reader.ts";
+
+const MIN_HEAP_WORDS = 4_096;
+const MIN_SLOTS = 1_024;
+/** Room that is set aside for a record of unknown length; what is not used takes up no memory. */
+const WORDS_OF_A_RECORD = 128;
+const LINKS_OF_A_RECORD = 2;
+
+/** Bytes for each UTF-16 unit, at most. */
+const MAX_BYTES_OF_UNIT = 3;
+
+interface Room {
+  readonly words: number;
+  readonly links: number;
+}
+
+/** Buffer, views of it, and where its heap begins. */
+interface Memory {
+  readonly buffer: SharedArrayBuffer;
+  readonly words: Int32Array;
+  readonly bytes: Buffer;
+  readonly slots: number;
+  readonly heap: number;
+  readonly reader: RecordReader;
+}
+
+/**
+ * The one writer of a table. A change is `begin`, `retire` and `add`, then `keep` or `undo`; readers of earlier versions
+ * notice nothing of it. Memory of retired records is freed once they are more than those that are left: what is left moves to
+ * another buffer then, as it does when there is no room.
+ */
+export class RecordWriter {
+  #memory = createMemory({ words: MIN_HEAP_WORDS, links: 0 });
+  #epoch = 1;
+  /** The last version that was begun, and the last one that was kept. */
+  #version = 0;
+  #kept = 0;
+  /** The first word of the heap is left free: position 0 is nowhere. */
+  #used = 1;
+  #links = 0;
+  #retiredWords = 0;
+  #added: number[] = [];
+  #retired: number[] = [];
+
+  /** The version that was kept last. */
+  get table(): RecordTable {
+    return { epoch: this.#epoch, version: this.#kept, buffer: this.#memory.buffer };
+  }
+
+  /** The version in the making. */
+  get next(): RecordTable {
+    return { ...this.table, version: this.#version };
+  }
+
+  get reader(): RecordReader {
+    return this.#memory.reader;
+  }
+
+  /** Begins a version; one that was neither kept nor undone is undone. `additions`: how many records will come, about. */
+  begin(additions: number): void {
+    this.undo();
+    if (this.#retiredWords > Math.max(this.#used / 2, MIN_HEAP_WORDS)) this.#compact();
+    this.#ensure({ words: additions * WORDS_OF_A_RECORD, links: additions * LINKS_OF_A_RECORD });
+    this.#version++;
+  }
+
+  /** The record is there no longer, from the version in the making on. */
+  retire(found: number): void {
+    Atomics.store(this.#memory.words, this.#memory.heap + found + record.until, this.#version);
+    this.#retired.push(found);
+  }
+
+  /** The record is there from the version in the making on, under these keys. */
+  add(keys: readonly string[], text: string): void {
+    const header = record.length + keys.length * link.length;
+    const most = header + Math.ceil((text.length * MAX_BYTES_OF_UNIT) / 4);
+    this.#ensure({ words: most, links: keys.length });
+    const { words, bytes, heap } = this.#memory;
+    const found = this.#used;
+    const start = heap + found;
+    const length = bytes.write(text, (start + header) * 4, "utf8");
+    words[start + record.from] = this.#version;
+    words[start + record.until] = 0;
+    words[start + record.bytes] = length;
+    words[start + record.links] = keys.length;
+    for (const [index, key] of keys.entries()) {
+      const at = found + record.length + index * link.length;
+      words[heap + at + link.hash] = hashOf(key);
+      words[heap + at + link.record] = found;
+      hang(this.#memory, at);
+    }
+    this.#used += header + Math.ceil(length / 4);
+    this.#links += keys.length;
+    this.#added.push(found);
+  }
+
+  /** What was made is what the next change starts from. */
+  keep(): void {
+    for (const found of this.#retired) this.#retiredWords += lengthOf(this.#memory, found);
+    this.#kept = this.#version;
+    this.#forget();
+  }
+
+  /** Takes back what was retired and added since `begin`. */
+  undo(): void {
+    const { words, heap } = this.#memory;
+    for (const found of this.#retired) Atomics.store(words, heap + found + record.until, 0);
+    for (const found of this.#added) {
+      // From its beginning on: there in no version.
+      Atomics.store(words, heap + found + record.until, words[heap + found + record.from] ?? 0);
+      this.#retiredWords += lengthOf(this.#memory, found);
+    }
+    this.#forget();
+  }
+
+  #forget(): void {
+    this.#added = [];
+    this.#retired = [];
+  }
+
+  /** Everything stays where it is in the heap. */
+  #ensure(room: Room): void {
+    const memory = this.#memory;
+    const needed = { words: this.#used + room.words, links: this.#links + room.links };
+    const hasWords = memory.heap + needed.words <= memory.words.length;
+    if (hasWords && needed.links * 2 <= memory.slots) return;
+    const next = createMemory({ words: needed.words * 2, links: needed.links });
+    next.words.set(memory.words.subarray(memory.heap, memory.heap + this.#used), next.heap);
+    for (const found of this.#records(next)) hangAll(next, found);
+    this.#memory = next;
+  }
+
+  /** Only what is there moves, to another place. Between two changes: then nobody needs what is gone but those with the old buffer. */
+  #compact(): void {
+    const before = this.#memory;
+    const links = this.#links;
+    const next = createMemory({ words: (this.#used - this.#retiredWords) * 2, links });
+    let [used, kept] = [1, 0];
+    for (const found of this.#records(before)) {
+      const start = before.heap + found;
+      if (before.words[start + record.until] !== 0) continue;
+      const length = lengthOf(before, found);
+      next.words.set(before.words.subarray(start, start + length), next.heap + used);
+      const count = hangAll(next, used);
+      used += length;
+      kept += count;
+    }
+    this.#memory = next;
+    this.#epoch++;
+    this.#used = used;
+    this.#links = kept;
+    this.#retiredWords = 0;
+  }
+
+  *#records(memory: Memory): Generator<number> {
+    let at = 1;
+    while (at < this.#used) {
+      yield at;
+      at += lengthOf(memory, at);
+    }
+  }
+}
+
+function createMemory({ words: heapWords, links }: Room): Memory {
+  let slots = MIN_SLOTS;
+  while (slots < links * 2) slots *= 2;
+  const heap = header.length + slots;
+  const buffer = new SharedArrayBuffer((heap + Math.max(heapWords, MIN_HEAP_WORDS)) * 4);
+  const words = new Int32Array(buffer);
+  words[header.slots] = slots;
+  return {
+    buffer,
+    words,
+    bytes: Buffer.from(buffer),
+    slots,
+    heap,
+    reader: new RecordReader(buffer),
+  };
+}
+
+function lengthOf({ words, heap }: Memory, found: number): number {
+  const start = heap + found;
+  const links = words[start + record.links] ?? 0;
+  return record.length + links * link.length + Math.ceil((words[start + record.bytes] ?? 0) / 4);
+}
+
+/** Puts a link, whose hash is written, at the head of its chain. */
+function hang(memory: Memory, at: number): void {
+  const { words, heap } = memory;
+  const slot = slotOf(words, memory, words[heap + at + link.hash] ?? 0);
+  words[heap + at + link.next] = words[slot] ?? 0;
+  // Whoever sees the link sees what was written before.
+  Atomics.store(words, slot, at);
+}
+
+/** Hangs a record that was copied on its keys, and returns how many they are. */
+function hangAll(memory: Memory, found: number): number {
+  const { words, heap } = memory;
+  const links = words[heap + found + record.links] ?? 0;
+  for (let index = 0; index < links; index++) {
+    const at = found + record.length + index * link.length;
+    words[heap + at + link.record] = found;
+    hang(memory, at);
+  }
+  return links;
+}

@@ -1,0 +1,117 @@
+// What workers need of consumers and credentials; plans are made one by one while they are handed on, and not kept.
+import type { Consumer } from "../model/consumer.ts";
+import type { Credential } from "../model/credential.ts";
+import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { CompileContext, Compiled } from "./compile.ts";
+import type { ConfigDifference } from "./cross-rules.ts";
+import { diffMaps } from "./diff.ts";
+import type {
+  CollectionChange,
+  ConsumerPlan,
+  ConsumerSource,
+  CredentialPlan,
+  Snapshot,
+} from "./snapshot.ts";
+
+/** The consumers of a configuration; the same object when neither they nor their credentials changed. */
+export function consumerSource(
+  { config, difference }: { readonly config: GatewayConfig; readonly difference: ConfigDifference },
+  previous: Compiled | null,
+  { openSealed }: Pick<CompileContext, "openSealed">,
+): ConsumerSource {
+  const { consumers, credentials } = config;
+  const before = previous?.snapshot;
+  if (before?.consumers.consumers === consumers && before.consumers.credentials === credentials)
+    return before.consumers;
+  return {
+    consumers,
+    credentials,
+    openSealed,
+    change:
+      before === undefined
+        ? null
+        : {
+            base: before.revision,
+            consumers: difference.consumers,
+            credentials: difference.credentials,
+          },
+  };
+}
+
+/** What is to be written, and the ids of what is gone or switched off. */
+export interface PlanChange<T> {
+  /** At most this many come. */
+  readonly size: number;
+  readonly upserts: Iterable<T>;
+  readonly removals: readonly string[];
+}
+
+export interface ConsumerChange {
+  readonly consumers: PlanChange<ConsumerPlan>;
+  readonly credentials: PlanChange<CredentialPlan>;
+}
+
+/** What turns the consumers of `previous` into those of `next`; its cost follows the size of the change. */
+export function consumerChange(previous: Snapshot | null, next: Snapshot): ConsumerChange {
+  const before = previous?.consumers;
+  const { consumers, credentials, openSealed, change } = next.consumers;
+  const difference =
+    previous !== null && change?.base === previous.revision && before !== next.consumers
+      ? change
+      : {
+          consumers: diffMaps(before?.consumers, consumers),
+          credentials: diffMaps(before?.credentials, credentials),
+        };
+  return {
+    consumers: planChange(difference.consumers, consumerPlan),
+    credentials: planChange(difference.credentials, (credential) =>
+      credentialPlan(credential, openSealed),
+    ),
+  };
+}
+
+function planChange<T extends { readonly id: string; readonly enabled: boolean }, P>(
+  { upserts, removals }: CollectionChange<T>,
+  planOf: (object: T) => P,
+): PlanChange<P> {
+  const off = upserts.filter(({ enabled }) => !enabled).map(({ id }) => id);
+  return {
+    size: upserts.length,
+    upserts: {
+      *[Symbol.iterator]() {
+        for (const object of upserts) if (object.enabled) yield planOf(object);
+      },
+    },
+    removals: off.length === 0 ? removals : [...removals, ...off],
+  };
+}
+
+const consumerPlan = ({ id, username, custom_id, groups }: Consumer): ConsumerPlan => ({
+  id,
+  username,
+  customId: custom_id,
+  groups,
+});
+
+function credentialPlan(
+  credential: Credential,
+  openSealed: ConsumerSource["openSealed"],
+): CredentialPlan {
+  const materialOf = (material: Pick<Credential, "secret_hash" | "sealed_secret">) => ({
+    hash: material.secret_hash,
+    secret: material.sealed_secret === null ? null : openSealed(material.sealed_secret),
+  });
+  const { previous: before, expires_at: expiresAt } = credential;
+  return {
+    id: credential.id,
+    consumerId: credential.consumer_id,
+    type: credential.type,
+    name: credential.name,
+    identifier: credential.identifier,
+    algorithm: credential.algorithm,
+    publicKey: credential.public_key,
+    expiresAt: expiresAt === null ? null : Date.parse(expiresAt),
+    ...materialOf(credential),
+    previous: before === null ? null : { ...materialOf(before), until: Date.parse(before.until) },
+  };
+}
