@@ -1,0 +1,203 @@
+// waf-lite: recognises common attacks by a small set of rules.
+import { Type as t } from "@sinclair/typebox";
+import { type Outcome, reject } from "../pdk/answer.ts";
+import { Cache } from "../pdk/cache.ts";
+import type { RequestContext } from "../pdk/context.ts";
+import { definePlugin, httpScopes } from "../pdk/definition.ts";
+import { config, flag, integer, listOf, oneOf } from "../pdk/fields.ts";
+import { comparablePath } from "../pdk/http.ts";
+import { type Part, type Rule, rules, rulesetNames } from "./waf-lite/rules.ts";
+import { type Encoding, viewsOf } from "./waf-lite/views.ts";
+
+const schema = config({
+  mode: oneOf(["detect", "block"], {
+    default: "detect",
+    description: "detect: requests pass and what was found is noted; block: they are refused",
+  }),
+  rulesets: listOf(oneOf(rulesetNames, { description: "Name of a rule set" }), {
+    default: [...rulesetNames],
+    maxItems: 10,
+    description: "Rule sets that are asked",
+  }),
+  exclude: listOf(
+    t.String({ minLength: 1, maxLength: 1024, description: "Id of a rule, or a path" }),
+    {
+      maxItems: 200,
+      description:
+        "Rules that are not asked, and paths (they begin with /) that are not looked at, with all that is below them",
+    },
+  ),
+  inspect_body: flag(
+    false,
+    "Also look at bodies: forms, JSON, XML and other text, and multipart forms",
+  ),
+  max_body: integer(65_536, {
+    minimum: 1,
+    maximum: 1_048_576,
+    description: "Bytes; longer bodies are not looked at, which is noted",
+  }),
+  status: integer(403, { minimum: 400, maximum: 599, description: "Status of the refusal" }),
+});
+
+type Config = (typeof schema)["static"];
+
+/** Fields that attacks are known to come in, because applications log or evaluate them. */
+const HEADERS = [
+  "user-agent",
+  "referer",
+  "cookie",
+  "origin",
+  "content-type",
+  "accept-language",
+  "x-forwarded-for",
+  "x-forwarded-host",
+  "x-api-version",
+] as const;
+
+/** Clients send the same fields again and again. */
+const REMEMBERED = { maxEntries: 500, ttlMs: 600_000 };
+const MAX_REMEMBERED_LENGTH = 1024;
+
+/** Attack tools fit many rules at once; a log line need not name them all. */
+const MAX_NOTES = 8;
+
+const listed = rules
+  .map(
+    ({ id, ruleset, parts, finds }) =>
+      `| \`${id}\` | ${ruleset} | ${parts.join(", ")} | ${finds} |`,
+  )
+  .join("\n");
+
+export default definePlugin({
+  name: "waf-lite",
+  summary: "Recognises common attacks by a small set of rules",
+  description: `Looks at the path, the query, some header fields (${HEADERS.join(", ")}) and, where you say so, the body. Percent
+encoding is taken off up to three times; case, white space, SQL comments, JSON escapes and wide letters do not matter.
+
+It begins by only watching: leave \`mode\` at \`detect\` for a while, look for reasons that begin with \`waf.\` in the request
+log, put what your applications need into \`exclude\`, then set \`block\`. It catches scanners and clumsy attacks. It cannot know
+what an application does with a value, so it is no substitute for one that is written well, and whoever knows the rules
+can get around them.
+
+Bodies that are longer than \`max_body\`, compressed, or neither text nor a form are not looked at, with the note
+\`waf.body-not-inspected\` for the first two; [request-size-limit](request-size-limit.md) keeps long ones out. Pages and queries in bodies are attacks
+to these rules: exclude the paths of editors and database tools before you switch \`inspect_body\` on.
+
+The rules ([their expressions](../../src/plugins/waf-lite/rules.ts)):
+
+| rule | set | looks at | finds |
+| --- | --- | --- | --- |
+${listed}`,
+  group: "access",
+  order: 9000,
+  phases: ["early"],
+  scopes: httpScopes.filter((scope) => !scope.startsWith("consumer")),
+  config: schema,
+  example: { mode: "block", rulesets: ["path-traversal", "rce-probe"], exclude: ["/admin/editor"] },
+  onError: "closed",
+  check: ({ exclude }) =>
+    exclude.flatMap((each, at) =>
+      each.startsWith("/") || rules.some(({ id }) => id === each)
+        ? []
+        : [{ path: `exclude[${at}]`, message: "must be the id of a rule, or a path" }],
+    ),
+  create(own) {
+    const { find, isExcluded } = inspector(own);
+    const conclude = conclusion(own);
+    return {
+      early(context): Outcome | Promise<Outcome> {
+        if (isExcluded(context.path)) return undefined;
+        const found = [
+          ...find("path", context.path, "text"),
+          ...find("query", context.query, "form"),
+        ];
+        for (const name of HEADERS) {
+          const value = context.header(name);
+          if (value !== null) found.push(...find("header", value, "text"));
+        }
+        const isDecided = own.mode === "block" && found.length > 0;
+        if (!own.inspect_body || isDecided || !context.hasBody) return conclude(found, context);
+        const encoding = encodingOf(context.header("content-type"));
+        if (encoding === null) return conclude(found, context);
+        return bodyText(context, own.max_body).then((text) =>
+          conclude(text === null ? found : [...found, ...find("body", text, encoding)], context),
+        );
+      },
+    };
+  },
+});
+
+/** What becomes of a request in which these were found. */
+function conclusion({ mode, status }: Config) {
+  const detail = "the request looks like an attack";
+  return (found: readonly Rule[], context: RequestContext): Outcome => {
+    const [first] = found;
+    if (first === undefined) return undefined;
+    if (mode === "block") return reject(status, `waf.${first.id}`, { detail });
+    const ids = new Set(found.map(({ id }) => id));
+    for (const id of [...ids].slice(0, MAX_NOTES)) context.note(`waf.${id}`);
+    return undefined;
+  };
+}
+
+const NONE: readonly Rule[] = [];
+
+function inspector({ rulesets, exclude }: Config) {
+  const excluded = new Set(exclude);
+  const asked = rules.filter(({ id, ruleset }) => rulesets.includes(ruleset) && !excluded.has(id));
+  const of = (part: Part) => asked.filter(({ parts }) => parts.includes(part));
+  const byPart: Readonly<Record<Part, readonly Rule[]>> = {
+    path: of("path"),
+    query: of("query"),
+    header: of("header"),
+    body: of("body"),
+  };
+  const remembered = new Cache<readonly Rule[]>(REMEMBERED);
+  const search = (part: Part, text: string, encoding: Encoding): readonly Rule[] => {
+    const views = viewsOf(text, encoding);
+    const found = byPart[part].filter(({ patterns }) =>
+      patterns.some((pattern) => views.some((view) => pattern.test(view))),
+    );
+    return found.length === 0 ? NONE : found;
+  };
+  const find = (part: Part, text: string, encoding: Encoding): readonly Rule[] => {
+    if (text === "" || byPart[part].length === 0) return NONE;
+    if (part !== "header" || text.length > MAX_REMEMBERED_LENGTH)
+      return search(part, text, encoding);
+    const known = remembered.get(text);
+    if (known !== undefined) return known;
+    const found = search(part, text, encoding);
+    remembered.set(text, found);
+    return found;
+  };
+  const paths = exclude
+    .filter((each) => each.startsWith("/"))
+    .map((each) => comparablePath(each).replace(/\/$/, ""));
+  const isExcluded = (path: string) => {
+    if (paths.length === 0) return false;
+    const plain = comparablePath(path);
+    return paths.some((each) => plain === each || plain.startsWith(`${each}/`));
+  };
+  return { find, isExcluded };
+}
+
+/** Null: such a body is no text. Without a type it may be anything. */
+function encodingOf(contentType: string | null): Encoding | null {
+  const type = (contentType ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+  if (type === "application/x-www-form-urlencoded") return "form";
+  if (/^application\/(?:[^ ]+\+)?json$|^application\/x-ndjson$/.test(type)) return "json";
+  const isText =
+    type === "" ||
+    type.startsWith("text/") ||
+    type === "multipart/form-data" ||
+    /^application\/(?:[^ ]+\+)?(?:xml|graphql|javascript|yaml|soap)$/.test(type);
+  return isText ? "text" : null;
+}
+
+async function bodyText(context: RequestContext, maxBytes: number): Promise<string | null> {
+  const coding = context.header("content-encoding") ?? "identity";
+  const bytes = coding === "identity" ? await context.readBody(maxBytes) : null;
+  if (bytes !== null) return new TextDecoder().decode(bytes);
+  context.note("waf.body-not-inspected");
+  return null;
+}

@@ -1,0 +1,98 @@
+// The rules of waf-lite: what attacks look like once encodings are taken off them; knows nothing of requests.
+import { codeRules } from "./code-rules.ts";
+import { sqlRules } from "./sql-rules.ts";
+
+/** Parts of a request that rules look at. */
+export type Part = "path" | "query" | "header" | "body";
+
+export const rulesetNames = ["path-traversal", "sqli", "xss", "rce-probe", "dotfiles"] as const;
+export type RulesetName = (typeof rulesetNames)[number];
+
+export interface Rule {
+  /** Unique; `waf.<id>` is the reason in the log. */
+  readonly id: string;
+  readonly ruleset: RulesetName;
+  /** What it finds, half a sentence. */
+  readonly finds: string;
+  readonly parts: readonly Part[];
+  /**
+   * One must match. They work on decoded text in lower case, in which a single space stands for all white space in a row. Each takes linear
+   * time: parts that repeat are bounded or cannot begin where they end.
+   */
+  readonly patterns: readonly RegExp[];
+}
+
+const traversal: readonly Rule[] = [
+  {
+    id: "dot-segment",
+    ruleset: "path-traversal",
+    finds: "a step to the folder above that several encodings hide in the path",
+    parts: ["path"],
+    patterns: [/[/\\]\.{2,3};?(?:[/\\]|$)/],
+  },
+  {
+    id: "climbing",
+    ruleset: "path-traversal",
+    finds: "several steps to the folder above in a row",
+    parts: ["query", "header", "body"],
+    patterns: [/\.{2,4};?[/\\]{1,4}\.{2,4};?[/\\]/],
+  },
+  {
+    id: "system-file",
+    ruleset: "path-traversal",
+    finds: "a file of the operating system or of a server: /etc/passwd, win.ini, WEB-INF/web.xml",
+    parts: ["path", "query", "header", "body"],
+    patterns: [
+      /[/\\]etc[/\\]{1,4}(?:passwd|shadow|group|hosts|issue|crontab|sudoers|ssh[/\\])|[/\\]proc[/\\]{1,4}(?:self|\d{1,7})[/\\]{1,4}(?:environ|cmdline|maps|fd[/\\])|[/\\]windows[/\\]{1,4}(?:win\.ini|system32[/\\])|[/\\=]boot\.ini\b|web-inf[/\\]{1,4}web\.xml/,
+    ],
+  },
+  {
+    id: "file-uri",
+    ruleset: "path-traversal",
+    finds: "an address of a local file, or of an archive as PHP opens it",
+    parts: ["query"],
+    patterns: [
+      /(?:^|[=&'" (])(?:file:\/{2,3}(?:\/|[a-z]:|etc|proc|var)|(?:phar|zip|glob|ogg):\/\/)/,
+    ],
+  },
+];
+
+const dotfiles: readonly Rule[] = [
+  {
+    id: "repository",
+    ruleset: "dotfiles",
+    finds: "the folder of a version control system: .git, .svn, .hg, .bzr",
+    parts: ["path"],
+    patterns: [/[/\\]\.(?:git|svn|hg|bzr)(?:[/\\]|$)/],
+  },
+  {
+    id: "environment-file",
+    ruleset: "dotfiles",
+    finds: "a file with the settings of an application: .env, .env.production",
+    parts: ["path"],
+    patterns: [
+      /[/\\]\.env(?:[._-]?(?:local|prod|production|dev|development|stage|staging|test|live|bak|backup|old|save|swp|orig|\d)|~)?$/,
+    ],
+  },
+  {
+    id: "private-file",
+    ruleset: "dotfiles",
+    finds: "a file or folder that belongs to an account or to a web server: .ssh, .aws, .htpasswd",
+    parts: ["path"],
+    patterns: [
+      /[/\\]\.(?:(?:ssh|aws|docker|kube|gnupg|azure)[/\\]|(?:htaccess|htpasswd|npmrc|pypirc|netrc|pgpass|my\.cnf|bash_history|bashrc|bash_profile|zsh_history|mysql_history|ds_store|git-credentials)$)/,
+    ],
+  },
+  {
+    id: "backup-file",
+    ruleset: "dotfiles",
+    finds: "a copy of a file with settings, or a dump of a database",
+    parts: ["path"],
+    patterns: [
+      /[/\\](?:wp-config|config|configuration|settings|database|localsettings)(?:\.inc)?\.(?:php|yml|yaml|json|py)(?:\.?(?:bak|backup|old|save|swp|orig|txt|\d)|~)$|[/\\](?:dump|backup|db|database|mysql)\.sql(?:\.gz|\.zip|\.bz2)?$/,
+    ],
+  },
+];
+
+/** All of them, in the order in which they are asked. */
+export const rules: readonly Rule[] = [...traversal, ...sqlRules, ...codeRules, ...dotfiles];
