@@ -28,6 +28,7 @@ import responseCache from "./response-cache.ts";
 import securityHeaders from "./security-headers.ts";
 import trafficSplit from "./traffic-split.ts";
 import transform from "./transform.ts";
+import wafLite from "./waf-lite.ts";
 
 export const plugins: readonly AnyPlugin[] = [
   accessLog,
@@ -58,4 +59,5 @@ export const plugins: readonly AnyPlugin[] = [
   securityHeaders,
   trafficSplit,
   transform,
+  wafLite,
 ];
