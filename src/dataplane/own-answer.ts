@@ -2,8 +2,9 @@
 import { errorAnswer, type OwnAnswer, toResponse } from "./error-page.ts";
 import type { ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
-import { AnswerDraft, transformAll } from "./plugin/answer-draft.ts";
+import { AnswerDraft } from "./plugin/answer-draft.ts";
 import type { RequestContext } from "./request-context.ts";
+import { completeResponse } from "./response-builder.ts";
 import type { WorkerScope } from "./worker-scope.ts";
 
 /** What a request is served with. */
@@ -74,10 +75,11 @@ export function seenByPlugins(
   const body = replacement === null ? answer.body : replacement.body;
   if (replacement !== null && !isHead) headers.delete("content-length");
   if (pipe === null || body === null || isHead) return finished(context, draft, body);
-  const pieces = transformAll(pipe, [body]);
+  const pieces = pipe.whole([body]);
   const finish = (all: readonly Uint8Array[]) => {
     headers.delete("content-length");
-    return finished(context, draft, Buffer.concat(all));
+    const [only] = all;
+    return finished(context, draft, all.length === 1 && only ? only : Buffer.concat(all));
   };
   return pieces instanceof Promise ? pieces.then(finish) : finish(pieces);
 }
@@ -88,6 +90,17 @@ function finished(
   body: Uint8Array | null,
 ): Response {
   context.record.bytesOut = hasBody ? (body?.byteLength ?? 0) : 0;
+  const isHead = context.method === "HEAD";
+  // Bun would add a Content-Type, and a length of 0 to the answer to HEAD.
+  if (hasBody ? body !== null && !headers.has("content-type") : isHead && status < 300)
+    return completeResponse(
+      {
+        ...{ status, fields: headers, isHead, isShared: true },
+        hasContentType: headers.has("content-type"),
+        hasLength: headers.has("content-length"),
+      },
+      hasBody && body !== null ? [body] : [],
+    );
   return new Response((hasBody ? body : null) as BodyInit | null, { status, headers });
 }
 

@@ -1,10 +1,11 @@
 // The answer of a target as the client gets it: its head after plugins have seen it, its body through what they ask for; knows no exchange.
 import type { Attempts } from "./attempts.ts";
-import { AnswerDraft, transformAll } from "./plugin/answer-draft.ts";
+import { AnswerDraft } from "./plugin/answer-draft.ts";
 import { PipedBody } from "./plugin/piped-body.ts";
 import type { Plan } from "./plan.ts";
 import {
   completeResponse,
+  free,
   type Piece,
   StreamedBody,
   type StreamSource,
@@ -71,8 +72,12 @@ export class TargetAnswer {
     };
     if (pipe === null || !draft.hasBody) return answer(own);
     if (!pipe.isObserver) fields.delete("content-length");
-    const changed = transformAll(pipe, own);
-    return changed instanceof Promise ? changed.then(answer) : answer(changed);
+    const changed = pipe.whole(own);
+    const goOn = (all: readonly Piece[]) => {
+      if (replacement === null) freeUnused(own, all);
+      return answer(all);
+    };
+    return changed instanceof Promise ? changed.then(goOn) : goOn(changed);
   }
 
   /** With a body that follows as it comes. */
@@ -113,6 +118,12 @@ export class TargetAnswer {
 
 const sizeOf = (pieces: readonly Piece[]) =>
   pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
+
+/** Gives the memory of pieces back that are not part of what goes out. */
+function freeUnused(before: readonly Piece[], after: readonly Piece[]): void {
+  const used = new Set(after.map(({ buffer }) => buffer));
+  free(before.filter(({ buffer }) => !used.has(buffer)));
+}
 
 function shownToPlugins(head: ResponseHead, { context }: Plan): AnswerDraft {
   const draft = new AnswerDraft({

@@ -287,6 +287,11 @@ export interface BodyTransform {
   push(chunk: Uint8Array): Uint8Array | null | Promise<Uint8Array | null>;
   /** What is left at the end. */
   end(): Uint8Array | null | Promise<Uint8Array | null>;
+  /**
+   * Called once in the place of `push` and `end` when the whole body is there before any of it goes on. Default: those two are
+   * called. What it gives back must not be changed afterwards.
+   */
+  whole?(pieces: readonly Uint8Array[]): readonly Uint8Array[] | Promise<readonly Uint8Array[]>;
   /** The answer breaks off: the end never comes. */
   abort?(): void;
   /** Whether the bytes pass unchanged, so that their number is still known; default false. */

@@ -91,6 +91,19 @@ export class TransformPipe {
     for (const transform of this.#transforms) transform.abort?.();
   }
 
+  /** A body that is there in pieces. */
+  whole(pieces: Pieces, from = 0): Pieces | Promise<Pieces> {
+    let all = pieces;
+    for (let at = from; at < this.#transforms.length; at++) {
+      const transform = this.#transforms[at];
+      if (transform === undefined) continue;
+      const result = throughOne(transform, all);
+      if (result instanceof Promise) return result.then((next) => this.whole(next, at + 1));
+      all = result;
+    }
+    return all;
+  }
+
   #pass(chunk: Bytes, from: number): Bytes | Promise<Bytes> {
     let bytes = EMPTY_AS_NULL(chunk);
     for (let at = from; at < this.#transforms.length; at++) {
@@ -121,19 +134,19 @@ function joined(one: Bytes, other: Bytes): Bytes {
   return other === null ? one : Buffer.concat([one, other]);
 }
 
-/** Passes a body that is there in pieces through the pipe. */
-export function transformAll(
-  pipe: TransformPipe,
-  pieces: readonly Uint8Array[],
-): Uint8Array[] | Promise<Uint8Array[]> {
+type Pieces = readonly Uint8Array[];
+
+/** Passes a body that is there in pieces through one transform. */
+function throughOne(transform: BodyTransform, pieces: Pieces): Pieces | Promise<Pieces> {
+  if (transform.whole !== undefined) return transform.whole(pieces);
   const out: Uint8Array[] = [];
   const keep = (bytes: Bytes) => {
     if (bytes !== null && bytes.byteLength > 0) out.push(bytes);
   };
-  const step = (at: number): Uint8Array[] | Promise<Uint8Array[]> => {
+  const step = (at: number): Pieces | Promise<Pieces> => {
     for (let index = at; index <= pieces.length; index++) {
       const piece = pieces[index];
-      const result = piece === undefined ? pipe.end() : pipe.push(piece);
+      const result = piece === undefined ? transform.end() : transform.push(piece);
       if (result instanceof Promise)
         return result.then((bytes) => {
           keep(bytes);
