@@ -426,7 +426,11 @@ test("connections are listed with their bytes, and can be cut one by one", async
 
 describe("a route that", () => {
   const named = (name: string) =>
-    serve((socket) => void socket.on("data", () => socket.write(name)));
+    serve((socket) => {
+      socket.on("data", () => socket.write(name));
+      // A half that stays open keeps the connection, and with it the gateway, from ending.
+      socket.on("end", () => socket.end());
+    });
 
   /** A connection that tells who answers it, and when it was closed. */
   async function talker(port: number) {
@@ -454,7 +458,9 @@ describe("a route that", () => {
       else {
         const { service_id } = await route([await named("second")]);
         await api.call(`PATCH /stream-routes/${first.id}`, { body: { service_id } });
-        expect((await talker(first.listen_port)).state.isClosed).toBe(false);
+        const moved = await talker(first.listen_port);
+        expect(moved.state.isClosed).toBe(false);
+        moved.socket.destroy();
       }
       expect(await own.ask()).toBe("first");
       await eventually(() => own.state.isClosed, { deadlineMs: 20_000 });
