@@ -2,7 +2,8 @@
 import { errorAnswer, type OwnAnswer, toResponse } from "./error-page.ts";
 import type { ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
-import { AnswerDraft } from "./plugin/answer-draft.ts";
+import { AnswerDraft, type TransformPipe } from "./plugin/answer-draft.ts";
+import { PipedBody } from "./plugin/piped-body.ts";
 import type { RequestContext } from "./request-context.ts";
 import { completeResponse } from "./response-builder.ts";
 import type { WorkerScope } from "./worker-scope.ts";
@@ -75,6 +76,7 @@ export function seenByPlugins(
   const body = replacement === null ? answer.body : replacement.body;
   if (replacement !== null && !isHead) headers.delete("content-length");
   if (pipe === null || body === null || isHead) return finished(context, draft, body);
+  if (draft.isSlow) return slowly(context, draft, { pipe, body });
   const pieces = pipe.whole([body]);
   const finish = (all: readonly Uint8Array[]) => {
     headers.delete("content-length");
@@ -82,6 +84,21 @@ export function seenByPlugins(
     return finished(context, draft, all.length === 1 && only ? only : Buffer.concat(all));
   };
   return pieces instanceof Promise ? pieces.then(finish) : finish(pieces);
+}
+
+/** Sent piece by piece, as the pipe gives it. */
+function slowly(
+  context: RequestContext,
+  { status, headers }: AnswerDraft,
+  { pipe, body }: { readonly pipe: TransformPipe; readonly body: Uint8Array },
+): Response {
+  if (!pipe.isObserver) headers.delete("content-length");
+  // Nobody waits for the end to write it down.
+  context.record.bytesOut = body.byteLength;
+  const piped = new PipedBody({ wanted() {}, cancelled() {} }, pipe, () => {});
+  piped.push(body);
+  piped.end(() => {});
+  return new Response(piped.stream, { status, headers });
 }
 
 function finished(

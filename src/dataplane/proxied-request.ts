@@ -108,7 +108,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     // Events go on for ever: nobody would wait for their end to say that the target works.
     if (head.isEventStream) this.#attempts.completed();
     const { collect_bytes: limit } = this.#plan.service.service;
-    if (head.isEventStream || head.framing === "close" || head.length > limit)
+    if (head.isEventStream || head.framing === "close" || head.length > limit || answer.isSlow)
       this.#startStreaming();
     else if (head.framing === "length" && !this.#reserve(head.length)) this.#startStreaming();
     else this.#mode = "collecting";

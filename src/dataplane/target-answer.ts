@@ -34,6 +34,11 @@ export class TargetAnswer {
     return this.#draft === null ? this.head.status : this.#draft.status;
   }
 
+  /** Whether the body must be passed on as it comes, because it has to wait on its way. */
+  get isSlow(): boolean {
+    return this.#draft?.isSlow === true && this.head.framing !== "none";
+  }
+
   /** Whether plugins have put another body in the place of the one that is to come. */
   get isReplaced(): boolean {
     return this.#draft !== null && this.#draft.replacement !== null;

@@ -296,6 +296,10 @@ export interface BodyTransform {
   abort?(): void;
   /** Whether the bytes pass unchanged, so that their number is still known; default false. */
   readonly isObserver?: boolean;
+  /** Whether it makes the body wait: then it is sent as it comes, also where all of it could go at once; default false. */
+  readonly isSlow?: boolean;
+  /** Longer chunks are handed in in pieces of so many bytes; default: as they come. */
+  readonly pieceBytes?: number;
 }
 
 /** One connection of a stream route. */

@@ -3,9 +3,11 @@ import type { AnyPlugin } from "../pdk/definition.ts";
 import accessLog from "./access-log.ts";
 import accessPolicy from "./access-policy.ts";
 import acl from "./acl.ts";
+import bandwidthLimit from "./bandwidth-limit.ts";
 import basicAuth from "./basic-auth.ts";
 import botDetection from "./bot-detection.ts";
 import circuitBreaker from "./circuit-breaker.ts";
+import compress from "./compress.ts";
 import concurrencyLimit from "./concurrency-limit.ts";
 import cors from "./cors.ts";
 import csrf from "./csrf.ts";
@@ -34,9 +36,11 @@ export const plugins: readonly AnyPlugin[] = [
   accessLog,
   accessPolicy,
   acl,
+  bandwidthLimit,
   basicAuth,
   botDetection,
   circuitBreaker,
+  compress,
   concurrencyLimit,
   cors,
   csrf,

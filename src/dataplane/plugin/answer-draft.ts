@@ -56,6 +56,11 @@ export class AnswerDraft implements ResponseDraft {
     return this.#replacement;
   }
 
+  /** Whether the body has to wait on its way. */
+  get isSlow(): boolean {
+    return this.hasBody && this.#transforms.some((transform) => transform.isSlow === true);
+  }
+
   /** What the body passes through; null: nothing. */
   get pipe(): TransformPipe | null {
     return this.#transforms.length === 0 ? null : new TransformPipe(this.#transforms);
@@ -72,10 +77,16 @@ export class TransformPipe {
   readonly #transforms: readonly BodyTransform[];
   /** Whether every one of them leaves the bytes as they are. */
   readonly isObserver: boolean;
+  /** Of the bytes that are pushed at a time. */
+  readonly pieceBytes: number;
 
   constructor(transforms: readonly BodyTransform[]) {
     this.#transforms = transforms;
     this.isObserver = transforms.every((transform) => transform.isObserver === true);
+    this.pieceBytes = transforms.reduce(
+      (least, { pieceBytes = Infinity }) => Math.min(least, Math.max(1, pieceBytes)),
+      Infinity,
+    );
   }
 
   push(chunk: Uint8Array): Bytes | Promise<Bytes> {

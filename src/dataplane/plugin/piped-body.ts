@@ -40,6 +40,15 @@ export class PipedBody {
 
   /** False when the source should pause. */
   push(chunk: Uint8Array): boolean {
+    const { pieceBytes } = this.#pipe;
+    if (chunk.byteLength <= pieceBytes) return this.#pushPiece(chunk);
+    let wantsMore = true;
+    for (let at = 0; at < chunk.byteLength; at += pieceBytes)
+      wantsMore = this.#pushPiece(chunk.subarray(at, at + pieceBytes));
+    return wantsMore;
+  }
+
+  #pushPiece(chunk: Uint8Array): boolean {
     if (this.#isClosed) return true;
     if (this.#isBusy) {
       this.#waiting.push(chunk);
