@@ -1,6 +1,6 @@
 // What the gateway answers itself because the configuration says so: HTTPS redirect, maintenance, default site; knows no upstream.
 import type { Settings } from "../model/settings.ts";
-import { errorResponse } from "./error-page.ts";
+import { errorAnswer, toResponse } from "./error-page.ts";
 import { failures } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { hangUp } from "./hang-up.ts";
@@ -36,10 +36,16 @@ export function maintenanceAnswer(context: RequestContext, route: RouteRuntime):
   if (maintenance === null || route.bypassesMaintenance(context.clientAddress())) return null;
   const response =
     maintenance.html === ""
-      ? errorResponse(context, failures.maintenance, maintenance.retry_after)
+      ? errorPage(context, maintenance.retry_after)
       : page(context, maintenance.html, 503);
   response.headers.set("Retry-After", String(maintenance.retry_after));
   return response;
+}
+
+function errorPage(context: RequestContext, retryAfter: number): Response {
+  const answer = errorAnswer(context, failures.maintenance, retryAfter);
+  context.record.bytesOut = answer.body?.byteLength ?? 0;
+  return toResponse(answer);
 }
 
 /** The answer to a request that no route takes; null for the plain 404. */
@@ -64,6 +70,7 @@ export function defaultSiteAnswer(
 function page(context: RequestContext, html: string, status: number): Response {
   const bytes = new TextEncoder().encode(html);
   const isHead = context.method === "HEAD";
+  context.record.bytesOut = isHead ? 0 : bytes.byteLength;
   return new Response(isHead ? null : bytes, {
     status,
     headers: {

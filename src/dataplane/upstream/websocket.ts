@@ -106,6 +106,8 @@ class SessionSet implements WebSockets {
       onEnd: () => {
         leave();
         this.#remove(session);
+        context.record.bytesIn = session.bytesIn;
+        context.record.bytesOut = session.bytesOut;
         this.#options.ended(context, 101);
       },
     });

@@ -38,6 +38,9 @@ const MAX_OPEN_PINGS = 16;
  */
 export class WebSocketSession implements ConnectionUser, FrameSink {
   readonly path: SessionPath;
+  /** Bytes of frames, to the target and from it: what both sides say, with the few bytes in front of each message. */
+  bytesIn = 0;
+  bytesOut = 0;
   readonly #connection: UpstreamConnection;
   readonly #encoder: FrameEncoder;
   readonly #onEnd: (session: WebSocketSession) => void;
@@ -145,6 +148,7 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
   received(chunk: Buffer): void {
     const client = this.#client;
     if (client === null) return;
+    this.bytesOut += chunk.length;
     this.#targetWatch.spoke();
     // One system call for all the messages of one read.
     client.cork(() => this.#decode(chunk));
@@ -286,6 +290,7 @@ export class WebSocketSession implements ConnectionUser, FrameSink {
   }
 
   #write(frame: Buffer): void {
+    this.bytesIn += frame.length;
     if (this.#queue.length > 0 || this.#connection.isHolding) {
       this.#queue.push(frame);
       this.#queuedBytes += frame.length;
