@@ -38,6 +38,9 @@ export function own(response: Response, context: RequestContext, scene: Scene): 
     isHead: context.method === "HEAD",
   });
   visit.respond(draft);
+  const { pipe } = draft;
+  if (pipe !== null && draft.replacement === null && draft.hasBody && response.body !== null)
+    return ended(changed(response, context, { draft, pipe }), context, scene);
   const body = draft.replacement === null ? response.body : draft.replacement.body;
   const isSame = draft.status === status && draft.replacement === null;
   if (draft.replacement !== null) context.record.bytesOut = draft.replacement.body?.byteLength ?? 0;
@@ -46,6 +49,17 @@ export function own(response: Response, context: RequestContext, scene: Scene): 
     context,
     scene,
   );
+}
+
+/** With its body as plugins want it. */
+async function changed(
+  response: Response,
+  context: RequestContext,
+  { draft, pipe }: { readonly draft: AnswerDraft; readonly pipe: TransformPipe },
+): Promise<Response> {
+  const pieces = await pipe.whole([new Uint8Array(await response.arrayBuffer())]);
+  draft.headers.delete("content-length");
+  return finished(context, draft, Buffer.concat(pieces));
 }
 
 /** What ends a connection is no answer that anybody could add to. */

@@ -11,6 +11,7 @@ import compress from "./compress.ts";
 import concurrencyLimit from "./concurrency-limit.ts";
 import cors from "./cors.ts";
 import csrf from "./csrf.ts";
+import errorPages from "./error-pages.ts";
 import forwardAuth from "./forward-auth.ts";
 import hmacAuth from "./hmac-auth.ts";
 import ipRestriction from "./ip-restriction.ts";
@@ -44,6 +45,7 @@ export const plugins: readonly AnyPlugin[] = [
   concurrencyLimit,
   cors,
   csrf,
+  errorPages,
   forwardAuth,
   hmacAuth,
   ipRestriction,

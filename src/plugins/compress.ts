@@ -1,0 +1,221 @@
+// compress: makes answers shorter on their way to clients that can read them so.
+import { Type as t } from "@sinclair/typebox";
+import type { BodyTransform, RequestContext, ResponseDraft } from "../pdk/context.ts";
+import { definePlugin, httpScopes } from "../pdk/definition.ts";
+import { config, flag, integer, listOf, oneOf } from "../pdk/fields.ts";
+import { addVary } from "../pdk/http.ts";
+import {
+  type Coding,
+  CODINGS,
+  createNegotiator,
+  encode,
+  type Levels,
+  StreamEncoder,
+} from "./compress/coding.ts";
+
+const TYPE = "^[a-z0-9!#$&^_.+-]+/(?:\\*|[a-z0-9!#$&^_.+-]+)$";
+
+const schema = config({
+  encodings: t.Array(oneOf(CODINGS, { description: "A content coding" }), {
+    default: [...CODINGS],
+    minItems: 1,
+    maxItems: CODINGS.length,
+    description: "Codings; of those that a client likes equally the first one is taken",
+  }),
+  min_bytes: integer(1024, {
+    minimum: 0,
+    maximum: 1_073_741_824,
+    description: "Bodies that are known to be shorter than so many bytes stay as they are",
+  }),
+  types: listOf(
+    t.String({
+      maxLength: 256,
+      pattern: TYPE,
+      errorMessage: "must be a media type in lower case, such as text/html or text/*",
+      description: "Media type",
+    }),
+    {
+      default: [
+        "text/*",
+        "application/json",
+        "application/javascript",
+        "application/xml",
+        "image/svg+xml",
+        "application/wasm",
+      ],
+      maxItems: 200,
+      description: "Media types that are compressed: `text/html`, or `text/*` for all of a kind",
+    },
+  ),
+  br_level: integer(4, { minimum: 0, maximum: 11, description: "Effort for br" }),
+  gzip_level: integer(5, { minimum: 1, maximum: 9, description: "Effort for gzip" }),
+  zstd_level: integer(3, { minimum: 1, maximum: 19, description: "Effort for zstd" }),
+  flush: flag(
+    false,
+    "Also compress streams of events, and pass everything that comes on at once, at the price of longer output",
+  ),
+});
+
+type Config = (typeof schema)["static"];
+
+/** Longer whole bodies are coded in another thread: at level 5 a quarter of a megabyte takes gzip about two milliseconds. */
+const AT_ONCE_BYTES = 262_144;
+
+/** A piece of a stream that is shorter than this is all that there is at the moment: somebody may be waiting for it. */
+const FLUSH_BELOW_BYTES = 8192;
+
+/** Fields that hold a digest or a range of the body as it is. */
+const ABOUT_THE_BODY = ["content-range", "content-digest", "digest", "content-md5"] as const;
+
+interface Prepared {
+  readonly own: Config;
+  readonly levels: Levels;
+  readonly negotiate: (accept: string | null) => Coding | null;
+  readonly isWanted: (type: string) => boolean;
+  /** Coded bodies of plugins that answer with the same one again and again. */
+  readonly known: WeakMap<Uint8Array, Map<Coding, Uint8Array>>;
+}
+
+function prepare(own: Config): Prepared {
+  const exact = new Set(own.types);
+  const kinds = own.types.filter((type) => type.endsWith("/*")).map((type) => type.slice(0, -1));
+  const { br_level: br, gzip_level: gzip, zstd_level: zstd } = own;
+  return {
+    own,
+    levels: { br, gzip, zstd },
+    negotiate: createNegotiator(own.encodings),
+    isWanted: (type) => exact.has(type) || kinds.some((kind) => type.startsWith(kind)),
+    known: new WeakMap(),
+  };
+}
+
+/** Whether the answer would be compressed for a client that takes it so. */
+function isCompressible(draft: ResponseDraft, { own, isWanted }: Prepared): boolean {
+  const { status, headers } = draft;
+  if (status < 200 || status === 204 || status === 206 || status === 304) return false;
+  const [type = ""] = (headers.get("content-type") ?? "").split(";");
+  const media = type.trim().toLowerCase();
+  if (!isWanted(media) || (media === "text/event-stream" && !own.flush)) return false;
+  const coding = headers.get("content-encoding");
+  if (coding !== null && coding.trim().toLowerCase() !== "identity") return false;
+  if (/(?:^|[\s,])no-transform\b/i.test(headers.get("cache-control") ?? "")) return false;
+  if (ABOUT_THE_BODY.some((name) => headers.has(name))) return false;
+  const length = lengthOf(draft);
+  return length === null || length >= own.min_bytes;
+}
+
+/** Of the body that GET gets; null: not known. */
+function lengthOf({ bodyLength, hasBody, headers }: ResponseDraft): number | null {
+  if (hasBody) return bodyLength;
+  const length = headers.get("content-length");
+  return length === null ? null : Number(length);
+}
+
+/**
+ * A page of another site makes a browser ask with its cookies, and sees how long the answer is: that is how BREACH guesses what
+ * is in it.
+ */
+const isExposed = (context: RequestContext): boolean =>
+  context.header("sec-fetch-site") === "cross-site" && context.header("cookie") !== null;
+
+function respond(context: RequestContext, draft: ResponseDraft, prepared: Prepared): void {
+  const { headers } = draft;
+  if (draft.status === 304) {
+    weaken(context, headers);
+    return;
+  }
+  if (!isCompressible(draft, prepared)) return;
+  addVary(headers, ["Accept-Encoding"]);
+  const coding = prepared.negotiate(context.header("accept-encoding"));
+  if (coding === null || context.header("range") !== null || isExposed(context)) return;
+  headers.set("Content-Encoding", coding);
+  headers.delete("content-length");
+  headers.delete("accept-ranges");
+  const tag = headers.get("etag");
+  // RFC 9110 section 8.8.1: the same in meaning, not in bytes.
+  if (tag !== null && !tag.startsWith("W/")) headers.set("ETag", `W/${tag}`);
+  if (draft.hasBody) draft.transformBody(new Compression(coding, draft, prepared));
+}
+
+/** A client that shows the weak tag it was given gets it back. */
+function weaken(context: RequestContext, headers: Headers): void {
+  const tag = headers.get("etag");
+  if (tag === null || tag.startsWith("W/")) return;
+  if (context.header("if-none-match")?.includes(`W/${tag}`) === true)
+    headers.set("ETag", `W/${tag}`);
+}
+
+class Compression implements BodyTransform {
+  readonly #coding: Coding;
+  readonly #prepared: Prepared;
+  readonly #isOfPlugin: boolean;
+  readonly #isOfUnknownLength: boolean;
+  #encoder: StreamEncoder | null = null;
+
+  constructor(coding: Coding, draft: ResponseDraft, prepared: Prepared) {
+    this.#coding = coding;
+    this.#prepared = prepared;
+    this.#isOfPlugin = draft.source === "plugin";
+    this.#isOfUnknownLength = draft.bodyLength === null;
+  }
+
+  whole(pieces: readonly Uint8Array[]): readonly Uint8Array[] | Promise<readonly Uint8Array[]> {
+    const [only] = pieces;
+    const isOne = pieces.length === 1 && only !== undefined;
+    const body = isOne ? only : Buffer.concat(pieces);
+    if (this.#isOfPlugin && isOne) return [this.#remembered(body)];
+    if (body.byteLength <= AT_ONCE_BYTES)
+      return [encode(this.#coding, this.#prepared.levels, body)];
+    return this.#inAnotherThread(body);
+  }
+
+  /** A cache answers with the same bytes each time: once is enough, and it goes when they go. */
+  #remembered(body: Uint8Array): Uint8Array {
+    const { known, levels } = this.#prepared;
+    const coded = known.get(body)?.get(this.#coding) ?? encode(this.#coding, levels, body);
+    const all = known.get(body) ?? new Map<Coding, Uint8Array>();
+    all.set(this.#coding, coded);
+    known.set(body, all);
+    return coded;
+  }
+
+  async #inAnotherThread(body: Uint8Array): Promise<readonly Uint8Array[]> {
+    const encoder = new StreamEncoder(this.#coding, this.#prepared.levels);
+    const first = await encoder.push(body, false);
+    const rest = await encoder.end();
+    return [first, rest].filter((piece) => piece !== null);
+  }
+
+  push(chunk: Uint8Array): Promise<Uint8Array | null> {
+    this.#encoder ??= new StreamEncoder(this.#coding, this.#prepared.levels);
+    const isFlushed =
+      this.#prepared.own.flush || (this.#isOfUnknownLength && chunk.byteLength < FLUSH_BELOW_BYTES);
+    return this.#encoder.push(chunk, isFlushed);
+  }
+
+  end(): Promise<Uint8Array | null> {
+    this.#encoder ??= new StreamEncoder(this.#coding, this.#prepared.levels);
+    return this.#encoder.end();
+  }
+
+  abort(): void {
+    this.#encoder?.abort();
+  }
+}
+
+export default definePlugin({
+  name: "compress",
+  summary: "Makes answers shorter on their way to clients that can read them so",
+  description: `TODO`,
+  group: "content",
+  order: 9500,
+  phases: ["response", "body"],
+  scopes: httpScopes,
+  config: schema,
+  example: { encodings: ["zstd", "br", "gzip"], min_bytes: 1024 },
+  onError: "open",
+  create(own) {
+    const prepared = prepare(own);
+    return { response: (context, draft) => respond(context, draft, prepared) };
+  },
+});
