@@ -2,6 +2,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { applyCommand, diffCommand } from "../src/cli/apply.ts";
 import { createCheck } from "../src/cli/check.ts";
+import { backupCommand } from "../src/cli/backup.ts";
 import type { Command } from "../src/cli/command.ts";
 import { exportCommand } from "../src/cli/export.ts";
 import { createImport } from "../src/cli/import.ts";
@@ -12,6 +13,7 @@ import { createServe } from "../src/cli/serve.ts";
 import { createTokenCommand } from "../src/cli/token.ts";
 import { versionCommand } from "../src/cli/version.ts";
 import { acmeAccountInput } from "../src/model/acme-account.ts";
+import { alertInput } from "../src/model/alert.ts";
 import { applicationInput } from "../src/model/application.ts";
 import { certificateInput } from "../src/model/certificate.ts";
 import { consumerInput } from "../src/model/consumer.ts";
@@ -121,6 +123,12 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "`/api/v1/dns-providers`. Who writes the records that prove names by dns-01. The fields of `config` depend on `type`: [dns-providers.md](dns-providers.md).",
   ],
   [
+    "Alerts",
+    "alert",
+    alertInput,
+    "`/api/v1/alerts`. Who is told when something goes wrong. The fields of `config` depend on `type`: [alerts.md](alerts.md).",
+  ],
+  [
     "Listeners",
     "listener",
     listenerInput,
@@ -139,6 +147,7 @@ const commands: readonly Command[] = [
   createResetPassword(never),
   createTokenCommand(never),
   rotateKeyCommand,
+  backupCommand,
   exportCommand,
   createImport(new Map()),
   diffCommand,

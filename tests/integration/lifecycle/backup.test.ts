@@ -198,4 +198,4 @@ describe("a backup", () => {
 
 /** Of the plain listener, as it stands in an export. */
 const port = (document: string) =>
-  Number(/name: http\n[^]*?\n {4}port: (\d+)/.exec(document)?.[1] ?? 0);
+  Number(/name: http\n(?:.*\n)*? {4}port: (\d+)/.exec(document)?.[1] ?? 0);

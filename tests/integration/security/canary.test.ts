@@ -20,6 +20,10 @@ const wrongPassword = canaries.make("password that is wrong");
 const secretValue = canaries.make("value of a secret");
 const replacedValue = canaries.make("value of a secret that was replaced");
 const clientSecret = canaries.make("client secret of single sign-on");
+const hookPath = canaries.make("address of a web hook");
+const hookKey = canaries.make("key of signatures of a web hook");
+const hookToken = canaries.make("header of a web hook");
+const mailPassword = canaries.make("password of a mailbox");
 const wrongToken = canaries.keep(
   "token that is wrong",
   `slt_${randomBytes(32).toString("base64url")}`,
@@ -90,6 +94,20 @@ beforeAll(async () => {
   expect(await keep("PATCH /api/v1/secrets/kept", { value: secretValue })).toBe(200);
   const sso = { issuer: "http://127.0.0.1:1", client_id: "x", client_secret: clientSecret };
   expect(await keep("PUT /api/v1/sso", sso)).toBe(200);
+
+  const hook = {
+    url: `http://127.0.0.1:1/${hookPath}`,
+    ...{ secret: hookKey, headers: [{ name: "Authorization", value: hookToken }] },
+  };
+  const mail = {
+    ...{ host: "127.0.0.1", port: 1, tls: "none", from: "a@b.example", to: ["c@d.example"] },
+    ...{ username: "a", password: mailPassword },
+  };
+  for (const [type, config] of Object.entries({ webhook: hook, smtp: mail })) {
+    const alert = { name: type, type, events: ["target_down"], config };
+    expect(await keep("POST /api/v1/alerts", alert)).toBe(200);
+    expect(await keep(`POST /api/v1/alerts/${type}/test`)).toBe(200);
+  }
 
   await keep("POST /api/v1/consumers", { username: "alice" });
   for (const type of ["key", "basic", "jwt", "hmac"]) {
@@ -209,6 +227,15 @@ describe("what went wrong", () => {
       ],
       [`POST /api/v1/users/${EMAIL}/totp/confirm`, { code: wrongPassword.slice(0, 40) }],
       ["POST /api/v1/tokens", { name: "deploy", token: wrongToken }],
+      ["PATCH /api/v1/alerts/webhook", { config: { url: [hookPath] } }],
+      ["PATCH /api/v1/alerts/webhook", { config: { url: hookPath } }],
+      ["PATCH /api/v1/alerts/webhook", { config: { secret: { sealed: hookKey, a: 1 } } }],
+      [
+        "PATCH /api/v1/alerts/webhook",
+        { config: { headers: [{ name: "x y", value: hookToken }] } },
+      ],
+      ["PATCH /api/v1/alerts/smtp", { config: { tls: mailPassword, password: mailPassword } }],
+      ["PATCH /api/v1/alerts/smtp", { config: { username: null, password: mailPassword } }],
       ["DELETE /api/v1/users/nobody@example.org", { current_password: password }],
     ];
     for (const [line, body] of bodies)
