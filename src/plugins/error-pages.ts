@@ -21,7 +21,12 @@ const schema = config({
         json: form("JSON text; variables stand inside of its texts, and are escaped"),
         text: form("Plain text"),
       },
-      { additionalProperties: false, description: "The page in one form at least" },
+      {
+        additionalProperties: false,
+        // Without it, what is left out of a page would not be filled in.
+        default: {},
+        description: "The page in one form at least",
+      },
     ),
     {
       default: {},

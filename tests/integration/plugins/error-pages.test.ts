@@ -78,7 +78,7 @@ describe("of a request that failed", () => {
   });
 
   test("a form that there is none of leaves the gateway's own", async () => {
-    await use({ pages: { "5xx": { html: "<p>own</p>", json: null, text: null } } });
+    await use({ pages: { "5xx": { html: "<p>own</p>" } } });
     expect((await scene.get("/down", JSON_WANTED)).headers.get("content-type")).toBe(
       "application/problem+json",
     );
@@ -107,7 +107,7 @@ describe("of a request that failed", () => {
   });
 
   test("HEAD gets the length of the page and nothing else", async () => {
-    await use({ pages: { "5xx": { html: null, json: null, text: "12345" } } });
+    await use({ pages: { "5xx": { text: "12345" } } });
     const { headers, body } = await scene.send("HEAD", "/down", { headers: TEXT });
     expect(body).toBe("");
     expect(headers.get("content-length")).toBe("5");
@@ -153,7 +153,7 @@ describe("of what a target answers", () => {
 });
 
 describe("a browser comes back by itself", () => {
-  const pages = { "5xx": { html: "<p>${refresh}</p>", json: null, text: null } };
+  const pages = { "5xx": { html: "<p>${refresh}</p>" } };
 
   test.each([
     ["after 5 s", {}, "/down", "5"],
@@ -187,8 +187,8 @@ describe("a browser comes back by itself", () => {
 });
 
 test.each([
-  [{ pages: { "404": { html: null, json: null, text: null } } }, "pages.404", "one form"],
-  [{ pages: { "404": { html: "${nope}", json: null, text: null } } }, "pages.404.html", "known"],
+  [{ pages: { "404": { html: null } } }, "pages.404", "one form"],
+  [{ pages: { "404": { html: "${nope}" } } }, "pages.404.html", "known"],
   [{ pages: { "404": { html: null, json: "{", text: null } } }, "pages.404.json", "must be JSON"],
 ])("refuses %j", (config, path, message) => {
   const check = errorPages.check as unknown as (
