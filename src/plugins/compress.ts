@@ -206,7 +206,25 @@ class Compression implements BodyTransform {
 export default definePlugin({
   name: "compress",
   summary: "Makes answers shorter on their way to clients that can read them so",
-  description: `TODO`,
+  description: `The coding is the one that the client gives the highest weight in \`Accept-Encoding\`, and among equals the first one of
+\`encodings\`. Answers that could be compressed say \`Vary: Accept-Encoding\`, whoever asks; a compressed one has a weak \`ETag\`, no
+\`Accept-Ranges\` and no length, and HEAD gets the same head.
+
+Left as they are: what is coded already, \`Cache-Control: no-transform\`, parts (206) and requests for parts, bodies that are known to
+be shorter than \`min_bytes\`, types that are not listed, answers with a digest of their body, and streams of events unless \`flush\` is
+set. Bodies that are there as a whole are compressed at once, up to a quarter of a megabyte, longer ones and streams in another
+thread. Of a stream whose length is unknown, short pieces are passed on at once, because somebody may be waiting for them.
+
+A client that shows a weak tag in \`If-Match\` gets 412 from services that compare strongly; that is so with every proxy that compresses.
+
+**BREACH.** Where a secret (a CSRF token, say) and something that an attacker chooses stand in the same compressed body, the length of the
+answer tells the secret letter by letter to whoever can see that length and make a browser ask. No setting can tell such pages from
+others. What a page of another site asks for with cookies (\`Sec-Fetch-Site: cross-site\`) is therefore never compressed, which
+takes the attacker's way to ask; beyond that, mask secrets anew in each answer, set cookies with \`SameSite\`, or leave the plugin off
+for such pages with \`when\`.
+
+Together with \`response-cache\` answers are stored plain, and the compressed form of a stored answer is remembered as long as it is
+stored, beside its \`max_total\`. With a \`priority\` below 6000 this plugin runs inside of the cache, which then stores each coding.`,
   group: "content",
   order: 9500,
   phases: ["response", "body"],

@@ -44,7 +44,7 @@ export class Sieve<T> {
   /** The one that has to go, which `remove` is to be called for; null: there is none. */
   next(): Seat<T> | null {
     let seat = this.#hand ?? this.#oldest;
-    while (seat !== null && seat.isWanted) {
+    while (seat?.isWanted) {
       seat.isWanted = false;
       seat = seat.newer ?? this.#oldest;
     }

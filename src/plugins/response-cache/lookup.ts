@@ -61,8 +61,8 @@ function decide(
   const { store, own } = instance;
   const { key } = attempt.place;
   const { upstream } = context;
-  const valueOf = (name: string) => comparableValue(name, upstream.header(name));
-  const stored = store.find(key, valueOf);
+  const fieldOf = (name: string) => comparableValue(name, upstream.header(name));
+  const stored = store.find(key, fieldOf);
   const said = directivesOf(context, own.ignore_client_no_cache);
   if (stored !== null) {
     const manner = mannerOf(stored, instance, { said, waits: attempt.waits });

@@ -53,12 +53,12 @@ export class Store {
   }
 
   /** The answer that fits a request with those fields. */
-  find(key: string, valueOf: (name: string) => string | null): Stored | null {
+  find(key: string, fieldOf: (name: string) => string | null): Stored | null {
     const places = this.#byKey.get(key);
     if (places === undefined) return null;
     for (const place of places) {
       const { variesOn } = place.item;
-      if (variesOn.length > 0 && !variesOn.every(([name, value]) => valueOf(name) === value))
+      if (variesOn.length > 0 && !variesOn.every(([name, value]) => fieldOf(name) === value))
         continue;
       place.isWanted = true;
       return place.item;

@@ -14,7 +14,7 @@ export interface Occasion {
   readonly place: CacheKey;
   readonly request: StoringRequest;
   /** Request fields as they went upstream. */
-  readonly valueOf: (name: string) => string | null;
+  readonly fieldOf: (name: string) => string | null;
   /** Milliseconds of the monotonic clock, when the request went upstream. */
   readonly startedAt: number;
 }
@@ -74,12 +74,12 @@ export class Storing {
 
   complete(
     { status, headers, freshness }: Storable,
-    { place, valueOf }: Occasion,
+    { place, fieldOf }: Occasion,
     { body, now }: { readonly body: Uint8Array; readonly now: number },
   ): Stored {
     const { key, resource } = place;
     if (status !== 204) headers.set("Content-Length", String(body.byteLength));
-    const variesOn = this.#variesOn(headers).map((name) => [name, valueOf(name)] as const);
+    const variesOn = this.#variesOn(headers).map((name) => [name, fieldOf(name)] as const);
     const tags = (headers.get("surrogate-key") ?? "").split(/\s+/).filter((tag) => tag !== "");
     return {
       ...{ key, resource, status, headers, body, freshness, variesOn },

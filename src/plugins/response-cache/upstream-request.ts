@@ -20,7 +20,7 @@ export function occasionOf(
       hasAuthorization: read("authorization") !== null,
       hasCookies: headers["cookie"] !== undefined,
     },
-    valueOf: (name) => comparableValue(name, read(name)),
+    fieldOf: (name) => comparableValue(name, read(name)),
     startedAt: performance.now(),
   };
 }
