@@ -80,10 +80,7 @@ export function nextGeneration(
     ),
     listeners,
     plugins: context.plugins,
-    consumers: (previous?.consumers ?? ConsumerIndex.empty).with(
-      change.consumers,
-      change.credentials,
-    ),
+    consumers: (previous?.consumers ?? ConsumerIndex.empty).at(change.consumers),
     streamRoutes,
     passthroughPorts:
       previous?.streamRoutes === streamRoutes

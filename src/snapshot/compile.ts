@@ -9,7 +9,8 @@ import type { FieldChecks } from "./field-rules.ts";
 import type { Problem } from "./problem.ts";
 import { findShadows, type Shadows } from "./shadow.ts";
 import type { PluginCatalogue } from "./plugin-config.ts";
-import { planConsumers, planCredentials, planPlugins } from "./plugin-plans.ts";
+import { consumerSource } from "./consumer-plans.ts";
+import { planPlugins } from "./plugin-plans.ts";
 import { pairOf, planCertificates } from "./certificate-plans.ts";
 import type {
   ListenerPlan,
@@ -61,8 +62,7 @@ export function compile(
     streamRoutes: planStreamRoutes(config, previous, context),
     certificates: planCertificates(config, previous, context),
     plugins: planPlugins({ config, difference }, previous, context),
-    consumers: planConsumers(previous, difference),
-    credentials: planCredentials(previous, difference, context),
+    consumers: consumerSource({ config, difference }, previous, context),
     settings: config.settings,
   };
   const before =

@@ -1,8 +1,15 @@
 // What differs between two snapshots, by identity; knows no thread that it is sent to.
 import type { CollectionChange, Snapshot, SnapshotChange } from "./snapshot.ts";
 
-/** What turns `previous` into `next`; from null it is the whole of `next`. */
-export function diff(previous: Snapshot | null, next: Snapshot): SnapshotChange {
+/**
+ * What turns `previous` into `next`; from null it is the whole of `next`. `consumers`: where those of `next` are, null when
+ * they are those of `previous`.
+ */
+export function diff(
+  previous: Snapshot | null,
+  next: Snapshot,
+  consumers: SnapshotChange["consumers"],
+): SnapshotChange {
   return {
     base: previous?.revision ?? null,
     revision: next.revision,
@@ -12,8 +19,7 @@ export function diff(previous: Snapshot | null, next: Snapshot): SnapshotChange 
     streamRoutes: diffMaps(previous?.streamRoutes, next.streamRoutes),
     certificates: diffMaps(previous?.certificates, next.certificates),
     plugins: diffMaps(previous?.plugins, next.plugins),
-    consumers: diffMaps(previous?.consumers, next.consumers),
-    credentials: diffMaps(previous?.credentials, next.credentials),
+    consumers,
     settings: previous?.settings === next.settings ? null : next.settings,
   };
 }

@@ -1,11 +1,11 @@
-// Plans of plugins, consumers and credentials: what workers need of them; the cost follows the size of the change.
+// Plans of plugins: what workers need of them; the cost follows the size of the change.
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { findReferences } from "../model/secret-reference.ts";
 import { type Plugin, scopeOf } from "../model/plugin.ts";
 import type { Compiled, CompileContext } from "./compile.ts";
 import type { ConfigDifference } from "./cross-rules.ts";
 import { openConfig } from "./plugin-config.ts";
-import type { ConsumerPlan, CredentialPlan, PluginPlan, Snapshot } from "./snapshot.ts";
+import type { PluginPlan, Snapshot } from "./snapshot.ts";
 
 interface Sources {
   readonly config: GatewayConfig;
@@ -64,58 +64,4 @@ function planPlugin(
     onError: plugin.on_error,
     createdAt: plugin.created_at,
   };
-}
-
-export function planConsumers(
-  previous: Compiled | null,
-  { consumers }: ConfigDifference,
-): Snapshot["consumers"] {
-  const { upserts, removals } = consumers;
-  if (previous !== null && upserts.length + removals.length === 0)
-    return previous.snapshot.consumers;
-  const plans = new Map<string, ConsumerPlan>(previous?.snapshot.consumers);
-  for (const id of removals) plans.delete(id);
-  for (const { id, username, custom_id, groups, enabled } of upserts)
-    if (enabled) plans.set(id, { id, username, customId: custom_id, groups });
-    else plans.delete(id);
-  return plans;
-}
-
-export function planCredentials(
-  previous: Compiled | null,
-  { credentials }: ConfigDifference,
-  { openSealed }: Needs,
-): Snapshot["credentials"] {
-  const { upserts, removals } = credentials;
-  if (previous !== null && upserts.length + removals.length === 0)
-    return previous.snapshot.credentials;
-  const plans = new Map<string, CredentialPlan>(previous?.snapshot.credentials);
-  for (const id of removals) plans.delete(id);
-  const materialOf = (material: {
-    readonly secret_hash: string | null;
-    readonly sealed_secret: string | null;
-  }) => ({
-    hash: material.secret_hash,
-    secret: material.sealed_secret === null ? null : openSealed(material.sealed_secret),
-  });
-  for (const credential of upserts) {
-    const { id, enabled, previous: before, expires_at: expiresAt } = credential;
-    if (!enabled) {
-      plans.delete(id);
-      continue;
-    }
-    plans.set(id, {
-      id,
-      consumerId: credential.consumer_id,
-      type: credential.type,
-      name: credential.name,
-      identifier: credential.identifier,
-      algorithm: credential.algorithm,
-      publicKey: credential.public_key,
-      expiresAt: expiresAt === null ? null : Date.parse(expiresAt),
-      ...materialOf(credential),
-      previous: before === null ? null : { ...materialOf(before), until: Date.parse(before.until) },
-    });
-  }
-  return plans;
 }

@@ -1,6 +1,7 @@
 // What the data plane is given to serve: the compiled configuration, immutable and versioned; knows no database and no socket.
 import type { Condition } from "../model/condition.ts";
-import type { CredentialAlgorithm, CredentialType } from "../model/credential.ts";
+import type { Consumer } from "../model/consumer.ts";
+import type { Credential, CredentialAlgorithm, CredentialType } from "../model/credential.ts";
 import type { Listener } from "../model/listener.ts";
 import type { ScopeName } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
@@ -8,6 +9,7 @@ import type { Service } from "../model/service.ts";
 import type { Settings } from "../model/settings.ts";
 import type { StreamRoute } from "../model/stream-route.ts";
 import type { Target } from "../model/target.ts";
+import type { RecordTable } from "../shared-memory/record-reader.ts";
 
 /** A service with the targets that may take its traffic, oldest first; disabled targets are left out. */
 export interface ServicePlan {
@@ -92,6 +94,23 @@ export interface CredentialPlan {
   } | null;
 }
 
+/**
+ * Consumers and their credentials as they are configured: there may be so many that neither a second form of them is kept
+ * nor a copy in each worker.
+ */
+export interface ConsumerSource {
+  readonly consumers: ReadonlyMap<string, Consumer>;
+  readonly credentials: ReadonlyMap<string, Credential>;
+  /** Decrypts a shared secret. */
+  readonly openSealed: (sealed: string) => string;
+  /** What is new since the snapshot of the revision `base`; null: everything. */
+  readonly change: {
+    readonly base: number;
+    readonly consumers: CollectionChange<Consumer>;
+    readonly credentials: CollectionChange<Credential>;
+  } | null;
+}
+
 /** An enabled listener with what it needs to bind. */
 export interface ListenerPlan {
   readonly id: string;
@@ -112,8 +131,7 @@ export interface Snapshot {
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
   readonly streamRoutes: ReadonlyMap<string, StreamRoutePlan>;
   readonly plugins: ReadonlyMap<string, PluginPlan>;
-  readonly consumers: ReadonlyMap<string, ConsumerPlan>;
-  readonly credentials: ReadonlyMap<string, CredentialPlan>;
+  readonly consumers: ConsumerSource;
   readonly settings: Settings;
 }
 
@@ -133,8 +151,8 @@ export interface SnapshotChange {
   readonly certificates: CollectionChange<CertificatePlan>;
   readonly streamRoutes: CollectionChange<StreamRoutePlan>;
   readonly plugins: CollectionChange<PluginPlan>;
-  readonly consumers: CollectionChange<ConsumerPlan>;
-  readonly credentials: CollectionChange<CredentialPlan>;
+  /** All of them, in memory that is shared; null when neither they nor their credentials changed. */
+  readonly consumers: RecordTable | null;
   /** Absent when unchanged. */
   readonly settings: Settings | null;
 }

@@ -43,7 +43,8 @@ class PoolRollout implements Rollout {
     const slots = this.#pool.slots.filter((slot) => slot.isLive);
     if (slots.length === 0)
       throw new ApiError(500, "no worker is running at the moment; nothing was changed");
-    const change = diff(this.#pool.active, next);
+    const { active, consumers } = this.#pool;
+    const change = diff(active, next, consumers.write(active, next));
     this.#next = next;
     const answers = await prepareAll(slots, change);
     const failure = answers.findIndex((answer) => answer.status === "rejected");
@@ -61,6 +62,7 @@ class PoolRollout implements Rollout {
     const next = this.#next;
     if (next?.revision !== revision) throw new Error(`revision ${revision} was not prepared`);
     this.#pool.active = next;
+    this.#pool.consumers.keep();
     this.#next = null;
     const served = await Promise.all(
       this.#pool.slots.map((slot) => this.#activateSlot(slot, revision)),
@@ -71,6 +73,7 @@ class PoolRollout implements Rollout {
 
   discard(revision: number): Promise<void> {
     this.#next = null;
+    this.#pool.consumers.undo();
     for (const slot of this.#pool.slots) slot.discard(revision);
     return Promise.resolve();
   }

@@ -13,6 +13,7 @@ import type {
   WorkerQuestion,
 } from "../snapshot/message.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
+import { ConsumerStore } from "./consumer-store.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
 import { type WorkerHappening, WorkerSlot } from "./worker-slot.ts";
 
@@ -55,6 +56,8 @@ export interface WorkerPoolOptions {
 export class WorkerPool {
   readonly slots: readonly WorkerSlot[];
   readonly times: SupervisorTimes;
+  /** Those of the active version, and of the one that is being prepared. */
+  readonly consumers = new ConsumerStore();
   readonly #watch: Timer;
   #active: Snapshot;
   #lastWatch = Date.now();
@@ -64,6 +67,8 @@ export class WorkerPool {
 
   constructor(options: WorkerPoolOptions) {
     this.#active = options.snapshot;
+    this.consumers.write(null, options.snapshot);
+    this.consumers.keep();
     this.#requests = options.requests ?? null;
     const traffic = options.traffic ?? TrafficMetrics.create(options.workers);
     const targetTraffic =
@@ -87,6 +92,7 @@ export class WorkerPool {
           happened: options.happened ?? (() => {}),
           times: this.times,
           active: () => this.#active,
+          consumers: this.consumers,
           requests: () => this.#requests,
           challenges: () => this.#challenges,
         }),

@@ -15,6 +15,7 @@ import type {
   WorkerQuestion,
 } from "../snapshot/message.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
+import type { ConsumerStore } from "./consumer-store.ts";
 import type { SupervisorTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";
 
@@ -63,6 +64,8 @@ export interface WorkerSlotOptions {
   readonly times: SupervisorTimes;
   /** The version that a thread started now has to serve. */
   readonly active: () => Snapshot;
+  /** Where the consumers of that version are. */
+  readonly consumers: ConsumerStore;
 }
 
 /** What a thread is doing at the moment. */
@@ -139,7 +142,7 @@ export class WorkerSlot {
             targetTraffic: this.#options.targetTraffic.memoryFor(index),
             requests: requests?.buffer ?? null,
           },
-          change: diff(null, snapshot),
+          change: diff(null, snapshot, this.#options.consumers.table),
           challenges: this.#options.challenges(),
         },
         ["ready", "rejected"],

@@ -15,6 +15,7 @@ import { inlineTargetInput } from "../../src/model/target.ts";
 import type { CounterTable } from "../../src/shared-memory/counter-table.ts";
 import { TargetBoard } from "../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
+import { ConsumerStore } from "../../src/supervisor/consumer-store.ts";
 import type {
   CertificatePlan,
   ConsumerPlan,
@@ -175,6 +176,12 @@ const credentialPlan = (
   ...sketch,
 });
 
+const planChange = <T>(upserts: readonly T[]) => ({
+  size: upserts.length,
+  upserts,
+  removals: [],
+});
+
 function listenerPlan(sketch: Sketch<ListenerInput>, tls: ListenerPlan["tls"]): ListenerPlan {
   const input = {
     name: "listener",
@@ -232,6 +239,7 @@ export async function startDataPlane(
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });
   const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);
+  const consumers = new ConsumerStore();
   let revision = 0;
   const serve = async (next: DataPlaneChange, listeners: readonly ListenerPlan[]) => {
     const change: SnapshotChange = {
@@ -248,8 +256,10 @@ export async function startDataPlane(
         upserts: (next.plugins ?? []).map((plugin) => pluginPlan(plugin, catalogue)),
         removals: next.removedPlugins ?? [],
       },
-      consumers: { upserts: (next.consumers ?? []).map(consumerPlan), removals: [] },
-      credentials: { upserts: (next.credentials ?? []).map(credentialPlan), removals: [] },
+      consumers: consumers.change({
+        consumers: planChange((next.consumers ?? []).map(consumerPlan)),
+        credentials: planChange((next.credentials ?? []).map(credentialPlan)),
+      }),
       certificates: { upserts: next.certificates ?? [], removals: next.removedCertificates ?? [] },
       settings:
         next.settings === undefined && revision > 0
@@ -262,6 +272,7 @@ export async function startDataPlane(
     // As the supervisor does it: what crosses to a worker is a copy.
     const issues = await dataPlane.prepare(structuredClone(change));
     if (issues.length > 0) throw new Error(`not served: ${JSON.stringify(issues)}`);
+    consumers.keep();
     revision = change.revision;
     dataPlane.activate(revision);
   };

@@ -56,7 +56,7 @@ async function threads(port: number) {
             targetTraffic: TrafficMetrics.create(WORKERS).memory,
             requests: null,
           },
-          change: diff(null, snapshot),
+          change: diff(null, snapshot, null),
         },
         ["ready"],
         20_000,

@@ -276,7 +276,8 @@ describe("a snapshot", () => {
     const after = compiled({ ...full, routes: new Map(full.routes).set("on", changed) }, before);
     expect(after.snapshot.services).toBe(before.snapshot.services);
     expect(after.snapshot.listeners).toBe(before.snapshot.listeners);
-    expect(diff(before.snapshot, after.snapshot)).toEqual({
+    expect(after.snapshot.consumers).toBe(before.snapshot.consumers);
+    expect(diff(before.snapshot, after.snapshot, null)).toEqual({
       base: 1,
       revision: 2,
       services: { upserts: [], removals: [] },
@@ -285,8 +286,7 @@ describe("a snapshot", () => {
       streamRoutes: { upserts: [], removals: [] },
       certificates: { upserts: [], removals: [] },
       plugins: { upserts: [], removals: [] },
-      consumers: { upserts: [], removals: [] },
-      credentials: { upserts: [], removals: [] },
+      consumers: null,
       settings: null,
     });
   });
@@ -321,7 +321,7 @@ describe("a snapshot", () => {
     const before = compiled(full);
     const off = { ...full.routes.get("on")!, enabled: false };
     const without = compiled({ ...full, routes: new Map(full.routes).set("on", off) }, before);
-    expect(diff(before.snapshot, without.snapshot).routes).toEqual({
+    expect(diff(before.snapshot, without.snapshot, null).routes).toEqual({
       upserts: [],
       removals: ["on"],
     });
@@ -334,14 +334,14 @@ describe("a snapshot", () => {
     const tls = { cert: "new", key: "new" };
     const after = compile(full, before, { ...context, tls, revision: 2 });
     if ("issues" in after) throw new Error("refused");
-    expect(diff(before.snapshot, after.snapshot).listeners.upserts.map(({ id }) => id)).toEqual([
-      "https",
-    ]);
+    expect(
+      diff(before.snapshot, after.snapshot, null).listeners.upserts.map(({ id }) => id),
+    ).toEqual(["https"]);
   });
 
   test("from nothing is a change that holds all of it", () => {
     const { snapshot } = compiled(full);
-    const change = diff(null, snapshot);
+    const change = diff(null, snapshot, null);
     expect(change.base).toBeNull();
     expect(change.settings).toBe(full.settings);
     expect(change.services.upserts).toHaveLength(2);

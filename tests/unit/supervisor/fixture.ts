@@ -52,11 +52,17 @@ export function snapshotOf(
     certificates: new Map(),
     streamRoutes: new Map(),
     plugins: new Map(),
-    consumers: new Map(),
-    credentials: new Map(),
+    consumers: noConsumers,
     settings,
   };
 }
+
+const noConsumers: Snapshot["consumers"] = {
+  consumers: new Map(),
+  credentials: new Map(),
+  openSealed: (sealed) => sealed,
+  change: null,
+};
 
 export interface LogLine {
   level: LogLevel;
