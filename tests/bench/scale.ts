@@ -9,14 +9,16 @@ import { SIZES } from "./options.ts";
 import { startOrigin } from "./origin.ts";
 import { writeSection } from "./page.ts";
 import { alignColumns, megabytes, type Table, toTable } from "./report.ts";
+import { type ConsumersResult, measureConsumers } from "./scale-consumers.ts";
 import { type MemoryResult, measureMemory } from "./scale-memory.ts";
 import { measureRoutes, type RoutesResult } from "./scale-routes.ts";
 
 const USAGE = `make bench-scale ARGS="..."
   --routes N     routes to load, at least 8000 (10000)
+  --consumers N  consumers to load (100000)
   --seconds N    seconds of each of the measurements of request cost (3)
   --bytes N      size of the long bodies (1000000000)
-  --only WHAT    routes or memory
+  --only WHAT    routes, consumers or memory
   --source       run Sluice from source instead of dist/sluice
   --out FILE     where to write the section (docs/benchmarks.md after a full run)`;
 
@@ -68,6 +70,34 @@ function routeRows(result: RoutesResult, routes: number): Row[] {
   ];
 }
 
+function consumerRows(result: ConsumersResult, consumers: number): Row[] {
+  const inMs = (value: number) => `${value.toFixed(1)} ms`;
+  const times = (value: number) => `${value.toFixed(2)}x`;
+  const inMegabytes = (value: number) => `${megabytes(value)} MB`;
+  const { startMs, twoWorkersBytes, furtherWorkerBytes } = result;
+  const { costOfOneKey, costOfAllKeys, mutationP50Ms, mutationP99Ms } = result;
+  const among = `${consumers} consumers against one`;
+  return [
+    { what: `request cost, ${among}, one key`, measured: costOfOneKey, atMost: 1.05, show: times },
+    { what: `request cost, ${among}, all keys`, measured: costOfAllKeys, atMost: 1.1, show: times },
+    { what: "change of a consumer, p50 of 300", measured: mutationP50Ms, atMost: 25, show: inMs },
+    { what: "change of a consumer, p99 of 300", measured: mutationP99Ms, atMost: 25, show: inMs },
+    { what: `start to ready, ${consumers} consumers`, measured: startMs, atMost: 3e3, show: inMs },
+    {
+      what: `memory of ${consumers} consumers, two workers`,
+      measured: twoWorkersBytes,
+      atMost: 150e6,
+      show: inMegabytes,
+    },
+    {
+      what: `memory of ${consumers} consumers, each further worker`,
+      measured: furtherWorkerBytes,
+      atMost: 25e6,
+      show: inMegabytes,
+    },
+  ];
+}
+
 function toRows(rows: readonly Row[]): Table {
   const cells = rows.map(({ what, measured, atMost, show }) => [
     what,
@@ -90,8 +120,9 @@ ${facts.map((line) => `- ${line}`).join("\n")}
 ${toTable(table)}
 
 Routes are created one by one through the management API: half differ in their host, half in the path below one host.
+Consumers have one key each; all keys means that each request shows the key of another one.
 Request cost is processor time per request of one worker on core 0, measured in turn against a gateway with one route.
-A change is a POST, PATCH or DELETE of a route, timed until its answer, with two workers. Start is the median of three,
+A change is a POST, PATCH or DELETE of a route or consumer, timed until its answer, with two workers. Start is the median of three,
 cold start of five. Memory is the resident memory of the process with two workers: idle three seconds after the start,
 and the highest of a sample every 50 ms while 1 GB passes to a side that reads 64 MB/s at most.`;
 }
@@ -99,6 +130,7 @@ and the highest of a sample every 50 ms while 1 GB passes to a side that reads 6
 const { values } = parseArgs({
   options: {
     routes: { type: "string", default: "10000" },
+    consumers: { type: "string", default: "100000" },
     seconds: { type: "string", default: "3" },
     bytes: { type: "string", default: "1000000000" },
     only: { type: "string" },
@@ -111,18 +143,25 @@ const { values } = parseArgs({
 async function run(scratch: string): Promise<Row[]> {
   const command = values.source ? [process.execPath, "src/main.ts"] : ["dist/sluice"];
   const rows: Row[] = [];
-  if (values.only !== "routes") {
+  const wants = (what: string) => values.only === undefined || values.only === what;
+  if (wants("memory"))
     rows.push(
       ...memoryRows(await measureMemory({ scratch, command, bytes: Number(values.bytes) })),
     );
-  }
-  if (values.only !== "memory") {
+  if (wants("routes") || wants("consumers")) {
     const origin = await startOrigin(scratch, SIZES);
+    const shared = {
+      scratch,
+      command,
+      originPort: origin.port,
+      seconds: Number(values.seconds),
+    };
+    const [routes, consumers] = [Number(values.routes), Number(values.consumers)];
     try {
-      const { port: originPort } = origin;
-      const routes = Number(values.routes);
-      const input = { scratch, command, originPort, routes, seconds: Number(values.seconds) };
-      rows.push(...routeRows(await measureRoutes(input), routes));
+      if (wants("routes"))
+        rows.push(...routeRows(await measureRoutes({ ...shared, routes }), routes));
+      if (wants("consumers"))
+        rows.push(...consumerRows(await measureConsumers({ ...shared, consumers }), consumers));
     } finally {
       await origin.program.stop();
     }
