@@ -74,6 +74,52 @@ async function signIn(secret: string, totp?: string): Promise<Record<string, str
   return { cookie };
 }
 
+/** Objects with secrets in their settings, each written and then changed. */
+async function plantInObjects(): Promise<void> {
+  const secret = (what: string) => canaries.make(what);
+  const writes = (name: string) =>
+    [
+      [
+        "/api/v1/plugins",
+        { name: "oidc", label: "login" },
+        () => ({
+          config: {
+            ...{ issuer: "http://127.0.0.1:1", client_id: "x" },
+            client_secret: secret(`secret of a plugin ${name}`),
+          },
+        }),
+      ],
+      [
+        "/api/v1/acme/accounts",
+        { name: "ca", directory_url: "https://127.0.0.1:1/", terms_agreed: true, enabled: false },
+        () => ({ eab_key_id: "key", eab_hmac_key: secret(`key of an account ${name}`) }),
+      ],
+      [
+        "/api/v1/dns-providers",
+        { name: "zone", type: "webhook", zones: ["zone.test"] },
+        () => ({ config: { url: "http://127.0.0.1:1/", token: secret(`token for DNS ${name}`) } }),
+      ],
+      [
+        "/api/v1/alerts",
+        { name: "ops", type: "webhook", events: ["target_down"] },
+        () => ({
+          config: { url: "http://127.0.0.1:1/", secret: secret(`secret of an alert ${name}`) },
+        }),
+      ],
+    ] as const;
+  for (const [path, fields, hidden] of writes("at first"))
+    expect([path, await keep(`POST ${path}`, { ...fields, ...hidden() })]).toEqual([path, 200]);
+  for (const [path, fields, hidden] of writes("afterwards")) {
+    const one = `PATCH ${path}/${"label" in fields ? fields.label : fields.name}`;
+    expect([one, await keep(one, hidden())]).toEqual([one, 200]);
+    // Refused, with the secret in it.
+    const wrong = [`POST ${path}`, { ...fields, ...hidden(), nonsense: true }] as const;
+    expect([path, await keep(...wrong)]).toEqual([path, 400]);
+  }
+  for (const path of ["/api/v1/dns-providers/zone/test", "/api/v1/alerts/ops/test"])
+    await keep(`POST ${path}`, {});
+}
+
 beforeAll(async () => {
   gateway = await startGateway({
     workers: 1,
@@ -119,6 +165,8 @@ beforeAll(async () => {
     const turned = `POST /api/v1/credentials/${made.id}/rotate`;
     canaries.keep(`${type} after rotation`, (await once(turned, ["secret"], {})).secret);
   }
+
+  await plantInObjects();
 
   const setup = await once(`POST /api/v1/users/${EMAIL}/totp`, ["secret", "uri"], {
     current_password: password,
@@ -268,7 +316,7 @@ describe("no secret is found", () => {
     for (const line of lines) {
       const list = line.replace(/\/\{\w+\}.*/, "");
       const items = line === list ? [] : JSON.parse((await call(list)).text);
-      const ids = Array.isArray(items) ? items.map(({ id }) => id) : [];
+      const ids = Array.isArray(items) ? items.map(({ id, number }) => id ?? number) : [];
       for (const id of line === list ? [""] : ids)
         await keep(line.replace(/\{\w+\}/, id), undefined, admin);
     }
