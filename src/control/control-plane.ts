@@ -190,7 +190,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     ...access,
     revisions: new Revisions(changes, options.revisionStore),
     settings: new SettingsUseCases(changes),
-    observation: observation.complete({ changes, states, targetBoard }),
+    observation: observation.complete({ changes, states, targetBoard, acme: acme.engine }),
     ...createAlerts(options, { changes, audit, events, traffic: observation.rows }),
     rolloutStatus: () => options.rollout.status(),
     tellOfWorker(happening) {

@@ -10,7 +10,7 @@ import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import type { Changes, Rollout } from "./change.ts";
 import type { TargetStates } from "./health/target-states.ts";
-import { Metrics, type WorkerState } from "./metrics/metrics.ts";
+import { Metrics, type MetricsOptions, type WorkerState } from "./metrics/metrics.ts";
 import { TrafficRows } from "./metrics/traffic-rows.ts";
 import type { Log } from "../log.ts";
 import { Rollups, type RollupStore } from "./stats/rollups.ts";
@@ -57,6 +57,7 @@ export interface Observed {
   readonly changes: Changes;
   readonly states: TargetStates;
   readonly targetBoard: TargetBoard;
+  readonly acme: MetricsOptions["acme"];
 }
 
 /** In two steps: versions pass through the rows before there is anybody who makes changes. */
@@ -82,7 +83,7 @@ export class ObservationBase {
     this.rows = new TrafficRows({ ...options, metrics: traffic, rollout: this.#targetSeries });
   }
 
-  complete({ changes, states, targetBoard }: Observed): Observation {
+  complete({ changes, states, targetBoard, acme }: Observed): Observation {
     const { observed, clock } = this.#options;
     const requests = new RequestLog({
       changes,
@@ -91,7 +92,7 @@ export class ObservationBase {
       flush: observed?.flush ?? (() => Promise.resolve()),
     });
     const metrics = new Metrics({
-      ...{ changes, states, targetBoard, clock },
+      ...{ changes, states, targetBoard, clock, acme },
       rows: this.rows,
       traffic: this.#traffic,
       workerBoard: observed?.board,

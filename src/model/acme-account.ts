@@ -5,13 +5,32 @@ import { flag, type Identity, labels, name, nullable } from "./fields.ts";
 /** Production directory of Let's Encrypt. */
 export const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
 
-const shared = {
-  name: name("Unique name"),
-  directory_url: t.String({
-    default: LETS_ENCRYPT,
+const directoryUrl = (options: { readonly default?: string; readonly description?: string }) =>
+  t.String({
     maxLength: 2048,
     pattern: "^https://[^\\s?#]+$",
     errorMessage: "must be an https:// address without query and fragment",
+    ...options,
+  });
+
+/** Directories for trials of authorities that have one. */
+const STAGING: Readonly<Record<string, string>> = {
+  [LETS_ENCRYPT]: "https://acme-staging-v02.api.letsencrypt.org/directory",
+  "https://dv.acme-v02.api.pki.goog/directory": "https://dv.acme-v02.test-api.pki.goog/directory",
+};
+
+const shared = {
+  name: name("Unique name"),
+  staging: flag(
+    false,
+    "Order at the authority's directory for trials, whose certificates nobody trusts. Switched off, what was issued there is ordered anew",
+  ),
+  staging_directory_url: nullable(
+    directoryUrl({}),
+    "Directory for trials; null: known of Let's Encrypt and Google Trust Services",
+  ),
+  directory_url: directoryUrl({
+    default: LETS_ENCRYPT,
     description: "Directory of the certificate authority",
   }),
   email: nullable(
@@ -69,6 +88,10 @@ export const acmeAccountRecord = t.Object(
       default: "",
       description: "Private key of the account, encrypted; empty in a document: it has none yet",
     }),
+    sealed_next_key: nullable(
+      t.String(),
+      "Private key that the authority has been asked to take instead, encrypted; null: none",
+    ),
     sealed_eab_key: nullable(t.String(), "Key of the external account binding, encrypted"),
   },
   { additionalProperties: false },
@@ -76,3 +99,11 @@ export const acmeAccountRecord = t.Object(
 
 export type AcmeAccountInput = Static<typeof acmeAccountInput>;
 export type AcmeAccount = Readonly<Static<typeof acmeAccountRecord>> & Identity;
+
+/** Where the account orders at present; null: it is for trials, and nobody has said where. */
+export function directoryOf(
+  account: Pick<AcmeAccount, "directory_url" | "staging" | "staging_directory_url">,
+): string | null {
+  const { directory_url: url, staging, staging_directory_url: own } = account;
+  return staging ? (own ?? STAGING[url] ?? null) : url;
+}

@@ -36,6 +36,8 @@ export class ScriptedAuthority {
   renewalRetryAfter = "21600";
   /** Awaited before an order is taken. */
   gate: Promise<void> = Promise.resolve();
+  /** Awaited between the head and the end of the answer to a new order; null: such answers go out as a whole. */
+  bodyGate: Promise<void> | null = null;
   /** PEM of who has signed its own certificate. */
   readonly trusted: string;
   readonly #server: ReturnType<typeof Bun.serve>;
@@ -60,8 +62,8 @@ export class ScriptedAuthority {
   }
 
   /** `now`: the time that certificates begin at. */
-  static async start(now: () => number): Promise<ScriptedAuthority> {
-    const own = await Authority.create("scripted authority");
+  static async start(now: () => number, name = "scripted"): Promise<ScriptedAuthority> {
+    const own = await Authority.create(`${name} authority`);
     const tls = await own.sign({ addresses: ["127.0.0.1"] });
     const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
     return new ScriptedAuthority({ keys, now, trusted: own.cert, tls });
@@ -134,7 +136,8 @@ export class ScriptedAuthority {
     const identifiers = data["identifiers"] as { value: string }[];
     const names = identifiers.map(({ value }) => value);
     const id = this.#orders.push({ names, status: "ready", chain: "" }) - 1;
-    return reply(this.#view(id), { location: `${this.#url}/order/${id}` }, 201);
+    const whole = reply(this.#view(id), { location: `${this.#url}/order/${id}` }, 201);
+    return this.bodyGate === null ? whole : slowly(whole, this.bodyGate);
   }
 
   #view(id: number) {
@@ -170,6 +173,19 @@ export class ScriptedAuthority {
     order.status = "valid";
     return reply(this.#view(id));
   }
+}
+
+/** The same answer, whose end waits. */
+function slowly(whole: Response, gate: Promise<void>): Response {
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      controller.enqueue(new TextEncoder().encode(" "));
+      await gate;
+      controller.enqueue(new Uint8Array(await whole.arrayBuffer()));
+      controller.close();
+    },
+  });
+  return new Response(body, { status: whole.status, headers: whole.headers });
 }
 
 const nonce = () => ({ "replay-nonce": crypto.randomUUID() });

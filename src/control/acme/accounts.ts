@@ -2,22 +2,27 @@
 import { generateKeyPairSync } from "node:crypto";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { certificatesProblem } from "../../crypto/certificate-chain.ts";
-import { type AcmeAccount, acmeAccountInput } from "../../model/acme-account.ts";
+import { type AcmeAccount, acmeAccountInput, directoryOf } from "../../model/acme-account.ts";
 import { decode } from "../../model/decode.ts";
 import { invalid } from "../../model/error.ts";
 import type { Changes } from "../change.ts";
 import { Resource, type ResourceKind } from "../resource.ts";
 
 /** What clients see of an account: none of its keys. */
-export type AcmeAccountView = Omit<AcmeAccount, "sealed_key" | "sealed_eab_key">;
+export type AcmeAccountView = Omit<
+  AcmeAccount,
+  "sealed_key" | "sealed_next_key" | "sealed_eab_key"
+>;
 
 export type AcmeAccounts = Resource<"acme_accounts", AcmeAccountView>;
 
 export const createAcmeAccounts = (changes: Changes, box: SecretBox): AcmeAccounts =>
   new Resource(changes, createKind(box));
 
-const viewOf = ({ sealed_key: _, sealed_eab_key: __, ...view }: AcmeAccount): AcmeAccountView =>
-  view;
+function viewOf(account: AcmeAccount): AcmeAccountView {
+  const { sealed_key: _, sealed_next_key: __, sealed_eab_key: ___, ...view } = account;
+  return view;
+}
 
 const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountView> => ({
   collection: "acme_accounts",
@@ -31,6 +36,11 @@ const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountVi
         "terms_agreed",
         "must be true: certificates are issued only to those who agree to the authority's terms of service",
       );
+    if (directoryOf(fields) === null)
+      throw invalid(
+        "staging_directory_url",
+        "is required: of this authority no directory for trials is known",
+      );
     const wrong =
       fields.ca_certificates === "" ? null : certificatesProblem(fields.ca_certificates);
     if (wrong !== null) throw invalid("ca_certificates", wrong);
@@ -39,6 +49,7 @@ const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountVi
       fields: {
         ...fields,
         sealed_eab_key,
+        sealed_next_key: old?.sealed_next_key ?? null,
         sealed_key: old?.sealed_key ?? box.seal(newAccountKey()),
       },
     };

@@ -1,7 +1,8 @@
 // One account at one certificate authority: the protocol's steps, one call each; knows no certificate of ours and no schedule.
 import type { Client, Order } from "acme-client";
-import type { AcmeAccount } from "../../model/acme-account.ts";
+import { type AcmeAccount, directoryOf } from "../../model/acme-account.ts";
 import type { ChallengeType } from "../../model/certificate.ts";
+import { hashToken } from "../../crypto/token.ts";
 import { type AcmeProblem, AcmeFailure } from "./failure.ts";
 import { AcmeTransport } from "./transport.ts";
 
@@ -46,8 +47,11 @@ interface InnerClient {
     request: AcmeTransport["request"];
     getDirectory(): Promise<Readonly<Record<string, unknown>>>;
     getMetaField(field: string): Promise<unknown>;
+    getResourceUrl(name: "keyChange"): Promise<string>;
+    getJwk(): object;
+    createSignedBody(url: string, payload: object): object;
   };
-  readonly api: { accountUrl: string | null };
+  readonly api: { accountUrl: string | null; updateAccountKey(signed: object): Promise<unknown> };
 }
 
 const TIMEOUT_MS = 30_000;
@@ -62,13 +66,20 @@ export interface AuthorityParts {
 
 export class Authority {
   readonly account: AcmeAccount;
+  /** Where it is. */
+  readonly directoryUrl: string;
   readonly #client: Client;
   readonly #inner: InnerClient;
   readonly #transport: AcmeTransport;
   #forget: () => void = () => {};
 
-  private constructor(account: AcmeAccount, client: Client, transport: AcmeTransport) {
+  private constructor(
+    { account, directoryUrl }: Pick<Authority, "account" | "directoryUrl">,
+    client: Client,
+    transport: AcmeTransport,
+  ) {
     this.account = account;
+    this.directoryUrl = directoryUrl;
     this.#client = client;
     this.#transport = transport;
     this.#inner = client as unknown as InnerClient;
@@ -77,13 +88,34 @@ export class Authority {
 
   /** The account, registered if the authority does not know it yet. */
   static async open(opened: OpenedAccount, parts: AuthorityParts): Promise<Authority> {
+    return await (await Authority.#connect(opened, parts)).#enter(parts.known, opened.key);
+  }
+
+  /** Null: the authority knows no account with this key. */
+  static async openExisting(
+    opened: OpenedAccount,
+    parts: AuthorityParts,
+  ): Promise<Authority | null> {
+    const authority = await Authority.#connect(opened, parts);
+    try {
+      await authority.#client.createAccount({ onlyReturnExisting: true });
+    } catch (error) {
+      if (error instanceof AcmeFailure && error.type === "accountDoesNotExist") return null;
+      throw error;
+    }
+    return await authority.#enter(parts.known, opened.key);
+  }
+
+  static async #connect(opened: OpenedAccount, parts: AuthorityParts): Promise<Authority> {
     const { account, key, eabKey } = opened;
-    const { known, now, signal } = parts;
+    const { now, signal } = parts;
+    const directoryUrl = directoryOf(account);
+    if (directoryUrl === null)
+      throw new AcmeFailure(`ACME account "${account.name}" needs a staging_directory_url`);
     // Loaded when the first order is made: most starts need none of it.
     const acme = await import("acme-client");
-    const cacheKey = JSON.stringify([account.directory_url, account.sealed_key]);
     const client = new acme.Client({
-      directoryUrl: account.directory_url,
+      directoryUrl,
       accountKey: key,
       ...(account.eab_key_id === null || eabKey === null
         ? {}
@@ -94,18 +126,34 @@ export class Authority {
       authorities: account.ca_certificates,
       ...{ timeoutMs, now, signal },
     });
-    const authority = new Authority(account, client, transport);
+    return new Authority({ account, directoryUrl }, client, transport);
+  }
+
+  async #enter(known: KnownAccounts, key: string): Promise<Authority> {
+    const cacheKey = hashToken(JSON.stringify([this.directoryUrl, key]));
     // Fifty certificates that are ordered at once must not register fifty times.
-    const url = known.get(cacheKey) ?? authority.#register();
+    const url = known.get(cacheKey) ?? this.#register();
     known.set(cacheKey, url);
     try {
-      authority.#inner.api.accountUrl = await url;
+      this.#inner.api.accountUrl = await url;
     } catch (error) {
       known.delete(cacheKey);
       throw error;
     }
-    authority.#forget = () => void known.delete(cacheKey);
-    return authority;
+    this.#forget = () => void known.delete(cacheKey);
+    return this;
+  }
+
+  /** Has the authority know the account by this key (PEM) from now on, and by the present one no more: RFC 8555 section 7.3.5. */
+  async changeKey(key: string): Promise<void> {
+    const acme = await import("acme-client");
+    const next = new acme.Client({ directoryUrl: this.directoryUrl, accountKey: key });
+    const { http, api } = this.#inner;
+    const url = await http.getResourceUrl("keyChange");
+    const inner = { account: this.#client.getAccountUrl(), oldKey: http.getJwk() };
+    const signed = (next as unknown as InnerClient).http.createSignedBody(url, inner);
+    await api.updateAccountKey(signed);
+    this.#forget();
   }
 
   /** The authority has lost the account: the next one who opens it registers it again. */
@@ -143,7 +191,7 @@ export class Authority {
   }
 
   get host(): string {
-    return new URL(this.account.directory_url).host;
+    return new URL(this.directoryUrl).host;
   }
 
   async newOrder(

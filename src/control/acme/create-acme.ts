@@ -102,6 +102,20 @@ export class Acme {
     });
   }
 
+  /** Has the authority know the account by a new key; throws a 409 when it will not, or while something is ordered with it. */
+  async rotateKey(accountId: string, by: Actor): Promise<void> {
+    const account = this.#options.changes.config.acme_accounts.get(accountId);
+    if (account === undefined) return;
+    if (!account.enabled || !account.terms_agreed)
+      throw new ApiError(409, `ACME account "${account.name}" is not in use`);
+    try {
+      await this.engine.changeKey(account, by);
+    } catch (error) {
+      if (!(error instanceof AcmeFailure)) throw error;
+      throw new ApiError(error.isOutage ? 500 : 409, error.message, { cause: error });
+    }
+  }
+
   #record(action: string, { id, name }: Certificate, by: Actor): void {
     const { actor, method, address } = by;
     this.#options.audit.record({

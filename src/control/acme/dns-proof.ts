@@ -19,6 +19,8 @@ export interface DnsParts {
 }
 
 const MAX_ALIASES = 8;
+/** How long a stop may wait for records to be taken down. */
+const LAST_REQUEST_MS = 3000;
 
 /** A record that the provider has taken. */
 export interface DnsProof {
@@ -28,8 +30,9 @@ export interface DnsProof {
 }
 
 export interface DnsProofOptions {
-  /** Providers that may be used; one that is named alone is used whatever its zones are. */
+  /** Providers that may be used. */
   readonly providers: readonly DnsProvider[];
+  /** Whether the only one was named: it is not asked for its zones, but those that somebody has set hold. */
   readonly isChosen: boolean;
   readonly signal: AbortSignal;
 }
@@ -49,12 +52,24 @@ export async function putUpRecord(
       cause: error,
     });
   };
-  await client.present(record).catch((error: unknown) => {
+  const takeDown = async () => {
+    try {
+      await client.cleanUp(record);
+    } catch (error) {
+      if (!options.signal.aborted) throw error;
+      // The gateway stops, or the certificate is gone: all of the client's requests are called off, and the record would stay.
+      const signal = AbortSignal.timeout(LAST_REQUEST_MS);
+      await parts.createClient(parts.open(provider), { signal }).cleanUp(record);
+    }
+  };
+  await client.present(record).catch(async (error: unknown) => {
+    // Called off half-way it may be there.
+    if (options.signal.aborted) await takeDown().catch(() => undefined);
     throw failed(error);
   });
   const timeoutMs = provider.propagation_timeout * 1000;
   return {
-    takeDown: () => client.cleanUp(record),
+    takeDown,
     async appears() {
       if (timeoutMs === 0) return;
       await parts
@@ -92,7 +107,11 @@ async function chooseProvider(
   let unasked: unknown = null;
   for (const provider of providers) {
     const client = createClient(open(provider), { signal });
-    if (isChosen) return { provider, client };
+    if (
+      isChosen &&
+      (provider.zones.length === 0 || provider.zones.some((zone) => isIn(fqdn, zone)))
+    )
+      return { provider, client };
     let zones: readonly string[] = provider.zones;
     if (zones.length === 0)
       zones =
@@ -101,14 +120,16 @@ async function chooseProvider(
           return [];
         })) ?? [];
     for (const zone of zones) {
-      const suffix = zone.toLowerCase().replace(/\.$/, "");
-      const fits = fqdn === suffix || fqdn.endsWith(`.${suffix}`);
-      if (fits && suffix.length > (best?.length ?? 0))
-        best = { provider, client, length: suffix.length };
+      const { length } = zone.replace(/\.$/, "");
+      if (isIn(fqdn, zone) && length > (best?.length ?? 0)) best = { provider, client, length };
     }
   }
   if (best !== null) return best;
   const [only] = providers;
+  if (isChosen && only !== undefined)
+    throw new AcmeFailure(
+      `DNS provider "${only.name}" may not write the zone of ${fqdn}: its zones are ${only.zones.join(", ")}`,
+    );
   if (only !== undefined && providers.length === 1 && only.zones.length === 0)
     return { provider: only, client: createClient(open(only), { signal }) };
   throw new AcmeFailure(
@@ -117,4 +138,9 @@ async function chooseProvider(
       : `no DNS provider may write a zone that ${fqdn} is in`,
     { cause: unasked },
   );
+}
+
+function isIn(fqdn: string, zone: string): boolean {
+  const suffix = zone.toLowerCase().replace(/\.$/, "");
+  return fqdn === suffix || fqdn.endsWith(`.${suffix}`);
 }

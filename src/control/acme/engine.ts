@@ -2,8 +2,11 @@
 import type { Clock } from "../../clock.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import type { Log } from "../../log.ts";
+import { type AcmeAccount, directoryOf } from "../../model/acme-account.ts";
 import { type Certificate, isIssued } from "../../model/certificate.ts";
 import type { ChangeEvent, Changes } from "../change.ts";
+import type { Actor } from "../principal.ts";
+import { changeAccountKey } from "./account-keys.ts";
 import type { KnownAccounts } from "./authority.ts";
 import { ChallengeBoard, type HttpProof, type ShowChallenges } from "./challenge-board.ts";
 import type { DnsParts } from "./dns-proof.ts";
@@ -17,6 +20,7 @@ import { askRenewal } from "./renewal-info.ts";
 import { OnDemand, wantedNames } from "./on-demand.ts";
 import { dueAt, retryAt, timeOf, toTime } from "./schedule.ts";
 import { type AcmeState, type AcmeStore, emptyState, toState } from "./state.ts";
+import { Tally } from "./tally.ts";
 import type { Told } from "./told.ts";
 
 export interface AcmeEngineOptions {
@@ -49,6 +53,9 @@ export class AcmeEngine {
   readonly #states: Map<string, AcmeState>;
   readonly #runs = new Map<string, Run>();
   readonly #asking = new Set<string>();
+  /** Accounts whose key is being changed. */
+  readonly #changing = new Set<string>();
+  readonly tally = new Tally();
   readonly #known: KnownAccounts = new Map();
   readonly #quiet = new Quiet();
   readonly #board: ChallengeBoard;
@@ -160,6 +167,26 @@ export class AcmeEngine {
     this.#options.told.certificate("revoked", certificate);
   }
 
+  /** Has the authority know the account by a new key. Throws an AcmeFailure, of the type `busy` while it is at work. */
+  async changeKey(account: AcmeAccount, by: Actor): Promise<void> {
+    const { changes, box, clock } = this.#options;
+    const isBusy = [...this.#runs.keys()].some((id) => {
+      const certificate = changes.config.certificates.get(id);
+      const used = certificate === undefined ? [] : accountsFor(certificate, changes.config);
+      return used.some((each) => each.id === account.id);
+    });
+    if (isBusy || this.#changing.has(account.id))
+      throw new AcmeFailure("something is being ordered with it at the moment", { type: "busy" });
+    this.#changing.add(account.id);
+    try {
+      const parts = { box, known: this.#known, now: () => clock.now(), signal: this.#end.signal };
+      await changeAccountKey(account, by, { changes, ...parts });
+    } finally {
+      this.#changing.delete(account.id);
+      this.tick();
+    }
+  }
+
   /** What people should know, one sentence each. */
   warnings(): readonly string[] {
     const { changes, clock } = this.#options;
@@ -177,8 +204,12 @@ export class AcmeEngine {
   }
 
   /** Two orders for one name would stand in each other's way at the front. */
-  #mayRun({ domains }: Certificate): boolean {
+  #mayRun(certificate: Certificate): boolean {
+    const { domains } = certificate;
     if (this.#runs.size >= MOST_AT_ONCE) return false;
+    // An order that begins with one key cannot go on with another.
+    const accounts = accountsFor(certificate, this.#options.changes.config);
+    if (accounts.some(({ id }) => this.#changing.has(id))) return false;
     return ![...this.#runs.values()].some((run) =>
       run.domains.some((name) => domains.includes(name)),
     );
@@ -205,7 +236,10 @@ export class AcmeEngine {
       if (!("chain" in result)) return this.#failed(certificate, result);
       const { chain, account } = result;
       const sealedKey = this.#options.box.seal(chain.key);
-      const issued = { account_id: account.id, fingerprint: chain.fingerprint };
+      const { fingerprint } = chain;
+      const directory_url = directoryOf(account) ?? account.directory_url;
+      const issued = { account_id: account.id, fingerprint, directory_url };
+      this.tally.add(account.id, "issued");
       const alongside = () => this.#save(id, { ...emptyState, issued }, true);
       const { domains } = certificate;
       const isUsed = await this.#installation.install({
@@ -227,8 +261,10 @@ export class AcmeEngine {
       quiet: this.#quiet,
       now: () => clock.now(),
       saveOrder: (order: AcmeState["order"]) => this.#save(id, { order }),
-      failed: (account: { readonly name: string }, { message: reason }: AcmeFailure) =>
-        log.warn("an order of a certificate failed", { account: account.name, reason }),
+      failed: (account: AcmeAccount, { message: reason }: AcmeFailure) => {
+        this.tally.add(account.id, "failed");
+        log.warn("an order of a certificate failed", { account: account.name, reason });
+      },
       left: (error: unknown) => log.warn("a DNS record could not be taken down", { error }),
     };
   }
@@ -264,6 +300,7 @@ export class AcmeEngine {
     if (account?.enabled !== true || issued?.fingerprint !== certificate.fingerprint) return;
     const isKnown = renewal?.fingerprint === certificate.fingerprint;
     if (isKnown && timeOf(renewal.ask_again_at) > now) return;
+    if (this.#changing.has(account.id)) return;
     if (this.#asking.has(id) || this.#asking.size >= MOST_AT_ONCE) return;
     this.#asking.add(id);
     const { signal } = this.#end;
@@ -323,7 +360,17 @@ export class AcmeEngine {
       if (!this.#states.has(id)) continue;
       this.#save(id, { next_attempt_at: null, attempts: 0, last_error: null });
     }
+    for (const account of accounts.upserts) this.#orderAnew(account);
     if (certificates.upserts.length > 0 || isForAll) this.tick();
+  }
+
+  /** Nobody trusts what was issued for trials. */
+  #orderAnew(account: AcmeAccount): void {
+    const trial = directoryOf({ ...account, staging: true });
+    if (account.staging || trial === null) return;
+    for (const [id, { issued }] of this.#states)
+      if (issued?.account_id === account.id && issued.directory_url === trial)
+        this.#save(id, { is_asked_for: true, next_attempt_at: null });
   }
 
   #forget(id: string): void {

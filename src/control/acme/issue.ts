@@ -3,7 +3,7 @@ import type { SecretBox } from "../../crypto/secret-box.ts";
 import type { AcmeAccount } from "../../model/acme-account.ts";
 import { type Certificate, isIssued } from "../../model/certificate.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
-import { Authority, type KnownAccounts } from "./authority.ts";
+import { Authority, type KnownAccounts, type OpenedAccount } from "./authority.ts";
 import type { ChallengeBoard } from "./challenge-board.ts";
 import { type DnsParts, putUpRecord } from "./dns-proof.ts";
 import { AcmeFailure } from "./failure.ts";
@@ -119,13 +119,29 @@ async function orderWith(
   }
 }
 
-export function openAuthority(
+export type OpenParts = Pick<IssueParts, "box" | "known" | "now" | "signal">;
+
+/** With the key by which the authority knows the account: a change of it may have been broken off half-way. */
+export async function openAuthority(account: AcmeAccount, parts: OpenParts): Promise<Authority> {
+  return (await openWithNextKey(account, parts)) ?? (await openWithKey(account, parts));
+}
+
+/** Null: no change of the key was begun, or the authority has heard nothing of it. */
+export async function openWithNextKey(
   account: AcmeAccount,
-  { box, known, now, signal }: Pick<IssueParts, "box" | "known" | "now" | "signal">,
-): Promise<Authority> {
-  const { sealed_key: key, sealed_eab_key: eab } = account;
-  const opened = { account, key: box.open(key), eabKey: eab === null ? null : box.open(eab) };
-  return Authority.open(opened, { known, now, signal });
+  parts: OpenParts,
+): Promise<Authority | null> {
+  const { sealed_next_key: next } = account;
+  if (next === null) return null;
+  return await Authority.openExisting(openedWith(account, next, parts), parts);
+}
+
+const openWithKey = (account: AcmeAccount, parts: OpenParts) =>
+  Authority.open(openedWith(account, account.sealed_key, parts), parts);
+
+function openedWith(account: AcmeAccount, key: string, { box }: OpenParts): OpenedAccount {
+  const { sealed_eab_key: eab } = account;
+  return { account, key: box.open(key), eabKey: eab === null ? null : box.open(eab) };
 }
 
 /** RFC 9773 section 5: only the authority that has issued it can know what is replaced. */
@@ -136,6 +152,7 @@ async function replacedBy(
 ): Promise<string | null> {
   if (!isIssued(certificate) || issued?.fingerprint !== certificate.fingerprint) return null;
   if (issued.account_id !== authority.account.id) return null;
+  if ((issued.directory_url ?? authority.directoryUrl) !== authority.directoryUrl) return null;
   if ((await authority.renewalInfoUrl()) === null) return null;
   return certificateIdOf(certificate.certificate);
 }

@@ -25,10 +25,18 @@ const schema = t.Object({
     ],
     { default: null },
   ),
-  /** What was issued last, and by which account. */
-  issued: t.Union([t.Object({ account_id: t.String(), fingerprint: t.String() }), t.Null()], {
-    default: null,
-  }),
+  /** What was issued last, by which account, and where. */
+  issued: t.Union(
+    [
+      t.Object({
+        account_id: t.String(),
+        fingerprint: t.String(),
+        directory_url: t.Optional(t.String()),
+      }),
+      t.Null(),
+    ],
+    { default: null },
+  ),
   /** When the authority wants it to be renewed, the time in it that was drawn for us, and when to ask again. */
   renewal: t.Union(
     [

@@ -1,4 +1,5 @@
 // Everything that a scrape is told: traffic, targets, certificates, the configuration, workers, the process; asks no worker. Knows no HTTP.
+import type { AcmeEngine } from "../acme/engine.ts";
 import type { Clock } from "../../clock.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { pluginDecisions } from "../../shared-memory/traffic-cells.ts";
@@ -40,6 +41,8 @@ export interface MetricsOptions {
   readonly catalogue: PluginCatalogue;
   /** Their numbers; absent when no workers run. */
   readonly counters?: CounterTable | undefined;
+  /** Who has certificates issued; absent: nobody. */
+  readonly acme?: Pick<AcmeEngine, "tally" | "stateOf"> | undefined;
   readonly clock: Clock;
   readonly version?: string;
 }
@@ -76,12 +79,30 @@ export class Metrics {
         ...this.#presentMetrics(config),
         ...this.#targetMetrics(config),
         ...certificateMetrics(config),
+        ...this.#acmeMetrics(config),
         ...this.#configMetrics(),
         ...this.#workerMetrics(),
         ...processMetrics(this.#options.version ?? ""),
       ],
       format,
     );
+  }
+
+  #acmeMetrics({ acme_accounts: accounts, certificates }: GatewayConfig): Metric[] {
+    const { acme } = this.#options;
+    if (acme === undefined) return [];
+    const orders = acme.tally.read().map(({ accountId, result, count }) => {
+      const account = accounts.get(accountId)?.name ?? accountId;
+      return sampleOf({ account, result }, count);
+    });
+    const failed = [...certificates.values()].flatMap(({ id, name, source }) =>
+      source === "acme" ? [sampleOf({ certificate: name ?? id }, acme.stateOf(id).attempts)] : [],
+    );
+    const help = "Orders of certificates at authorities that came to an end.";
+    return [
+      { name: "sluice_acme_orders", help, type: "counter", samples: orders },
+      gauge("sluice_acme_failed_attempts", "Attempts that failed since the last success.", failed),
+    ];
   }
 
   #pluginMetrics(): Metric[] {

@@ -1,0 +1,59 @@
+// Records that prove names: who may write them, and that none is left behind when the gateway stops in the middle.
+import { afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
+import { eventually } from "../support/poll.ts";
+import { executable, requireExecutable } from "../support/variants.ts";
+
+const gateway = { binary: executable, workers: 2 };
+
+let scene: AcmeScene;
+let hook: ReturnType<typeof startDnsHook>;
+
+beforeAll(() => requireExecutable());
+beforeEach(async () => {
+  const env = { PEBBLE_VA_NOSLEEP: "0", PEBBLE_VA_SLEEPTIME: "3" };
+  scene = await startAcmeScene({ gateway, pebble: { env } });
+  hook = startDnsHook(scene.pebble);
+});
+afterEach(async () => {
+  await scene.stop();
+  await hook.stop();
+});
+
+const addProvider = (zones: string[]) =>
+  scene.gateway.ok("POST", "/api/v1/dns-providers", {
+    ...{ name: "hook", type: "webhook", zones, config: { url: hook.url } },
+    propagation_timeout: 0,
+  });
+
+test("a stop takes the record down, and the start after it puts it up again", async () => {
+  await addProvider(["test"]);
+  await scene.order("cut", { domains: ["cut.test"], challenge: "dns-01" });
+  await eventually(() => hook.left.length === 1);
+  await scene.gateway.restart();
+  await scene.becomes("cut", "valid", 40_000);
+  expect(hook.left).toEqual([]);
+  const words = hook.calls.map((call) => call.split(" ")[0]);
+  expect(words).toEqual(["/present", "/cleanup", "/present", "/cleanup"]);
+}, 60_000);
+
+test("a certificate that is deleted in the middle leaves no record", async () => {
+  await addProvider(["test"]);
+  await scene.order("cut", { domains: ["cut.test"], challenge: "dns-01" });
+  await eventually(() => hook.left.length === 1);
+  await scene.gateway.ok("DELETE", "/api/v1/certificates/cut");
+  await eventually(() => hook.left.length === 0);
+}, 60_000);
+
+test("a provider that was chosen writes no zone but its own", async () => {
+  const { id } = await addProvider(["other.test"]);
+  const fields = { challenge: "dns-01", dns_provider_id: id };
+  await scene.order("here", { domains: ["here.other.test"], ...fields });
+  await scene.order("away", { domains: ["away.test"], ...fields });
+  const failed = await scene.becomes("away", "failed");
+  expect(failed.last_error).toBe(
+    'DNS provider "hook" may not write the zone of _acme-challenge.away.test: its zones are other.test',
+  );
+  await scene.becomes("here", "valid", 40_000);
+  expect(hook.calls.some((call) => call.includes("away"))).toBe(false);
+}, 60_000);

@@ -1,0 +1,71 @@
+// The key of an account is changed at a real authority: RFC 8555 section 7.3.5, and what becomes of it when something goes wrong.
+import { afterEach, beforeAll, expect, test } from "bun:test";
+import { type AcmeScene, startAcmeScene } from "../support/acme-scene.ts";
+import { executable, requireExecutable } from "../support/variants.ts";
+
+const gateway = { binary: executable, workers: 2 };
+const ACCOUNT = "/api/v1/acme/accounts/pebble";
+
+let scene: AcmeScene | null = null;
+
+beforeAll(() => requireExecutable());
+afterEach(async () => {
+  await scene?.stop();
+  scene = null;
+});
+
+const accountsMade = ({ pebble }: AcmeScene) =>
+  pebble.output.match(/There are now \d+ accounts in memory/g)?.at(-1);
+
+test("the authority knows the account by a new key, and goes on issuing for it", async () => {
+  scene = await startAcmeScene({ gateway, pebble: { badNonces: 30 } });
+  const { gateway: running, order, becomes } = scene;
+  await order("one", { domains: ["one.test"] });
+  const one = await becomes("one", "valid");
+  const made = accountsMade(scene);
+  const before = await running.ok("GET", ACCOUNT);
+  const after = await running.ok("POST", `${ACCOUNT}/rotate-key`);
+  expect(Object.keys(after)).toEqual(Object.keys(before));
+  expect(JSON.stringify(after)).not.toContain("sealed");
+  await order("two", { domains: ["two.test"] });
+  await becomes("two", "valid");
+  // What was issued with the key before is still the account's own.
+  expect((await running.ok("GET", "/api/v1/certificates/one")).fingerprint).toBe(one.fingerprint);
+  await running.ok("POST", "/api/v1/certificates/one/revoke", {});
+  expect(accountsMade(scene)).toBe(made);
+}, 30_000);
+
+test("an authority that is down keeps its key, and the change is brought to its end later", async () => {
+  scene = await startAcmeScene({ gateway });
+  const { gateway: running, pebble, order, becomes } = scene;
+  await order("one", { domains: ["one.test"] });
+  await becomes("one", "valid");
+  await pebble.kill();
+  const failed = await running.api("POST", `${ACCOUNT}/rotate-key`);
+  expect(failed.status).toBe(500);
+  expect((await failed.json()).error).toContain("cannot be asked");
+  await pebble.start();
+  await running.ok("POST", `${ACCOUNT}/rotate-key`);
+  await order("two", { domains: ["two.test"] });
+  await becomes("two", "valid");
+}, 30_000);
+
+test("a change that was broken off after the authority has heard of it locks nobody out", async () => {
+  scene = await startAcmeScene({ gateway });
+  const { gateway: running, order, becomes } = scene;
+  await order("one", { domains: ["one.test"] });
+  await becomes("one", "valid");
+  const made = accountsMade(scene);
+  await running.ok("POST", `${ACCOUNT}/rotate-key`);
+  // What is stored between the moment at which the authority changes the key and that at which this is written down.
+  const last = (await running.ok("GET", "/api/v1/revisions")).at(-1);
+  await running.ok("POST", `/api/v1/revisions/${last.number - 1}/restore`);
+  await running.kill9();
+  await running.start();
+  await order("two", { domains: ["two.test"] });
+  await becomes("two", "valid");
+  await running.ok("POST", `${ACCOUNT}/rotate-key`);
+  await order("three", { domains: ["three.test"] });
+  await becomes("three", "valid");
+  expect(accountsMade(scene)).toBe(made);
+}, 30_000);

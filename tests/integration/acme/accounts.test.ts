@@ -1,0 +1,111 @@
+// Accounts at certificate authorities: trials, time-outs, and how orders are counted; with an authority that does what a test says.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { newAccountKey } from "../../../src/control/acme/accounts.ts";
+import { Authority } from "../../../src/control/acme/authority.ts";
+import { AcmeFailure } from "../../../src/control/acme/failure.ts";
+import { acmeAccountRecord } from "../../../src/model/acme-account.ts";
+import { decode } from "../../../src/model/decode.ts";
+import { ScriptedAuthority } from "../../support/scripted-authority.ts";
+import { AcmeWorld, DAY_MS, options } from "./scene.ts";
+
+let world: AcmeWorld;
+
+beforeEach(async () => {
+  world = await AcmeWorld.start();
+});
+afterEach(() => world.stop());
+
+describe("an account for trials", () => {
+  test("orders at the other directory, and when it is one no more what it had is ordered anew", async () => {
+    const trial = await ScriptedAuthority.start(() => world.now, "trial");
+    try {
+      const fields = {
+        staging: true,
+        staging_directory_url: trial.directoryUrl,
+        ca_certificates: world.authority.trusted + trial.trusted,
+      };
+      await world.control.acmeAccounts.patch("scripted", fields, options);
+      await world.order("shop");
+      const first = await world.becomes("shop", "valid");
+      expect([trial.orders.length, world.authority.orders.length]).toEqual([1, 0]);
+      // Nothing else about the account makes a difference.
+      await world.control.acmeAccounts.patch("scripted", { description: "x" }, options);
+      expect(world.find("shop").status).toBe("valid");
+      await world.control.acmeAccounts.patch("scripted", { staging: false }, options);
+      const second = await world.becomes("shop", "valid");
+      expect([trial.orders.length, world.authority.orders.length]).toEqual([1, 1]);
+      expect(second.fingerprint).not.toBe(first.fingerprint);
+      // What an authority for trials has issued, no other one can replace.
+      expect(world.authority.orders[0]).not.toHaveProperty("replaces");
+      await world.control.acmeAccounts.patch("scripted", { staging: true }, options);
+      world.pass(DAY_MS);
+      expect(world.find("shop")).toMatchObject({
+        status: "valid",
+        fingerprint: second.fingerprint,
+      });
+      expect(trial.orders).toHaveLength(1);
+    } finally {
+      await trial.stop();
+    }
+  });
+
+  test("needs a directory that somebody knows", async () => {
+    await expect(world.addAccount("own", { staging: true })).rejects.toThrow(
+      "staging_directory_url: is required: of this authority no directory for trials is known",
+    );
+    const known = {
+      staging: true,
+      directory_url: "https://acme-v02.api.letsencrypt.org/directory",
+    };
+    await expect(world.addAccount("known", known)).resolves.toMatchObject({
+      view: { staging: true },
+    });
+  });
+});
+
+test("orders are counted by account and by how they ended", async () => {
+  const lines = () =>
+    world.control.observation.metrics
+      .write("prometheus")
+      .split("\n")
+      .filter((line) => line.startsWith("sluice_acme_"));
+  expect(lines()).toEqual([]);
+  world.authority.refusals.push({ status: 403, type: "rejectedIdentifier", detail: "no" });
+  await world.order("shop");
+  await world.becomes("shop", "failed");
+  expect(lines()).toContain('sluice_acme_orders_total{account="scripted",result="failed"} 1');
+  expect(lines()).toContain('sluice_acme_failed_attempts{certificate="shop"} 1');
+  world.pass(DAY_MS);
+  await world.becomes("shop", "valid");
+  expect(lines()).toContain('sluice_acme_orders_total{account="scripted",result="issued"} 1');
+  expect(lines()).toContain('sluice_acme_failed_attempts{certificate="shop"} 0');
+});
+
+describe("an authority that does not answer", () => {
+  test.each([
+    { why: "from the beginning", holdsAt: "new-order" as const },
+    { why: "to its end", holdsAt: "body" as const },
+  ])("$why is given up after a time, and is one that is out of order", async ({ holdsAt }) => {
+    const { authority } = world;
+    const held = Promise.withResolvers<void>();
+    const known = new Map();
+    const record = decode(acmeAccountRecord, {
+      ...{ name: "slow", directory_url: authority.directoryUrl, terms_agreed: true },
+      ca_certificates: authority.trusted,
+    });
+    const account = { ...record, id: "a", created_at: "", updated_at: "" };
+    const parts = { known, now: Date.now, signal: new AbortController().signal, timeoutMs: 300 };
+    const opened = await Authority.open({ account, key: newAccountKey(), eabKey: null }, parts);
+    if (holdsAt === "body") authority.bodyGate = held.promise;
+    else authority.gate = held.promise;
+    const failure = await opened
+      .newOrder(["shop.test"], { profile: null, replaces: null })
+      .catch((error: unknown) => error);
+    held.resolve();
+    expect(failure).toBeInstanceOf(AcmeFailure);
+    expect((failure as AcmeFailure).message).toEndWith(
+      "cannot be asked: it did not answer in time",
+    );
+    expect((failure as AcmeFailure).isOutage).toBe(true);
+  });
+});
