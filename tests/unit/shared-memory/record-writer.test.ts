@@ -1,0 +1,93 @@
+// Records in shared memory while threads read them: every version reads as it was kept, whatever is written meanwhile.
+import { expect, test } from "bun:test";
+import type { RecordTable } from "../../../src/shared-memory/record-reader.ts";
+import { RecordWriter } from "../../../src/shared-memory/record-writer.ts";
+import { KEYS, type ReadingResult, type ReadingTask } from "./record-thread.ts";
+
+const THREADS = 2;
+
+/** Each record of the kept version gets the number of the next one. */
+function write(writer: RecordWriter, number: number): RecordTable {
+  writer.begin(KEYS);
+  const { version } = writer.table;
+  for (let key = 0; key < KEYS; key++) {
+    const { reader } = writer;
+    const old = reader.find(`key ${key}`, version, (record) =>
+      reader.text(record).startsWith(`${key} `),
+    );
+    if (old !== 0) writer.retire(old);
+    writer.add([`key ${key}`, `number ${number} ${key}`], `${key} ${number}`);
+  }
+  return writer.next;
+}
+
+function startReader() {
+  const worker = new Worker(new URL("./record-thread.ts", import.meta.url).href);
+  let isBusy = false;
+  let tell: (result: ReadingResult) => void = () => {};
+  worker.onmessage = ({ data }: MessageEvent<ReadingResult | number>) => {
+    isBusy = false;
+    if (typeof data !== "number") tell(data);
+  };
+  return {
+    /** Reads this version, unless it is still reading another one. */
+    read(task: ReadingTask) {
+      if (isBusy) return;
+      isBusy = true;
+      worker.postMessage(task);
+    },
+    async end(): Promise<ReadingResult> {
+      const { promise, resolve } = Promise.withResolvers<ReadingResult>();
+      tell = resolve;
+      worker.postMessage(null);
+      const result = await promise;
+      worker.terminate();
+      return result;
+    },
+  };
+}
+
+test("threads read the version that they were given while later ones are written over and over", async () => {
+  const writer = new RecordWriter();
+  const readers = Array.from({ length: THREADS }, startReader);
+  write(writer, 0);
+  writer.keep();
+  const epochs = new Set<number>();
+  for (let number = 1; number <= 1_500; number++) {
+    const table = writer.table;
+    for (const reader of readers) reader.read({ table, expected: number - 1 });
+    write(writer, -number);
+    writer.undo();
+    write(writer, number);
+    writer.keep();
+    epochs.add(writer.table.epoch);
+    // Lets what the threads say come in.
+    if (number % 5 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  for (const reader of readers) {
+    const { reads, wrong } = await reader.end();
+    expect(wrong).toEqual([]);
+    expect(reads).toBeGreaterThan(KEYS);
+  }
+  expect(epochs.size).toBeGreaterThan(3);
+});
+
+test("what is taken back is there in no version, and what it retired is there again", () => {
+  const writer = new RecordWriter();
+  write(writer, 1);
+  writer.keep();
+  const kept = writer.table;
+  const undone = write(writer, 2);
+  writer.undo();
+  const any = () => true;
+  const textOf = (version: number) => {
+    const found = writer.reader.find("key 7", version, any);
+    return found === 0 ? null : writer.reader.text(found);
+  };
+  expect(textOf(kept.version)).toBe("7 1");
+  expect(writer.reader.find("number 2 7", undone.version, any)).toBe(0);
+  write(writer, 3);
+  expect(textOf(kept.version)).toBe("7 1");
+  expect(textOf(writer.next.version)).toBe("7 3");
+  expect(writer.reader.find("number 2 7", writer.next.version, any)).toBe(0);
+});
