@@ -1,6 +1,6 @@
 // Reads a request's body as JSON, once, with every limit; knows no resource.
 import { ApiError, invalid } from "../model/error.ts";
-import { findAmbiguity } from "./json-ambiguity.ts";
+import { findAmbiguity } from "../model/json-ambiguity.ts";
 import { findJsonError } from "./json-position.ts";
 
 export const MAX_BODY_BYTES = 1_048_576;

@@ -127,6 +127,13 @@ export interface PluginDefinition<S extends TObject = TObject> {
   readonly namesRequests?: boolean;
   /** Only admins may write instances; default false. */
   readonly needsAdmin?: boolean;
+  /**
+   * Regular expressions in texts and objects that no field made with `regex` holds, with their paths inside the configuration:
+   * the gateway refuses those that could take long.
+   */
+  readonly regexes?: (
+    config: Static<S>,
+  ) => readonly { readonly path: string; readonly source: string }[];
   /** What is wrong beyond the schema: the path inside the configuration, and a message that follows it. */
   readonly check?: (
     config: Static<S>,
@@ -137,7 +144,10 @@ export interface PluginDefinition<S extends TObject = TObject> {
 }
 
 /** A definition whose configuration nobody looks into. */
-export type AnyPlugin = Omit<PluginDefinition, "check" | "create"> & {
+export type AnyPlugin = Omit<PluginDefinition, "check" | "create" | "regexes"> & {
+  readonly regexes?: (
+    config: never,
+  ) => readonly { readonly path: string; readonly source: string }[];
   readonly check?: (
     config: never,
   ) => readonly { readonly path: string; readonly message: string }[];

@@ -100,6 +100,10 @@ function checkOwnConfig(
       const problem = textProblem(text, { config, context });
       if (problem !== null) report(`config.${text.path}`, problem);
     }
+    for (const { path, source } of definition.regexes?.(opened as never) ?? []) {
+      const problem = regexProblem(source);
+      if (problem !== null) report(`config.${path}`, problem);
+    }
     for (const { path, message } of definition.check?.(opened as never) ?? [])
       report(path === "" ? "config" : `config.${path}`, message);
   } catch (error) {

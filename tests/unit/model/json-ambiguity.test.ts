@@ -1,6 +1,6 @@
 // Texts that are JSON, but that two programs could read as two different things.
 import { describe, expect, test } from "bun:test";
-import { findAmbiguity } from "../../../src/api/json-ambiguity.ts";
+import { findAmbiguity } from "../../../src/model/json-ambiguity.ts";
 import { parseJson } from "../../../src/api/json-body.ts";
 
 describe("a text in which every program sees the same", () => {

@@ -18,8 +18,11 @@ interface Level {
   expectsName: boolean;
 }
 
-/** The first one, or null. `text` must be valid JSON. RFC 8259 leaves to each program what it makes of them. */
-export function findAmbiguity(text: string): Ambiguity | null {
+/**
+ * The first one, or null. `text` must be valid JSON. RFC 8259 leaves to each program what it makes of them. `numbers`: whether
+ * those that are inexact count; default true.
+ */
+export function findAmbiguity(text: string, { numbers = true } = {}): Ambiguity | null {
   const levels: Level[] = [];
   for (const token of tokensOf(text)) {
     const level = levels.at(-1);
@@ -32,7 +35,7 @@ export function findAmbiguity(text: string): Ambiguity | null {
         return { path: pathOf(levels), message: "is given twice" };
       if (!isWellFormed(token))
         return { path: pathOf(levels), message: "holds half a character, which is no text" };
-    } else if (!isExact(token)) {
+    } else if (numbers && !isExact(token)) {
       const message = "is a number beyond what can be represented exactly";
       return { path: pathOf(levels), message };
     }
