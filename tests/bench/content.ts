@@ -114,7 +114,10 @@ async function inTurn(
     costs.push(cost);
   }
   const middle = (pick: (cost: (typeof costs)[number]) => number) =>
-    percentile(costs.map(pick).toSorted((a, b) => a - b), 0.5);
+    percentile(
+      costs.map(pick).toSorted((a, b) => a - b),
+      0.5,
+    );
   return {
     proxiedUs: middle((cost) => cost.proxied),
     ownUs: middle((cost) => cost.own),

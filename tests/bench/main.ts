@@ -14,6 +14,7 @@ import {
 } from "./options.ts";
 import { measureFront } from "./front.ts";
 import { measureManyTargets } from "./many-targets.ts";
+import { measureObservation } from "./observation.ts";
 import { makeCertificate, startOrigin } from "./origin.ts";
 import {
   type PeerInput,
@@ -105,6 +106,7 @@ const nothing = {
   measurements: [],
   manyTargets: null,
   front: null,
+  observation: null,
   skipped: [],
 };
 
@@ -118,6 +120,8 @@ async function runBench(
     const { rounds, seconds, sluice: command, only } = options;
     const part = { scratch, command, originPort: origin.port, seconds, rounds: rounds * 2 + 1 };
     if (only === "streams") return { ...nothing, options, streams: await measureStreams(part) };
+    if (only === "observation")
+      return { ...nothing, options, streams: null, observation: await measureObservation(part) };
     const input = { scratch, originPort: origin.port, certificate: makeCertificate(scratch) };
     const skipped = only === "targets" ? [] : await startAll(input, options, proxies);
     for (const line of skipped) console.log(line);
@@ -130,11 +134,15 @@ async function runBench(
     const manyTargets = await measureManyTargets(part);
     console.log("measuring a fronted listener against a direct one");
     const front = await measureFront(part);
-    if (only === "targets") return { ...comparison, manyTargets, front, streams: null };
+    if (only === "targets")
+      return { ...comparison, manyTargets, front, observation: null, streams: null };
     // Nothing else may take processor time on the core meanwhile.
     await Promise.all(proxies.splice(0).map((one) => one.program.stop()));
+    console.log("measuring metrics and recent requests against none");
+    const observation = await measureObservation(part);
     console.log("measuring TCP streams");
-    return { ...comparison, manyTargets, front, streams: await measureStreams(part) };
+    const streams = await measureStreams(part);
+    return { ...comparison, manyTargets, front, observation, streams };
   } finally {
     await Promise.all([...proxies, origin].map((one) => one.program.stop()));
   }

@@ -4,7 +4,7 @@ import type { ManyTargetsResult } from "./many-targets.ts";
 import type { Measurement } from "./measure.ts";
 import { type BenchOptions, PROTOCOLS, type ProxyName } from "./options.ts";
 import type { StreamsResult } from "./streams.ts";
-import { find, judge, judgeManyTargets, tellFront } from "./targets.ts";
+import { find, judge, judgeManyTargets, judgeObservation, tellFront } from "./targets.ts";
 
 export interface Run {
   readonly options: BenchOptions;
@@ -15,6 +15,8 @@ export interface Run {
   readonly manyTargets: ManyTargetsResult | null;
   /** A fronted listener against a direct one; null when it was not measured. */
   readonly front: ManyTargetsResult | null;
+  /** Metrics, recent requests and ids against none; null when it was not measured. */
+  readonly observation: ManyTargetsResult | null;
   /** Null when it was not measured. */
   readonly streams: readonly StreamsResult[] | null;
   /** Proxies that could not take part, with the reason. */
@@ -58,6 +60,7 @@ function targetTable(run: Run): Table {
   const verdicts = [
     ...judge(run.measurements),
     judgeManyTargets(run.manyTargets),
+    judgeObservation(run.observation),
     tellFront(run.front),
   ];
   const rows = verdicts.map((one) => [one.target, one.atMost, one.measured, one.verdict]);
@@ -133,6 +136,9 @@ proxy, so that pages which nginx's two processes share count twice.
 
 Eight targets are eight addresses of the same origin, each asked once a second whether it works, and passive checks are on;
 the one target that they are measured against has neither. Both gateways take turns, as the proxies do.
+
+What metrics, the list of recent requests and ids of requests cost is measured against a copy of the source in which nothing
+is counted and no clock is read for it, with \`retention.requests\` 0 and \`requests.ids\` off; both run from source, in turn.
 `;
 }
 

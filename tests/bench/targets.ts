@@ -68,6 +68,25 @@ export function judgeManyTargets(result: ManyTargetsResult | null): Verdict {
   };
 }
 
+/** Processor time per request with metrics, recent requests and ids, as a multiple of that without. */
+export const OBSERVATION_AT_MOST = 1.08;
+
+/** Compares what observation costs; null: it was not measured. */
+export function judgeObservation(result: ManyTargetsResult | null): Verdict {
+  const words = {
+    target:
+      "CPU per request, metrics, recent requests and ids on against all off, 64B, plain HTTP/1.1",
+    atMost: `${OBSERVATION_AT_MOST}x`,
+  };
+  if (result === null) return { ...words, measured: "–", verdict: "not measured" };
+  const isReached = result.ratio <= OBSERVATION_AT_MOST && result.errors === 0;
+  return {
+    ...words,
+    measured: `${result.ratio.toFixed(3)}x`,
+    verdict: isReached ? "reached" : "missed",
+  };
+}
+
 /** What a front costs; there is no limit to it, because nobody has one without asking for what it does. */
 export function tellFront(result: ManyTargetsResult | null): Verdict {
   const words = {
