@@ -17,6 +17,7 @@ import type { Draft } from "../draft.ts";
 import { ownedBy } from "../reference.ts";
 import type { RecordFinishers } from "./finishers.ts";
 import { identify, type Item } from "./identities.ts";
+import { withoutLostKeys } from "./lost-keys.ts";
 import { sealSecrets } from "./secret-material.ts";
 import { splitMessage } from "./source.ts";
 
@@ -38,7 +39,9 @@ export function applyDocument(
 ): { readonly renamed: ReadonlyMap<string, string> } {
   if (!isDocument(document)) throw invalid("", "the document must be an object");
   checkMembers(document);
-  const { items, renamed } = identify(document, draft.base, options.mode);
+  const { items: given, renamed } = identify(document, draft.base, options.mode);
+  // A check without a gateway knows no keys at all.
+  const items = options.standsFor === undefined ? withoutLostKeys(given, draft.base) : given;
   // One for all: thousands of times that never repeat would run ahead of the clock.
   const now = draft.stamp();
   for (const item of items) writeItem(item, draft, { ...options, now });

@@ -224,3 +224,28 @@ describe("a revision that is restored", () => {
     });
   });
 });
+
+describe("a plain export that was written while there was a self-signed certificate", () => {
+  test("can be applied after that is gone, and the application gets another one if it needs it", async () => {
+    const name = "interim";
+    const body = { name, domains: ["interim.test"], upstream: addressOf(origin) };
+    await gateway.ok("POST", "/api/v1/applications", body);
+    const made = await eventually(async () => {
+      const application = await read(name);
+      return application.certificate === null ? null : application;
+    });
+    const exported = await gateway.ok("GET", "/api/v1/export");
+    await gateway.ok("PATCH", `/api/v1/applications/${name}`, { https: { mode: "off" } });
+    expect((await read(name)).certificate).toBeNull();
+    await gateway.ok("POST", "/api/v1/import?mode=replace", exported);
+    const back = await eventually(async () => {
+      const application = await read(name);
+      return application.certificate === null ? null : application;
+    });
+    expect(back.certificate).toMatchObject({ source: "self_signed", status: "valid" });
+    expect(back.certificate.fingerprint).not.toBe(made.certificate.fingerprint);
+    expect(back.drift).toEqual([]);
+    expect(await visit("interim.test")).toBe("origin");
+    await gateway.ok("DELETE", `/api/v1/applications/${name}`);
+  });
+});
