@@ -1,5 +1,5 @@
 // `make bench`: compares Sluice with nginx, HAProxy and Caddy on this machine, prints the tables and writes the page.
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -12,6 +12,8 @@ import {
   SIZES,
   USAGE,
 } from "./options.ts";
+import { measureContent } from "./content.ts";
+import { contentToMarkdown, contentToText } from "./content-report.ts";
 import { measureFront } from "./front.ts";
 import { measureManyTargets } from "./many-targets.ts";
 import { measureObservation } from "./observation.ts";
@@ -148,6 +150,32 @@ async function runBench(
   }
 }
 
+/** Cache hits and compression. Nothing else runs meanwhile. */
+async function runContent(options: BenchOptions, scratch: string): Promise<void> {
+  const { only, seconds, sluice: command } = options;
+  if (only !== undefined && only !== "content") return;
+  console.log("measuring cache hits and compression");
+  const rounds = options.rounds * 2 + 1;
+  const rows = await measureContent({ scratch, command, seconds, rounds });
+  console.log(contentToText(rows));
+  const text = contentToMarkdown(rows, { seconds, rounds });
+  if (options.out !== undefined) writeSection(options.out, { name: "content", text });
+}
+
+async function runOthers(options: BenchOptions, scratch: string): Promise<void> {
+  if (options.only === "content") return;
+  const run = await runBench(options, scratch, []);
+  if (options.only !== "streams") console.log(toText(run));
+  if (run.streams !== null) console.log(streamsToText(run.streams));
+  if (options.out === undefined) return;
+  if (options.only !== "streams")
+    writeSection(options.out, { name: "comparison", text: toMarkdown(run) });
+  if (run.streams !== null) {
+    const how = { seconds: options.seconds, rounds: options.rounds * 2 + 1 };
+    writeSection(options.out, { name: "streams", text: streamsToMarkdown(run.streams, how) });
+  }
+}
+
 const options = parseOptions(process.argv.slice(2));
 if (options === "help") {
   console.log(USAGE);
@@ -160,18 +188,10 @@ if (options === "help") {
     throw new Error("two cores are needed: one for the proxy, one for the load");
   const scratch = mkdtempSync(join(tmpdir(), "sluice-bench-"));
   try {
-    const run = await runBench(options, scratch, []);
-    if (options.only !== "streams") console.log(toText(run));
-    if (run.streams !== null) console.log(streamsToText(run.streams));
-    if (options.out !== undefined) {
-      if (options.only !== "streams")
-        writeSection(options.out, { name: "comparison", text: toMarkdown(run) });
-      if (run.streams !== null) {
-        const how = { seconds: options.seconds, rounds: options.rounds * 2 + 1 };
-        writeSection(options.out, { name: "streams", text: streamsToMarkdown(run.streams, how) });
-      }
-      console.log(`\nwritten to ${options.out}`);
-    }
+    chmodSync(scratch, 0o755);
+    await runOthers(options, scratch);
+    await runContent(options, scratch);
+    if (options.out !== undefined) console.log(`\nwritten to ${options.out}`);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
