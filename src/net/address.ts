@@ -137,8 +137,9 @@ function isPort(text: string): boolean {
  * has a whole network of them to choose from. Expects a normalised address.
  */
 export function networkOf(address: string, ipv6Prefix: number): string {
+  if (!address.includes(":")) return address;
   const groups = new Uint16Array(8);
-  if (!address.includes(":") || !readIpv6(address, groups)) return address;
+  if (!readIpv6(address, groups)) return address;
   for (let at = 0; at < groups.length; at++) {
     const bits = Math.min(16, Math.max(0, ipv6Prefix - at * 16));
     groups[at] = (groups[at] ?? 0) & (0xffff << (16 - bits));

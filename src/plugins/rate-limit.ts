@@ -4,7 +4,7 @@ import { asksForConsumer, compileCondition } from "../pdk/condition.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { asksForClient, keyReader } from "../pdk/request-key.ts";
-import { limitFields, retryAfter } from "./rate-limit/fields.ts";
+import { policyOf, retryAfter, tellLimits } from "./rate-limit/fields.ts";
 import {
   type Config,
   countedStatuses,
@@ -117,8 +117,10 @@ function prepared(limit: Limit, ipv6Prefix: number): Ready {
   const { name, algorithm, requests, window, burst, cost, when } = limit;
   const capacity = burst ?? requests;
   const read = keyReader(limit.key, ipv6Prefix);
+  const perSecond = requests / window;
+  const rule = { name, algorithm, capacity, windowMs: window * 1000, perSecond };
   return {
-    rule: { name, algorithm, capacity, windowMs: window * 1000, perSecond: requests / window },
+    rule: { ...rule, policy: policyOf(rule) },
     cost,
     key: (context) => `${name} ${read(context)}`,
     when: Object.keys(when).length === 0 ? null : compileCondition(when),
@@ -149,22 +151,28 @@ class States {
     demands: readonly Demand[],
     verdicts: readonly Verdict[],
   ): Outcome {
-    const isAllowed = verdicts.every((verdict) => verdict.isAllowed);
-    context.memory.set(this, { demands, verdicts, isCounted: !isAllowed } satisfies State);
-    if (isAllowed) return undefined;
+    let isAllowed = true;
+    for (const verdict of verdicts) isAllowed &&= verdict.isAllowed;
+    const state: State = { demands, verdicts, isCounted: !isAllowed };
+    context.memory.set(this, state);
+    return isAllowed ? undefined : this.#refuse(state);
+  }
+
+  #refuse(state: State): Outcome {
     const { status, message, headers: form } = this.#own;
-    return reject(status, "rl.exceeded", {
-      detail: message ?? "there were too many requests",
-      headers: { ...limitFields(demands, verdicts, form), "Retry-After": retryAfter(verdicts) },
+    const headers: Record<string, string> = { "Retry-After": retryAfter(state.verdicts) };
+    tellLimits(state, form, (name, value) => {
+      headers[name] = value;
     });
+    const detail = message ?? "there were too many requests";
+    return reject(status, "rl.exceeded", { detail, headers });
   }
 
   /** The fields say what is left after this request; those of the target give way. */
   readonly tell = (context: RequestContext, { headers }: ResponseDraft): void => {
     const state = this.of(context);
     if (state === undefined) return;
-    const fields = limitFields(state.demands, state.verdicts, this.#own.headers);
-    for (const name in fields) headers.set(name, fields[name] ?? "");
+    tellLimits(state, this.#own.headers, (name, value) => headers.set(name, value));
   };
 
   count(

@@ -11,50 +11,62 @@ interface Item {
 /** Whole seconds, and never 0 while there is something to wait for. */
 const seconds = (milliseconds: number) => Math.max(0, Math.ceil(milliseconds / 1000));
 
-const policyOf = ({ name, capacity, algorithm, windowMs, perSecond }: Rule) => {
+/** A limit in RateLimit-Policy. */
+export function policyOf({
+  name,
+  capacity,
+  algorithm,
+  windowMs,
+  perSecond,
+}: Omit<Rule, "policy">): string {
   const window =
     algorithm === "token_bucket" ? Math.ceil(capacity / perSecond - 1e-6) : windowMs / 1000;
   return `"${name}";q=${capacity};w=${window}`;
-};
+}
 
 /**
- * Names and values, the limit of which least is left first. The two of draft-ietf-httpapi-ratelimit-headers-11, the older
- * ones of the same draft, and those that were there before it.
+ * Sets the fields of a form: the two of draft-ietf-httpapi-ratelimit-headers-11, the older ones of the same draft, and those
+ * that were there before it. The limit of which least is left comes first, and the older ones are about it.
  */
-export function limitFields(
-  demands: readonly Demand[],
-  verdicts: readonly Verdict[],
+export function tellLimits(
+  {
+    demands,
+    verdicts,
+  }: { readonly demands: readonly Demand[]; readonly verdicts: readonly Verdict[] },
   form: Form,
-): Record<string, string> {
-  const fields: Record<string, string> = {};
+  set: (name: string, value: string) => void,
+): void {
   const items = itemsOf(demands, verdicts);
   const [first] = items;
-  if (form === "off" || first === undefined) return fields;
+  if (form === "off" || first === undefined) return;
+  const { remaining, resetMs } = first.verdict;
   if (form !== "legacy") {
-    let policy = "";
-    let state = "";
-    for (const { rule, verdict } of items) {
-      const comma = policy === "" ? "" : ", ";
-      policy += comma + policyOf(rule);
-      state += `${comma}"${rule.name}";r=${verdict.remaining};t=${seconds(verdict.resetMs)}`;
+    let { policy } = first.rule;
+    let state = `"${first.rule.name}";r=${remaining};t=${seconds(resetMs)}`;
+    for (let at = 1; at < items.length; at++) {
+      const { rule, verdict } = items[at] ?? first;
+      policy += `, ${rule.policy}`;
+      state += `, "${rule.name}";r=${verdict.remaining};t=${seconds(verdict.resetMs)}`;
     }
-    fields["RateLimit-Policy"] = policy;
-    fields["RateLimit"] = state;
+    set("RateLimit-Policy", policy);
+    set("RateLimit", state);
   }
-  if (form !== "draft11")
-    for (const prefix of ["RateLimit", "X-RateLimit"]) {
-      fields[`${prefix}-Limit`] = String(first.rule.capacity);
-      fields[`${prefix}-Remaining`] = String(first.verdict.remaining);
-      fields[`${prefix}-Reset`] = String(seconds(first.verdict.resetMs));
-    }
-  return fields;
+  if (form === "draft11") return;
+  const [most, left, reset] = [`${first.rule.capacity}`, `${remaining}`, `${seconds(resetMs)}`];
+  set("RateLimit-Limit", most);
+  set("RateLimit-Remaining", left);
+  set("RateLimit-Reset", reset);
+  set("X-RateLimit-Limit", most);
+  set("X-RateLimit-Remaining", left);
+  set("X-RateLimit-Reset", reset);
 }
 
 function itemsOf(demands: readonly Demand[], verdicts: readonly Verdict[]): Item[] {
   const items: Item[] = [];
-  for (const [at, { rule }] of demands.entries()) {
+  for (let at = 0; at < demands.length; at++) {
     const verdict = verdicts[at];
-    if (verdict !== undefined) items.push({ rule, verdict });
+    const rule = demands[at]?.rule;
+    if (verdict !== undefined && rule !== undefined) items.push({ rule, verdict });
   }
   return items.length < 2 ? items : items.sort(byRoom);
 }

@@ -10,6 +10,8 @@ export interface Rule {
   readonly windowMs: number;
   /** What a bucket gains. */
   readonly perSecond: number;
+  /** As header fields name it. */
+  readonly policy: string;
 }
 
 export interface Demand {
@@ -50,6 +52,16 @@ export class SharedStore implements LimitStore {
   }
 
   take(demands: readonly Demand[]): readonly Verdict[] {
+    const [only] = demands;
+    if (demands.length === 1 && only !== undefined) return [this.#take(only)];
+    return this.#takeAll(demands);
+  }
+
+  #take(demand: Demand): Verdict {
+    return isBucket(demand) ? this.#fromBucket(demand) : windowVerdict(demand, this.#admit(demand));
+  }
+
+  #takeAll(demands: readonly Demand[]): readonly Verdict[] {
     const admissions: (Admission | null)[] = [];
     const verdicts: Verdict[] = [];
     let isRefused = false;
