@@ -2,6 +2,7 @@
 import { ApiError, invalid } from "../../model/error.ts";
 import { findJsonLine } from "./json-lines.ts";
 import { findYamlLine } from "./yaml-lines.ts";
+import { repeatedMember } from "./yaml-repeats.ts";
 
 /** A name of a member or an index of a list. */
 export type PathStep = string | number;
@@ -89,18 +90,6 @@ function isYaml(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Of the document itself; the parser takes the last one without a word, and all of the first would be lost. */
-function repeatedMember(text: string): { readonly name: string; readonly line: number } | null {
-  const names = new Set<string>();
-  for (const [index, line] of text.split("\n").entries()) {
-    const name = /^"?([a-z_]+)"?:(?:\s|$)/.exec(line)?.[1];
-    if (name === undefined) continue;
-    if (names.has(name)) return { name, line: index + 1 };
-    names.add(name);
-  }
-  return null;
 }
 
 /** YAML can say what JSON cannot. */

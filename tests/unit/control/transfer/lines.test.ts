@@ -104,3 +104,53 @@ test("YAML that grows when it is read is refused", () => {
   const text = `a: &a [x,x,x,x,x,x,x,x,x]\n${rows.join("\n")}\n`;
   expect(() => readSource(text, "yaml", parseJson)).toThrow(/excessive aliasing/);
 });
+
+describe("a member that is given twice in YAML", () => {
+  test.each([
+    { why: "at the top", text: "a: 1\nb: 2\na: 3\n", name: "a", line: 3 },
+    { why: "deeper", text: "a:\n  b: 1\n  c:\n    d: 1\n  b: 2\n", name: "b", line: 5 },
+    { why: "in an item", text: "a:\n- b: 1\n- b: 1\n  c: 2\n  b: 3\n", name: "b", line: 5 },
+    { why: "in an indented item", text: "a:\n  - b: 1\n    b: 2\n", name: "b", line: 3 },
+    { why: "after a text", text: "a:\n  b: |\n    b: 1\n  b: 2\n", name: "b", line: 4 },
+    { why: "in quotes", text: 'a:\n  b: 1\n  "b": 2\n', name: "b", line: 3 },
+    { why: "in braces", text: "a:\n  - { b: 1, c: [2], b: 3 }\n", name: "b", line: 2 },
+    { why: "in JSON", text: '{"a": {"b": 1,\n "c": "}", "b": 2}}\n', name: "b", line: 2 },
+    { why: "after braces", text: "a: { b: 1,\n  c: 2 }\na: 3\n", name: "a", line: 3 },
+    { why: "after quotes", text: 'a: "x\n  a: y"\nb: 1\nb: 2\n', name: "b", line: 4 },
+  ])("$why is found", ({ text, name, line }) => {
+    expect(Bun.YAML.parse(text)).toBeObject();
+    expect(() => readSource(text, "yaml", parseJson)).toThrow(
+      `${name}: is given twice (line ${line})`,
+    );
+  });
+
+  test.each([
+    "a:\n  b: 1\nc:\n  b: 1\n",
+    "a:\n- b: 1\n- b: 2\n",
+    "a:\n  - - b: 1\n    - b: 2\n  - b: 3\n",
+    "a: |\n  b: 1\n  b: 2\nc: >-\n  b: 1\n\n  b: 2\n",
+    "a:\n  - |\n    b: 1\n    b: 2\n  - b: 1\n",
+    'a: "b: 1\n  b: 2\n  b: 3"\nb: 1\n',
+    "a: 'it''s\n  b: 1\n  b: 2'\nb: 1\n",
+    "a: [{ b: 1 }, { b: 1 }]\nb: { a: { b: 1 }, b: 2 }\n",
+    'a: {\n  b: 1, # b: 2\n  c: "b: 1, b: 2", d: x:b }\nb: 1 # b: 2\n# b: 3\n',
+    "a: one\n  two\n  'three\nb: 1\n",
+    "a: &x\n  b: 1\nc: *x\nd: !!map\n  b: 1\n",
+    "a: https://x.test/?b=1\nb: http://x.test\n",
+  ])("%j has none", (text) => {
+    expect(Bun.YAML.parse(text)).toBeObject();
+    expect(() => readSource(text, "yaml", parseJson)).not.toThrow();
+  });
+
+  test("what is written as JSON or YAML by the gateway has none", () => {
+    const value = {
+      a: [
+        { b: "x: |\n b: 1\n b: 2", c: ["- d: 1", "'", '"'] },
+        { b: "#", e: {} },
+      ],
+      b: [],
+    };
+    for (const text of [JSON.stringify(value, null, 2), Bun.YAML.stringify(value, null, 2)])
+      expect(readSource(text, "yaml", parseJson).value).toEqual(value);
+  });
+});
