@@ -323,6 +323,8 @@ export interface StreamContext {
 /** A connection that is refused; it is closed without a word. */
 export interface StreamRefusal {
   readonly reason: string;
+  /** Whether a TCP connection ends with a reset in the place of an orderly end; default true. */
+  readonly reset?: boolean;
 }
 
 /** What became of a stream connection. */

@@ -2,7 +2,7 @@
 import { Type as t } from "@sinclair/typebox";
 import { reject } from "../pdk/answer.ts";
 import { definePlugin } from "../pdk/definition.ts";
-import { cidr, config, integer, listOf, nullable } from "../pdk/fields.ts";
+import { cidr, config, flag, integer, listOf, nullable } from "../pdk/fields.ts";
 import { compileCidrs } from "../pdk/net.ts";
 
 const networks = (description: string) =>
@@ -24,6 +24,10 @@ const schema = config({
       description: "Half a sentence for those who are refused; null: the gateway's own",
     }),
   ),
+  stream_reset: flag(
+    false,
+    "Streams: end connections over TCP with a reset, so that clients see at once that nobody is there for them",
+  ),
 });
 
 export default definePlugin({
@@ -33,7 +37,7 @@ export default definePlugin({
 client says about itself counts.
 
 On stream routes and on services for TCP and UDP the connection is closed before a target hears of it, and \`status\` and
-\`message\` mean nothing; datagrams are dropped. What was let in before goes on when the lists change.`,
+\`message\` mean nothing; datagrams are dropped. Where the gateway ends TLS itself, \`stream_reset\` makes no difference. What was let in before goes on when the lists change.`,
   group: "access",
   order: 9100,
   phases: ["connect", "early"],
@@ -54,7 +58,10 @@ On stream routes and on services for TCP and UDP the connection is closed before
     };
     return {
       early: (context) => judge(context.clientAddress()),
-      connect: (context) => judge(context.clientAddress()),
+      connect: (context) => {
+        const refusal = judge(context.clientAddress());
+        return refusal && { reason: refusal.reason, reset: own.stream_reset };
+      },
     };
   },
 });

@@ -1,5 +1,5 @@
 // One stream connection on its way past plugins: what they see of it, and the running of their handlers; knows no socket.
-import type { NamedObject, StreamContext, StreamResult } from "../../pdk/context.ts";
+import type { NamedObject, StreamContext, StreamRefusal, StreamResult } from "../../pdk/context.ts";
 import type { LogLine } from "../data-plane.ts";
 import type { WorkerScope } from "../worker-scope.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
@@ -109,7 +109,7 @@ export class StreamVisit implements StreamContext {
   // The running of handlers.
 
   /** Why the connection is refused; null: it goes on. Call it once, and `end` when the connection has ended. */
-  connect(): string | null {
+  connect(): StreamRefusal | null {
     for (const runtime of this.#chain) {
       const { handlers, plan, whenStream } = runtime;
       if (whenStream !== null && !whenStream(this)) continue;
@@ -119,10 +119,10 @@ export class StreamVisit implements StreamContext {
         this.#scene.decided(plan.name, refusal === undefined ? "pass" : "reject");
         if (refusal === undefined) continue;
         this.note(refusal.reason);
-        return refusal.reason;
+        return refusal;
       } catch (error) {
         this.#fail(runtime, error);
-        if (runtime.onError === "closed") return `${plan.name}.error`;
+        if (runtime.onError === "closed") return { reason: `${plan.name}.error` };
       }
     }
     return null;

@@ -2,6 +2,7 @@
 import type { Socket } from "bun";
 import { MAX_HELLO_BYTES, readClientHello } from "../../net/client-hello.ts";
 import { type ProxiedEnds, readProxyHeader, writeProxyHeader } from "../../net/proxy-protocol.ts";
+import type { StreamRefusal } from "../../pdk/context.ts";
 import type { StreamFacts, StreamVisit } from "../plugin/stream-visit.ts";
 import type { FailureText } from "../../shared-memory/target-health.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
@@ -51,6 +52,7 @@ export class StreamConnection implements TargetHandlers {
   readonly id: string;
   readonly startedAt = Date.now();
   readonly portKey: string;
+  #endsOrderly = false;
   /** Why it was refused; null: it was not. */
   refusal: string | null = null;
   #state: State = "peeking";
@@ -172,11 +174,11 @@ export class StreamConnection implements TargetHandlers {
     this.#route = route;
     this.#service = service;
     const refusal = this.#askPlugins(route, service);
-    if (refusal !== null) return this.#refuse(refusal);
+    if (refusal !== null) return this.#refuse(refusal.reason, refusal.reset === false);
     this.#connect();
   }
 
-  #askPlugins(route: StreamRouteRuntime, { id, service }: ServiceRuntime): string | null {
+  #askPlugins(route: StreamRouteRuntime, { id, service }: ServiceRuntime): StreamRefusal | null {
     const facts = {
       id: this.id,
       protocol: "tcp",
@@ -340,9 +342,10 @@ export class StreamConnection implements TargetHandlers {
     }
   }
 
-  #refuse(reason: string): void {
+  #refuse(reason: string, isOrderly = false): void {
     if (this.#state === "closed") return;
     this.refusal = reason;
+    this.#endsOrderly = isOrderly;
     this.#scope.refused(reason, {
       client: this.client.address,
       route: this.#route?.route.name ?? null,
@@ -354,7 +357,7 @@ export class StreamConnection implements TargetHandlers {
   /** Ends both sides now. What a side has not taken yet is sent by the system if it still can. */
   close(): void {
     if (this.#state === "closed") return;
-    const wasOver = this.#pipe?.isOver === true || this.#isGone !== null;
+    const wasOver = this.#pipe?.isOver === true || this.#isGone !== null || this.#endsOrderly;
     this.#state = "closed";
     this.#early = [];
     if (this.#target !== null) this.#service?.group.leave(this.#target);

@@ -179,7 +179,7 @@ export class UdpStreams {
     const key = `${from.address} ${from.port}`;
     const id = `${this.#options.worker + 1}-u${++this.#count}-${Date.now().toString(36)}`;
     const visit = this.#visitOf({ id, client, route, service });
-    const refusal = visit?.connect() ?? null;
+    const refusal = visit?.connect()?.reason ?? null;
     if (refusal !== null) return this.#refuse(visit, { route, refusal });
     const session = new UdpSession({
       ...{ id, client, route, service, now },

@@ -160,6 +160,15 @@ const hello = (port: number, from = "127.0.0.1", text = "hello") =>
     socket.on("close", () => resolve("refused"));
   });
 
+/** How a connection ends on which the client says nothing. */
+const endOf = (port: number) =>
+  new Promise<string>((resolve) => {
+    const socket = connect({ port, host: "127.0.0.1" });
+    socket.resume();
+    socket.on("end", () => resolve("end"));
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? ""));
+  });
+
 async function udpClient(): Promise<UdpClient> {
   const client = await UdpClient.open();
   open.push(client);
@@ -182,6 +191,14 @@ describe("ip-restriction", () => {
     await use({ name: "ip-restriction", config: { allow: ["127.0.0.2/32"] } });
     expect(await hello(ports.tcp)).toBe("refused");
     expect(await hello(ports.tcp, "127.0.0.2")).toBe("hello");
+  });
+
+  test.each([
+    { stream_reset: false, end: "end" },
+    { stream_reset: true, end: "ECONNRESET" },
+  ])("with stream_reset $stream_reset the client sees $end", async ({ stream_reset, end }) => {
+    await use({ name: "ip-restriction", config: { deny: ["127.0.0.1"], stream_reset } });
+    expect(await endOf(ports.tcp)).toBe(end);
   });
 
   test("drops datagrams, and counts them", async () => {
