@@ -28,6 +28,7 @@ import requestId from "./request-id.ts";
 import requestSizeLimit from "./request-size-limit.ts";
 import respond from "./respond.ts";
 import responseCache from "./response-cache.ts";
+import script from "./script.ts";
 import securityHeaders from "./security-headers.ts";
 import trafficSplit from "./traffic-split.ts";
 import transform from "./transform.ts";
@@ -62,6 +63,7 @@ export const plugins: readonly AnyPlugin[] = [
   requestSizeLimit,
   respond,
   responseCache,
+  script,
   securityHeaders,
   trafficSplit,
   transform,

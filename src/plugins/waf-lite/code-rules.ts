@@ -106,7 +106,7 @@ const forServers: readonly Rule[] = [
       /<\?php\b|<\?= ?[$`a-z]/,
       /\bphp:\/\/(?:input|filter|stdin|fd|memory)|\bexpect:\/\/[a-z]|\b(?:allow_url_include|auto_prepend_file) ?=/,
       /data: ?(?:\/\/)?text\/plain;base64,pd9w/,
-      /\bo:\d{1,4}:"[a-z_\\]+":\d{1,4}:\{/,
+      /\bo:\d+:"[a-z_\\]+":\d+:\{/,
       /\b(?:system|passthru|shell_exec|popen|proc_open|eval|assert) ?\( ?(?:\$_(?:get|post|request|server|cookie)|base64_decode|['"][a-z])/,
     ],
   }),

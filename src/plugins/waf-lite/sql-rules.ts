@@ -36,7 +36,7 @@ export const sqlRules: readonly Rule[] = [
     patterns: [
       /; ?(?:drop (?:table|database|schema|view|user)|alter (?:table|user)|truncate table|create (?:table|user)|insert into|delete from)\b/,
       /; ?(?:exec(?:ute)?[ (]{1,4}(?:master|xp_|sp_|immediate|@)|declare @|shutdown(?: with| ?--))/,
-      /; ?update \w{1,32} set\b/,
+      /; ?update \w+ set\b/,
     ],
   }),
   sqli({

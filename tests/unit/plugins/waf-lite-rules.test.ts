@@ -2,7 +2,8 @@
 import { expect, test } from "bun:test";
 import { rules, rulesetNames } from "../../../src/plugins/waf-lite/rules.ts";
 import { viewsOf } from "../../../src/plugins/waf-lite/views.ts";
-import { regexProblem } from "../../../src/snapshot/regex-safety.ts";
+
+const { checkSync } = require("recheck/lib/browser.js") as typeof import("recheck");
 
 test("every rule has an id of its own, a set, parts and half a sentence", () => {
   expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length);
@@ -20,7 +21,8 @@ const sources = rules.flatMap(({ id, patterns }) =>
 );
 
 test.each(sources)("%s matches in linear time", (_, source) => {
-  expect(regexProblem(source)).toBeNull();
+  // As regex-safety.ts asks, with more time: nobody waits for the answer.
+  expect(checkSync(source, "", { timeout: 15_000 }).status).toBe("safe");
 });
 
 test.each([

@@ -1,0 +1,211 @@
+// QuickJS in WebAssembly with memory of its own that cannot grow beyond a limit; knows no request.
+import type {
+  QuickJSContext,
+  QuickJSHandle,
+  QuickJSRuntime,
+  QuickJSWASMModule,
+} from "quickjs-emscripten-core";
+import type { HostFunction, Plain } from "./host-functions.ts";
+import { PRELUDE } from "./prelude.ts";
+import type { HandlerName } from "./source.ts";
+
+const PAGES_PER_MIB = 16;
+// The engine is built for this much at least, most of which its stack and empty space take up.
+const FIRST_PAGES = 256;
+// Taken from the empty space at once and never touched, so that what is left is what the script was promised. The engine's
+// own limit does not count what it should: compiled to WebAssembly it does not know how large its pieces are.
+const BALLAST_BYTES = 11 * 1_048_576;
+const STACK_BYTES = 256 * 1024;
+/** For the statements outside of handlers. */
+const START_MS = 2000;
+
+/** Loads an engine; takes 25 to 50 milliseconds, most of them elsewhere. */
+export async function loadEngine(memoryMb: number): Promise<QuickJSWASMModule> {
+  const { newQuickJSWASMModuleFromVariant } = await import("quickjs-emscripten-core");
+  const { default: variant } = await import("@jitl/quickjs-singlefile-mjs-release-sync");
+  const wasmMemory = new WebAssembly.Memory({
+    initial: FIRST_PAGES,
+    maximum: FIRST_PAGES + memoryMb * PAGES_PER_MIB,
+  });
+  return await newQuickJSWASMModuleFromVariant({
+    ...variant,
+    async importModuleLoader() {
+      const imported = await variant.importModuleLoader();
+      const inner = "default" in imported ? imported.default : imported;
+      const load = typeof inner === "function" ? inner : inner.default;
+      return async (options) => {
+        // What it prints when it gives up comes as an error too.
+        const silent = { printErr() {} };
+        const module = await load({ ...options, ...silent, wasmMemory });
+        if (module._malloc(BALLAST_BYTES) === 0) throw new Error("the engine has no room");
+        return module;
+      };
+    },
+  });
+}
+
+const OUT_OF_MEMORY = "InternalError: out of memory";
+
+/** What went wrong inside; `isSpent`: what is left must not be used any further. */
+export class ScriptError extends Error {
+  readonly isSpent: boolean;
+  readonly isOutOfMemory: boolean;
+
+  constructor(message: string, isSpent: boolean) {
+    super(message);
+    this.isSpent = isSpent;
+    this.isOutOfMemory = message === OUT_OF_MEMORY;
+  }
+}
+
+export interface MachineOptions {
+  /** JavaScript of the user. */
+  readonly code: string;
+  readonly memoryMb: number;
+  readonly timeoutMs: number;
+  readonly functions: Readonly<Record<string, HostFunction>>;
+}
+
+/** Time of this thread only: on a busy machine a handler must not fail because others were given its turn. */
+class Stopwatch {
+  readonly #end: number;
+  readonly #timeoutMs: number;
+  readonly #usedBefore = usedMs();
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+    this.#end = performance.now() + timeoutMs;
+  }
+
+  isOver(): boolean {
+    return performance.now() > this.#end && usedMs() - this.#usedBefore > this.#timeoutMs;
+  }
+}
+
+function usedMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+/** One context with the script in it. After an error that is spent only `dispose` may be called. */
+export class Machine {
+  readonly #runtime: QuickJSRuntime;
+  readonly #context: QuickJSContext;
+  readonly #timeoutMs: number;
+  readonly #handlers = new Map<string, QuickJSHandle>();
+  readonly #call: QuickJSHandle;
+  #clock = new Stopwatch(0);
+
+  constructor(engine: QuickJSWASMModule, options: MachineOptions) {
+    const runtime = engine.newRuntime();
+    runtime.setMemoryLimit(options.memoryMb * 1_048_576);
+    runtime.setMaxStackSize(STACK_BYTES);
+    runtime.setInterruptHandler(() => this.#clock.isOver());
+    this.#runtime = runtime;
+    this.#context = runtime.newContext();
+    this.#timeoutMs = options.timeoutMs;
+    this.#clock = new Stopwatch(START_MS);
+    this.#call = this.#prepare(options.functions);
+    this.#load(options.code);
+  }
+
+  #prepare(functions: MachineOptions["functions"]): QuickJSHandle {
+    const context = this.#context;
+    const spend: HostFunction = () => {
+      if (this.#clock.isOver()) throw new RangeError("the script took too long");
+      return undefined;
+    };
+    const host = context.newObject();
+    for (const [name, run] of Object.entries({ ...functions, spend })) {
+      const handle = context.newFunction(name, (...args) =>
+        this.#toGuest(run(...args.map((each) => this.#toHost(each)))),
+      );
+      context.setProp(host, name, handle);
+      handle.dispose();
+    }
+    const make = this.#unwrap(context.evalCode(PRELUDE, "gateway"));
+    const call = this.#unwrap(context.callFunction(make, context.undefined, host));
+    make.dispose();
+    host.dispose();
+    return call;
+  }
+
+  #load(code: string): void {
+    const context = this.#context;
+    const module = this.#unwrap(context.evalCode(code, "script.ts", { type: "module" }));
+    for (const name of ["onRequest", "onResponse", "onLog"] satisfies HandlerName[]) {
+      const handler = context.getProp(module, name);
+      if (context.typeof(handler) === "function") this.#handlers.set(name, handler);
+      else handler.dispose();
+    }
+    module.dispose();
+    if (this.#handlers.size === 0)
+      throw new ScriptError("the script must export functions, and cannot wait at its top", true);
+  }
+
+  has(name: HandlerName): boolean {
+    return this.#handlers.has(name);
+  }
+
+  /** Throws a ScriptError. */
+  run(name: HandlerName): void {
+    const handler = this.#handlers.get(name);
+    if (handler === undefined) return;
+    this.#clock = new Stopwatch(this.#timeoutMs);
+    const context = this.#context;
+    let problem: string;
+    try {
+      const result = this.#unwrap(context.callFunction(this.#call, context.undefined, handler));
+      const isFine = context.typeof(result) === "undefined";
+      problem = isFine ? "" : context.getString(result);
+      result.dispose();
+      if (isFine) return;
+    } catch (error) {
+      if (error instanceof ScriptError) throw error;
+      // The engine itself gave up in the middle of something, such as where its caller's stack ends.
+      throw new ScriptError(error instanceof Error ? error.message : "the engine failed", true);
+    }
+    throw new ScriptError(problem.slice(0, 500), problem === OUT_OF_MEMORY);
+  }
+
+  /** Throws when the engine is in no state to go on with another one. */
+  dispose(): void {
+    this.#call.dispose();
+    for (const handler of this.#handlers.values()) handler.dispose();
+    this.#context.dispose();
+    this.#runtime.dispose();
+  }
+
+  /** What comes as an error here was not for the script to catch. */
+  #unwrap(result: ReturnType<QuickJSContext["evalCode"]>): QuickJSHandle {
+    if (result.error === undefined) return result.value;
+    const { name, message } = this.#context.dump(result.error) as {
+      readonly name?: unknown;
+      readonly message?: unknown;
+    };
+    result.error.dispose();
+    const isLate = message === "interrupted";
+    throw new ScriptError(isLate ? "the script took too long" : `${name}: ${message}`, true);
+  }
+
+  #toHost(handle: QuickJSHandle): Plain {
+    const context = this.#context;
+    switch (context.typeof(handle)) {
+      case "string":
+        return context.getString(handle);
+      case "number":
+        return context.getNumber(handle);
+      case "undefined":
+        return undefined;
+      default:
+        return null;
+    }
+  }
+
+  #toGuest(value: Plain): QuickJSHandle {
+    const context = this.#context;
+    if (typeof value === "string") return context.newString(value);
+    if (typeof value === "number") return context.newNumber(value);
+    return value === null ? context.null : context.undefined;
+  }
+}

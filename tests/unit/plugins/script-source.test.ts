@@ -1,0 +1,28 @@
+// What is said of scripts of users when they are written, before any of them runs.
+import { expect, test } from "bun:test";
+import { compileScript } from "../../../src/plugins/script/source.ts";
+
+test("types are taken out", () => {
+  const { code } = compileScript(
+    "interface A { b: string }\nexport const onLog = (a: A): void => {};",
+  );
+  expect(code).toContain("onLog");
+  expect(code).not.toContain("interface");
+});
+
+test.each([
+  [
+    "export function onRequest() {\n  let a = ;\n}",
+    "cannot be read: line 2, column 11: Unexpected ;",
+  ],
+  ["let a = 1;", "must export one or more of onRequest, onResponse, onLog"],
+  ["export default {}", 'exports "default", which is none of onRequest, onResponse, onLog'],
+  [
+    "export function onReqest() {}",
+    'exports "onReqest", which is none of onRequest, onResponse, onLog',
+  ],
+  ['import fs from "fs";\nexport const onLog = () => fs;', 'must not import anything ("fs")'],
+  ['export const onLog = () => import("fs");', 'must not import anything ("fs")'],
+])("%j: %s", (source, problem) => {
+  expect(compileScript(source)).toEqual({ code: null, problem });
+});
