@@ -147,6 +147,8 @@ test("viewers read, editors write, and both are in the audit log", async () => {
   expect((await viewer("POST /plugins", body)).status).toBe(403);
   await expectOk(editor("POST /plugins", body));
   expect((await viewer("GET /plugins/audited")).status).toBe(200);
+  const script = { name: "script", config: { source: "export const onLog = () => {};" } };
+  expect((await editor("POST /plugins", script)).status).toBe(403);
   await expectOk(editor("PATCH /plugins/audited", { config: { realm: "other" } }));
   const { body: audit } = await people.root("GET /audit?actor=a-editor@a.example");
   const entry = audit.find(({ action }: { action: string }) => action === "update");

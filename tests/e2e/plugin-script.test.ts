@@ -1,0 +1,41 @@
+// Scripts of users through the whole product, from source and as the executable, which carries the engine with it.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Gateway, startGateway } from "../support/gateway.ts";
+import { requireExecutable, variants } from "../support/variants.ts";
+
+const source = `export function onRequest(request: { readonly path: string; reply(s: number, o: object): void }) {
+  if (request.path === "/loop") for (;;);
+  if (request.path === "/fill") for (const all = []; ; ) all.push(new Array(1000).fill(1));
+  request.reply(200, { body: typeof Bun + typeof process + request.path });
+}`;
+
+describe.each([...variants])("a script $name", ({ binary }) => {
+  let gateway: Gateway;
+  const ask = async (path: string) => {
+    const response = await fetch(`http://127.0.0.1:${gateway.httpPort}${path}`);
+    return [response.status, response.status === 200 ? await response.text() : ""];
+  };
+
+  beforeAll(async () => {
+    requireExecutable();
+    gateway = await startGateway({ binary });
+  });
+  afterAll(() => gateway.stop());
+
+  test("runs when it is written, and what it does wrong ends there", async () => {
+    await gateway.ok("POST", "/api/v1/plugins", { name: "script", config: { source } });
+    expect(await ask("/a")).toEqual([200, "undefinedundefined/a"]);
+    for (const path of ["/loop", "/fill", "/loop"]) {
+      expect(await ask(path)).toEqual([500, ""]);
+      expect(await ask("/b")).toEqual([200, "undefinedundefined/b"]);
+    }
+  });
+
+  test("that cannot be read is refused with the line", async () => {
+    const request = {
+      name: "script",
+      config: { source: "export function onLog() {\n  let a = ;\n}" },
+    };
+    await expect(gateway.ok("POST", "/api/v1/plugins", request)).rejects.toThrow("line 2");
+  });
+});
