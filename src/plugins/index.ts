@@ -26,6 +26,7 @@ import rateLimit from "./rate-limit.ts";
 import redirect from "./redirect.ts";
 import requestId from "./request-id.ts";
 import requestSizeLimit from "./request-size-limit.ts";
+import requestValidation from "./request-validation.ts";
 import respond from "./respond.ts";
 import responseCache from "./response-cache.ts";
 import script from "./script.ts";
@@ -61,6 +62,7 @@ export const plugins: readonly AnyPlugin[] = [
   redirect,
   requestId,
   requestSizeLimit,
+  requestValidation,
   respond,
   responseCache,
   script,

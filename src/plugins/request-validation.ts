@@ -1,0 +1,372 @@
+// request-validation: lets only requests through that fit schemas or an OpenAPI document.
+import { type Static, Type as t } from "@sinclair/typebox";
+import { type Outcome, type Rejection, reject } from "../pdk/answer.ts";
+import { isPreflight } from "../pdk/authentication.ts";
+import type { RequestContext } from "../pdk/context.ts";
+import { definePlugin, httpScopes } from "../pdk/definition.ts";
+import { config, flag, integer, listOf, nullable, url } from "../pdk/fields.ts";
+import { findAmbiguity } from "../pdk/json.ts";
+import type { PluginKit } from "../pdk/kit.ts";
+import { DocumentSource } from "./request-validation/document-source.ts";
+import { ApiDocument, type Body } from "./request-validation/openapi.ts";
+import { lookThrough } from "./request-validation/schema-text.ts";
+import { type Check, Validator } from "./request-validation/validator.ts";
+import { formValues, parameterProblem } from "./request-validation/values.ts";
+
+const jsonSchema = (description: string) =>
+  nullable(t.Object({}, { additionalProperties: true, description }));
+
+const schema = config({
+  body_schema: jsonSchema(
+    "JSON Schema (2020-12) of bodies: of JSON, and of forms as objects of texts",
+  ),
+  header_schema: jsonSchema("JSON Schema of the header fields, as an object with lower-case names"),
+  query_schema: jsonSchema(
+    "JSON Schema of the query, as an object; a parameter that is given several times is a list",
+  ),
+  content_types: listOf(
+    t.String({
+      pattern: "^[A-Za-z0-9!#$&^_.+-]+/(?:\\*|[A-Za-z0-9!#$&^_.+-]+)$",
+      errorMessage: "must be a media type such as application/json, or text/*",
+      description: "Media type, or range such as `text/*`",
+    }),
+    { maxItems: 100, description: "What bodies may be; empty: anything that the others allow" },
+  ),
+  openapi: nullable(
+    t.Object(
+      {
+        spec: nullable(
+          t.String({
+            minLength: 1,
+            maxLength: 1_048_576,
+            description: "The document as JSON or YAML",
+          }),
+        ),
+        url: nullable(
+          url({
+            description: "Where the document lies; fetched by each worker, again every 5 minutes",
+          }),
+        ),
+      },
+      { additionalProperties: false, description: "OpenAPI 3.0 or 3.1: give `spec` or `url`" },
+    ),
+  ),
+  max_body: integer(1_048_576, {
+    minimum: 1,
+    maximum: 67_108_864,
+    description: "Bytes of a body that is checked; longer ones are refused with 413",
+  }),
+  rejected_status: integer(400, {
+    minimum: 400,
+    maximum: 499,
+    description: "Status of the refusal",
+  }),
+  verbose_errors: flag(false, "Tell the client what is wrong and where, without values"),
+});
+
+type Config = Static<typeof schema>;
+
+export default definePlugin({
+  name: "request-validation",
+  summary: "Lets only requests through that fit schemas or an OpenAPI document",
+  description: `\`body_schema\`, \`header_schema\` and \`query_schema\` are JSON Schemas of 2020-12. Texts of queries, fields and forms may stand for
+numbers, truths and lists where the schema wants them. With an OpenAPI document, a request must be one of its operations, below
+the path of one of its \`servers\`; its parameters, its media type and its body must fit. Parameters that are objects are not
+looked into, nor are media types other than JSON and forms. OPTIONS requests with which browsers ask for permission pass.
+
+Bodies must be JSON or a form where there is a schema for them, in UTF-8 and not compressed, or they are refused with 415: what
+cannot be read cannot be checked. JSON in which a member stands twice is refused, because programs differ in which one they take.
+The body goes upstream as it came. What is refused is noted as \`validation.path\`, \`.method\`, \`.query\`, \`.header\`, \`.parameter\`, \`.body\`
+or \`.content_type\`, and is told to the client with \`verbose_errors\` only.
+
+References must stay inside of the document; nothing else is fetched. Patterns are checked when the instance is written: those that
+could take long are refused. A document from a \`url\` is fetched later, so of its patterns only plain ones are used, on texts of up
+to 2048 characters; the log names the others. While no document could be had, requests are refused with 503. Of formats, date, time,
+date-time, email, hostname, ipv4, ipv6, uri, uuid, byte, int32 and int64 are checked.`,
+  group: "access",
+  order: 6500,
+  phases: ["access"],
+  scopes: httpScopes,
+  config: schema,
+  example: {
+    body_schema: {
+      type: "object",
+      required: ["name"],
+      properties: {
+        name: { type: "string", maxLength: 100 },
+        age: { type: "integer", minimum: 0 },
+      },
+      additionalProperties: false,
+    },
+    query_schema: { type: "object", properties: { page: { type: "integer", minimum: 1 } } },
+    content_types: ["application/json"],
+    verbose_errors: true,
+  },
+  onError: "closed",
+  check: problemsOf,
+  regexes: (own) => schemasOf(own).flatMap(({ path, found }) => within(path, found.regexes)),
+  create(own, kit) {
+    const parts = compileParts(own, kit);
+    return { access: (context) => judge(context, { own, parts }) };
+  },
+});
+
+interface Looked {
+  readonly path: string;
+  readonly found: ReturnType<typeof lookThrough>;
+}
+
+const within = <T extends { readonly path: string }>(path: string, all: readonly T[]): T[] =>
+  all.map((each) => ({ ...each, path: each.path === "" ? path : `${path}.${each.path}` }));
+
+/** All schemas that are there when the configuration is written. */
+function schemasOf(own: Config): Looked[] {
+  const looked: Looked[] = [];
+  for (const path of ["body_schema", "header_schema", "query_schema"] as const)
+    if (own[path] !== null) looked.push({ path, found: lookThrough(own[path]) });
+  const { spec } = own.openapi ?? { spec: null };
+  if (spec === null) return looked;
+  try {
+    const document: unknown = /^\s*\{/.test(spec) ? JSON.parse(spec) : Bun.YAML.parse(spec);
+    looked.push({ path: "openapi.spec", found: lookThrough(document) });
+  } catch {
+    const problems = [{ path: "", message: "must be JSON or YAML" }];
+    looked.push({ path: "openapi.spec", found: { regexes: [], problems } });
+  }
+  return looked;
+}
+
+function problemsOf(own: Config) {
+  const found = schemasOf(own).flatMap(({ path, found: { problems } }) => within(path, problems));
+  const { openapi } = own;
+  if (openapi !== null && (openapi.spec === null) === (openapi.url === null))
+    found.push({ path: "openapi", message: "give one of spec and url" });
+  // What leads out or is too large is better not compiled.
+  return found.length > 0 ? found : compiledProblems(own);
+}
+
+function compiledProblems(own: Config) {
+  const found: { path: string; message: string }[] = [];
+  const hasSafePatterns = true;
+  for (const path of ["body_schema", "header_schema", "query_schema"] as const) {
+    const given = own[path];
+    if (given === null) continue;
+    const validator = new Validator({ coerces: false, hasSafePatterns });
+    const message = validator.problemOf(given);
+    if (message !== null) found.push({ path, message });
+  }
+  const { spec } = own.openapi ?? { spec: null };
+  if (spec === null) return found;
+  try {
+    const message = new ApiDocument(spec, { hasSafePatterns }).schemaProblem();
+    if (message !== null) found.push({ path: "openapi.spec", message });
+  } catch (error) {
+    found.push({ path: "openapi.spec", message: (error as Error).message });
+  }
+  return found;
+}
+
+interface Parts {
+  readonly body: { readonly strict: Check; readonly lenient: Check } | null;
+  readonly headers: Check | null;
+  readonly query: Check | null;
+  /** Null: there is no document to fit. */
+  readonly document: (() => ApiDocument | null | Promise<ApiDocument | null>) | null;
+  readonly isAllowedType: (type: string) => boolean;
+}
+
+function compileParts(own: Config, kit: PluginKit): Parts {
+  const strict = new Validator({ coerces: false, hasSafePatterns: true });
+  const lenient = new Validator({ coerces: true, hasSafePatterns: true });
+  const { body_schema: body, header_schema: header, query_schema: query } = own;
+  return {
+    body:
+      body === null
+        ? null
+        : { strict: strict.compile(body), lenient: lenient.compile(structuredClone(body)) },
+    headers: header === null ? null : lenient.compile(header),
+    query: query === null ? null : lenient.compile(query),
+    document: compileDocument(own, kit),
+    isAllowedType: rangesOf(own.content_types),
+  };
+}
+
+function compileDocument({ openapi }: Config, kit: PluginKit): Parts["document"] {
+  if (openapi === null) return null;
+  if (openapi.spec !== null) {
+    try {
+      const document = new ApiDocument(openapi.spec, { hasSafePatterns: true });
+      return () => document;
+    } catch (error) {
+      throw new Error(`openapi.spec: ${(error as Error).message}`, { cause: error });
+    }
+  }
+  const source = new DocumentSource({
+    url: openapi.url ?? "",
+    kit,
+    compile(text) {
+      const document = new ApiDocument(text, { hasSafePatterns: false });
+      if (document.ignored.length > 0)
+        kit.log(
+          "warn",
+          "patterns of an OpenAPI document are not used, because they could take long",
+          {
+            patterns: document.ignored.slice(0, 20),
+          },
+        );
+      return document;
+    },
+  });
+  return () => source.get();
+}
+
+function rangesOf(types: readonly string[]): (type: string) => boolean {
+  if (types.length === 0) return () => true;
+  const all = new Set(types.map((type) => type.toLowerCase()));
+  return (type) => all.has(type) || all.has(`${type.split("/")[0]}/*`);
+}
+
+interface Case {
+  readonly own: Config;
+  readonly parts: Parts;
+}
+
+function judge(context: RequestContext, by: Case): Outcome | Promise<Outcome> {
+  const { document } = by.parts;
+  if (document === null) return judgeWith(context, by, null);
+  if (isPreflight(context)) return undefined;
+  const found = document();
+  const goOn = (api: ApiDocument | null) =>
+    api === null
+      ? reject(503, "validation.no_document", {
+          detail: "requests cannot be checked at the moment",
+        })
+      : judgeWith(context, by, api);
+  return found instanceof Promise ? found.then(goOn) : goOn(found);
+}
+
+function judgeWith(
+  context: RequestContext,
+  by: Case,
+  api: ApiDocument | null,
+): Outcome | Promise<Outcome> {
+  const { own, parts } = by;
+  if (parts.headers !== null) {
+    const problem = parts.headers({ ...context.headers });
+    if (problem !== null) return refusal(own, "header", `the header fields: ${problem}`);
+  }
+  if (parts.query !== null) {
+    const values = formValues(context.query);
+    const problem = values === null ? "escapes are broken" : parts.query(values);
+    if (problem !== null) return refusal(own, "query", `the query: ${problem}`);
+  }
+  const matched = api?.match(context.method, context.path) ?? null;
+  if (matched === "path") return refusal(own, "path", "there is no such path");
+  if (matched === "method") return refusal(own, "method", "the path has no such method");
+  if (matched !== null) {
+    const problem = parameterProblem(matched.operation, context, matched.values);
+    if (problem !== null) return refusal(own, "parameter", problem);
+  }
+  return judgeBody(context, by, matched === null ? null : matched.operation.body);
+}
+
+/** RFC 9110 section 9.3: a body says nothing there. */
+const BODILESS: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]);
+
+function judgeBody(
+  context: RequestContext,
+  { own, parts }: Case,
+  ofOperation: Body | null,
+): Outcome | Promise<Outcome> {
+  if (!context.hasBody) {
+    const isNeeded =
+      ofOperation?.isRequired === true || (parts.body !== null && !BODILESS.has(context.method));
+    return isNeeded ? refusal(own, "body", "a body is needed") : undefined;
+  }
+  const type = mediaTypeOf(context);
+  if (!parts.isAllowedType(type)) return wrongType();
+  const media = ofOperation === null ? null : mediaOf(ofOperation, type);
+  if (ofOperation !== null && media === null) return wrongType();
+  const checks = [parts.body, media].filter((each) => each !== null);
+  const strict = checks.flatMap(({ strict: check }) => (check === null ? [] : [check]));
+  const lenient = checks.flatMap(({ lenient: check }) => (check === null ? [] : [check]));
+  if (strict.length === 0) return undefined;
+  const isForm = type === "application/x-www-form-urlencoded";
+  const isJson = /^[^/]+\/(?:[^/]+\+)?json$/.test(type);
+  // A document may describe what cannot be looked into; a schema of one's own wants something to look into.
+  if (!isForm && !isJson) return parts.body === null ? undefined : wrongType();
+  const coding = context.header("content-encoding")?.trim().toLowerCase() ?? "identity";
+  if (coding !== "identity")
+    return reject(415, "validation.content_type", {
+      detail: "the request body must not be compressed",
+      // RFC 9110 section 12.5.3.
+      headers: { "Accept-Encoding": "identity" },
+    });
+  return context.readBody(own.max_body).then((bytes) => {
+    if (bytes === null)
+      return reject(413, "validation.too_large", { detail: "the request body is too large" });
+    const problem = isForm ? formProblem(bytes, lenient) : jsonProblem(bytes, strict);
+    return problem === null ? undefined : refusal(own, "body", `the body: ${problem}`);
+  });
+}
+
+const wrongType = (): Rejection =>
+  reject(415, "validation.content_type", {
+    detail: "the request body is of a type that is not taken",
+  });
+
+const mediaTypeOf = (context: RequestContext) =>
+  ((context.header("content-type") ?? "").split(";")[0] ?? "").trim().toLowerCase();
+
+const mediaOf = ({ content }: Body, type: string) =>
+  content.get(type) ?? content.get(`${type.split("/")[0]}/*`) ?? content.get("*/*") ?? null;
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function textOf(bytes: Uint8Array): string | null {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+function jsonProblem(bytes: Uint8Array, checks: readonly Check[]): string | null {
+  const text = textOf(bytes);
+  if (text === null) return "is not UTF-8";
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return "is not JSON";
+  }
+  const ambiguity = findAmbiguity(text, { numbers: false });
+  if (ambiguity !== null)
+    return `${ambiguity.path.replaceAll(/[^ -~]/g, "?").slice(0, 200)} ${ambiguity.message}`;
+  return firstOf(checks, () => value);
+}
+
+function formProblem(bytes: Uint8Array, checks: readonly Check[]): string | null {
+  const text = textOf(bytes);
+  if (text === null) return "is not UTF-8";
+  if (formValues(text) === null) return "escapes are broken";
+  // Checks may turn texts into numbers: each gets values of its own.
+  return firstOf(checks, () => formValues(text));
+}
+
+function firstOf(checks: readonly Check[], value: () => unknown): string | null {
+  for (const check of checks) {
+    const problem = check(value());
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+const refusal = (
+  { rejected_status: status, verbose_errors: isVerbose }: Config,
+  what: string,
+  why: string,
+) =>
+  reject(status, `validation.${what}`, {
+    detail: isVerbose ? why : "the request is not valid",
+  });
