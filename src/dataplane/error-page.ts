@@ -67,6 +67,8 @@ export interface OwnAnswer {
   /** Belongs to the answer and may be changed. */
   readonly headers: Headers;
   readonly body: Uint8Array | null;
+  /** The headers are somebody else's after all: to be copied before they are changed. */
+  readonly hasSharedHeaders?: boolean;
 }
 
 /** The parts of `errorResponse`. */

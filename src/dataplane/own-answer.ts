@@ -81,19 +81,20 @@ export function seenByPlugins(
     error: by.error ?? null,
     status: answer.status,
     headers: answer.headers,
+    hasSharedHeaders: answer.hasSharedHeaders === true,
     wholeBody: answer.body,
     bodyLength: answer.body?.byteLength ?? 0,
     isHead,
   });
   context.visit?.respond(draft, by.order);
-  const { pipe, replacement, headers } = draft;
+  const { pipe, replacement } = draft;
   const body = replacement === null ? answer.body : replacement.body;
-  if (replacement !== null && !isHead) headers.delete("content-length");
+  if (replacement !== null && !isHead) draft.headers.delete("content-length");
   if (pipe === null || body === null || isHead) return finished(context, draft, body);
   if (draft.isSlow) return slowly(context, draft, { pipe, body });
   const pieces = pipe.whole([body]);
   const finish = (all: readonly Uint8Array[]) => {
-    headers.delete("content-length");
+    draft.headers.delete("content-length");
     const [only] = all;
     return finished(context, draft, all.length === 1 && only ? only : Buffer.concat(all));
   };
@@ -117,7 +118,7 @@ function slowly(
 
 function finished(
   context: RequestContext,
-  { status, headers, hasBody }: AnswerDraft,
+  { status, sentHeaders: headers, hasBody }: AnswerDraft,
   body: Uint8Array | null,
 ): Response {
   context.record.bytesOut = hasBody ? (body?.byteLength ?? 0) : 0;

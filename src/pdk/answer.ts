@@ -23,6 +23,8 @@ export interface Reply {
   readonly headers: Headers;
   /** Null: none. The body of an answer to HEAD is left out by the gateway. */
   readonly body: Uint8Array | null;
+  /** Whether the plugin answers with the same headers again, so that whoever changes them needs a copy; default false. */
+  readonly hasSharedHeaders?: boolean;
 }
 
 export type Answer = Rejection | Reply;

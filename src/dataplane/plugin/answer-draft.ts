@@ -5,8 +5,9 @@ import type { ProxyError } from "../error.ts";
 export interface DraftParts {
   readonly source: ResponseDraft["source"];
   readonly status: number;
-  /** May be changed. */
+  /** May be changed, unless they are shared. */
   readonly headers: Headers;
+  readonly hasSharedHeaders?: boolean;
   readonly error?: ProxyError | null;
   readonly bodyLength?: number | null;
   readonly wholeBody?: Uint8Array | null;
@@ -16,24 +17,37 @@ export interface DraftParts {
 export class AnswerDraft implements ResponseDraft {
   readonly source: ResponseDraft["source"];
   status: number;
-  readonly headers: Headers;
   readonly error: ResponseDraft["error"];
   readonly bodyLength: number | null;
   readonly wholeBody: Uint8Array | null;
   readonly #isHead: boolean;
+  #headers: Headers;
+  #isShared: boolean;
   #replacement: { readonly body: Uint8Array | null } | null = null;
   #transforms: BodyTransform[] = [];
 
   constructor(parts: DraftParts) {
     this.source = parts.source;
     this.status = parts.status;
-    this.headers = parts.headers;
+    this.#headers = parts.headers;
+    this.#isShared = parts.hasSharedHeaders === true;
     const { error = null } = parts;
     this.error =
       error === null ? null : { status: error.status, token: error.token, detail: error.detail };
     this.bodyLength = parts.bodyLength ?? null;
     this.wholeBody = parts.wholeBody ?? null;
     this.#isHead = parts.isHead;
+  }
+
+  get headers(): Headers {
+    if (this.#isShared) this.#headers = new Headers(this.#headers);
+    this.#isShared = false;
+    return this.#headers;
+  }
+
+  /** The same to be read only, which needs no copy. */
+  get sentHeaders(): Headers {
+    return this.#headers;
   }
 
   get hasBody(): boolean {

@@ -176,8 +176,7 @@ function afterwards(
   const { answer, order } = outcome;
   if (answer.kind === "reply") {
     if (answer.status === 0) return ended(hangUp(), context, scene);
-    const own = { status: answer.status, headers: answer.headers, body: answer.body };
-    return ended(seenByPlugins(context, own, { source: "plugin", order }), context, scene);
+    return ended(seenByPlugins(context, answer, { source: "plugin", order }), context, scene);
   }
   const error = errorOf(answer);
   scene.scope.report(context, error);

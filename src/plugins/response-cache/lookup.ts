@@ -1,5 +1,5 @@
 // What becomes of a request before it goes upstream: answered from the store, made to wait, or sent on; knows no answer of a target.
-import { type Outcome, reject, reply } from "../../pdk/answer.ts";
+import { type Outcome, reject } from "../../pdk/answer.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import { ageOf, type Manner, remainingOf } from "./answers.ts";
 import type { Course } from "./course.ts";
@@ -121,7 +121,8 @@ function answer(
     manner,
     now,
   });
-  return reply(status, manner === "hit" ? "cache.hit" : `cache.${manner}`, { headers, body });
+  const reason = manner === "hit" ? "cache.hit" : `cache.${manner}`;
+  return { kind: "reply", status, reason, headers, body, hasSharedHeaders: true };
 }
 
 interface Fetch extends Try {
