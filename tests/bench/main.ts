@@ -15,6 +15,7 @@ import {
 import { measureContent } from "./content.ts";
 import { contentToMarkdown, contentToText } from "./content-report.ts";
 import { measureFront } from "./front.ts";
+import { measureLimits } from "./limits.ts";
 import { measureManyTargets } from "./many-targets.ts";
 import { measureObservation } from "./observation.ts";
 import { makeCertificate, startOrigin } from "./origin.ts";
@@ -109,6 +110,7 @@ const nothing = {
   manyTargets: null,
   front: null,
   observation: null,
+  limits: null,
   skipped: [],
 };
 
@@ -124,6 +126,8 @@ async function runBench(
     if (only === "streams") return { ...nothing, options, streams: await measureStreams(part) };
     if (only === "observation")
       return { ...nothing, options, streams: null, observation: await measureObservation(part) };
+    if (only === "limits")
+      return { ...nothing, options, streams: null, limits: await measureLimits(part) };
     const input = { scratch, originPort: origin.port, certificate: makeCertificate(scratch) };
     const skipped = only === "targets" ? [] : await startAll(input, options, proxies);
     for (const line of skipped) console.log(line);
@@ -136,15 +140,16 @@ async function runBench(
     const manyTargets = await measureManyTargets(part);
     console.log("measuring a fronted listener against a direct one");
     const front = await measureFront(part);
-    if (only === "targets")
-      return { ...comparison, manyTargets, front, observation: null, streams: null };
+    if (only === "targets") return { ...nothing, ...comparison, manyTargets, front, streams: null };
     // Nothing else may take processor time on the core meanwhile.
     await Promise.all(proxies.splice(0).map((one) => one.program.stop()));
     console.log("measuring metrics and recent requests against none");
     const observation = await measureObservation(part);
+    console.log("measuring a rate limit against none");
+    const limits = await measureLimits(part);
     console.log("measuring TCP streams");
     const streams = await measureStreams(part);
-    return { ...comparison, manyTargets, front, observation, streams };
+    return { ...comparison, manyTargets, front, observation, limits, streams };
   } finally {
     await Promise.all([...proxies, origin].map((one) => one.program.stop()));
   }

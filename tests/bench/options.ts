@@ -20,7 +20,7 @@ export type Protocol = keyof typeof PROTOCOLS;
 export const PROXIES = ["nginx", "nginx-64k", "haproxy", "caddy", "sluice"] as const;
 export type ProxyName = (typeof PROXIES)[number];
 
-const PARTS = ["comparison", "targets", "observation", "streams", "content"] as const;
+const PARTS = ["comparison", "targets", "observation", "limits", "streams", "content"] as const;
 
 export interface BenchOptions {
   readonly seconds: number;
@@ -45,7 +45,7 @@ export const USAGE = `make bench ARGS="..."
   --protocols http,h2    of ${Object.keys(PROTOCOLS).join(",")}
   --proxies nginx,sluice of ${PROXIES.join(",")}
   --only comparison      or targets (eight with checks against one), observation (metrics and recent requests against
-                         none), or streams (TCP); a run measures all otherwise
+                         none), limits (a rate limit against none), or streams (TCP); a run measures all otherwise
   --source               run Sluice from source instead of dist/sluice
   --out FILE             where to write the page (docs/benchmarks.md after a full run)`;
 

@@ -4,7 +4,14 @@ import type { ManyTargetsResult } from "./many-targets.ts";
 import type { Measurement } from "./measure.ts";
 import { type BenchOptions, PROTOCOLS, type ProxyName } from "./options.ts";
 import type { StreamsResult } from "./streams.ts";
-import { find, judge, judgeManyTargets, judgeObservation, tellFront } from "./targets.ts";
+import {
+  find,
+  judge,
+  judgeLimits,
+  judgeManyTargets,
+  judgeObservation,
+  tellFront,
+} from "./targets.ts";
 
 export interface Run {
   readonly options: BenchOptions;
@@ -17,6 +24,8 @@ export interface Run {
   readonly front: ManyTargetsResult | null;
   /** Metrics, recent requests and ids against none; null when it was not measured. */
   readonly observation: ManyTargetsResult | null;
+  /** A rate limit against none; null when it was not measured. */
+  readonly limits: ManyTargetsResult | null;
   /** Null when it was not measured. */
   readonly streams: readonly StreamsResult[] | null;
   /** Proxies that could not take part, with the reason. */
@@ -62,6 +71,7 @@ function targetTable(run: Run): Table {
     judgeManyTargets(run.manyTargets),
     judgeObservation(run.observation),
     tellFront(run.front),
+    judgeLimits(run.limits),
   ];
   const rows = verdicts.map((one) => [one.target, one.atMost, one.measured, one.verdict]);
   return [["target", "at most", "measured", "verdict"], ...rows];

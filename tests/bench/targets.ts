@@ -87,6 +87,24 @@ export function judgeObservation(result: ManyTargetsResult | null): Verdict {
   };
 }
 
+/** What a rate limit may cost. */
+const LIMIT_AT_MOST = 1.15;
+
+export function judgeLimits(result: ManyTargetsResult | null): Verdict {
+  const words = {
+    target:
+      "CPU per request, a sliding limit by address with 100,000 clients against none, 64B, plain HTTP/1.1",
+    atMost: `${LIMIT_AT_MOST}x`,
+  };
+  if (result === null) return { ...words, measured: "–", verdict: "not measured" };
+  const isReached = result.ratio <= LIMIT_AT_MOST && result.errors === 0;
+  return {
+    ...words,
+    measured: `${result.ratio.toFixed(2)}x`,
+    verdict: isReached ? "reached" : "missed",
+  };
+}
+
 /** What a front costs; there is no limit to it, because nobody has one without asking for what it does. */
 export function tellFront(result: ManyTargetsResult | null): Verdict {
   const words = {
