@@ -51,3 +51,12 @@ describe("the id of a request", () => {
     expect(seen?.headers["x-request-id"]).toBe("mine");
   });
 });
+
+test("the trace of a client goes on to the target as it came, without any plugin", async () => {
+  scene = await pluginScene({});
+  const trace = {
+    traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    tracestate: "a=b,c=d",
+  };
+  expect((await scene.get("/", trace)).seen?.headers).toMatchObject(trace);
+});
