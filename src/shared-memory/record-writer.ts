@@ -12,8 +12,11 @@ import {
 const MIN_HEAP_WORDS = 4_096;
 const MIN_SLOTS = 1_024;
 /** Room that is set aside for a record of unknown length; what is not used takes up no memory. */
-const WORDS_OF_A_RECORD = 128;
+const WORDS_OF_A_RECORD = 48;
 const LINKS_OF_A_RECORD = 2;
+
+/** Room that is left when there was none. */
+const GROWTH = 1.25;
 
 /** Bytes for each UTF-16 unit, at most. */
 const MAX_BYTES_OF_UNIT = 3;
@@ -133,7 +136,7 @@ export class RecordWriter {
     const needed = { words: this.#used + room.words, links: this.#links + room.links };
     const hasWords = memory.heap + needed.words <= memory.words.length;
     if (hasWords && needed.links * 2 <= memory.slots) return;
-    const next = createMemory({ words: needed.words * 2, links: needed.links });
+    const next = createMemory({ words: Math.ceil(needed.words * GROWTH), links: needed.links });
     next.words.set(memory.words.subarray(memory.heap, memory.heap + this.#used), next.heap);
     for (const found of this.#records(next)) hangAll(next, found);
     this.#memory = next;

@@ -214,7 +214,7 @@ function checkGone({ config, difference }: Candidate, context: RuleContext, list
       list.of("credentials", credential.id)("consumer_id", "consumer does not exist");
 }
 
-function checkConsumers({ config, difference }: Candidate, list: ProblemList): void {
+function checkConsumers({ config, previous, difference }: Candidate, list: ProblemList): void {
   const { upserts } = difference.consumers;
   if (upserts.length === 0) return;
   const names = new Map<string, string>();
@@ -222,9 +222,13 @@ function checkConsumers({ config, difference }: Candidate, list: ProblemList): v
   for (const consumer of upserts) {
     if (UUID_PATTERN.test(consumer.username))
       list.of("consumers", consumer.id)("username", "must not look like an id");
-    names.set(consumer.username, consumer.id);
-    if (consumer.custom_id !== null) customIds.set(consumer.custom_id, consumer.id);
+    const before = previous?.consumers.get(consumer.id);
+    if (before?.username !== consumer.username) names.set(consumer.username, consumer.id);
+    if (consumer.custom_id !== null && before?.custom_id !== consumer.custom_id)
+      customIds.set(consumer.custom_id, consumer.id);
   }
+  // All of them are looked through, and there may be many.
+  if (names.size + customIds.size === 0) return;
   for (const { id, username, custom_id: customId } of config.consumers.values()) {
     const byName = names.get(username);
     if (byName !== undefined && byName !== id)
@@ -235,7 +239,7 @@ function checkConsumers({ config, difference }: Candidate, list: ProblemList): v
   }
 }
 
-function checkCredentials({ config, difference }: Candidate, list: ProblemList): void {
+function checkCredentials({ config, previous, difference }: Candidate, list: ProblemList): void {
   const { upserts } = difference.credentials;
   if (upserts.length === 0) return;
   const lookups = new Map<string, string>();
@@ -244,9 +248,14 @@ function checkCredentials({ config, difference }: Candidate, list: ProblemList):
     if (!config.consumers.has(credential.consumer_id))
       report("consumer_id", "consumer does not exist");
     checkCredential(credential, report);
-    lookups.set(lookupOf(credential), credential.id);
+    const before = previous?.credentials.get(credential.id);
+    const lookup = lookupOf(credential);
+    if (before === undefined || lookupOf(before) !== lookup) lookups.set(lookup, credential.id);
   }
+  if (lookups.size === 0) return;
+  const types = new Set(upserts.map(({ type }) => type));
   for (const credential of config.credentials.values()) {
+    if (!types.has(credential.type)) continue;
     const claimant = lookups.get(lookupOf(credential));
     if (claimant === undefined || claimant === credential.id) continue;
     const report = list.of("credentials", claimant);

@@ -1,5 +1,5 @@
 // One collection of the configuration in its table: read whole, written by change; knows no transaction of its own.
-import { asc, eq, sql } from "drizzle-orm";
+import { asc, eq, sql, gt } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import { ApiError } from "../model/error.ts";
 import type { Identity } from "../model/fields.ts";
@@ -93,18 +93,36 @@ export function createCollection<T extends Identity>(
       .returning({ position: table.position })
       .prepare(),
   );
-  // By age and not by position: an object that was deleted and came back is as old as it was.
-  const all = lazily(() =>
-    db.select().from(table).orderBy(asc(table.created_at), asc(table.id)).prepare(),
+  const page = lazily(() =>
+    db
+      .select()
+      .from(table)
+      .where(gt(table.position, sql.placeholder("after")))
+      .orderBy(asc(table.position))
+      .limit(PAGE)
+      .prepare(),
   );
   return {
     read: (trusted) => {
-      const rows = all().all();
-      const { decode } = options;
+      const { word, decode } = options;
       const toFields = trusted
         ? (document: unknown) => document as ReturnType<typeof decode>
         : decode;
-      return new Map(rows.map((row) => [row.id, toObject({ ...options, decode: toFields }, row)]));
+      const objects: T[] = [];
+      for (let after = 0; ;) {
+        const rows = page().all({ after });
+        for (const row of rows) objects.push(toObject({ word, decode: toFields }, row));
+        const last = rows.at(-1);
+        if (last === undefined) break;
+        after = last.position;
+      }
+      // By age and not by position: an object that was deleted and came back is as old as it was.
+      const isSorted = objects.every((object, index) => {
+        const before = objects[index - 1];
+        return before === undefined || byAge(before, object) < 0;
+      });
+      if (!isSorted) objects.sort(byAge);
+      return new Map(objects.map((object) => [object.id, object]));
     },
     clear(change) {
       for (const id of change.removals) remove().run({ id });
@@ -126,10 +144,18 @@ export function createCollection<T extends Identity>(
   };
 }
 
+/** Rows that are read at a time: all of them at once would take twice the memory of what is made of them. */
+const PAGE = 1_000;
+
 /** A statement that is prepared when it is first run: a start runs few of those that there are for all collections. */
 function lazily<T>(prepare: () => T): () => T {
   let prepared: T | null = null;
   return () => (prepared ??= prepare());
+}
+
+function byAge(a: Identity, b: Identity): number {
+  if (a.created_at !== b.created_at) return a.created_at < b.created_at ? -1 : 1;
+  return a.id < b.id ? -1 : 1;
 }
 
 interface Row extends Identity {
@@ -142,7 +168,7 @@ function toObject<T>(options: Pick<CollectionOptions<T>, "word" | "decode">, row
       id: row.id,
       ...options.decode(row.document),
       created_at: row.created_at,
-      updated_at: row.updated_at,
+      updated_at: row.updated_at === row.created_at ? row.created_at : row.updated_at,
     } as T;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

@@ -12,6 +12,9 @@ import {
 } from "../snapshot/consumer-records.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 
+/** So many additions at once leave tens of megabytes behind. */
+const MANY = 20_000;
+
 /** A written version is either kept or undone before the next one is written. */
 export class ConsumerStore {
   readonly #writer = new RecordWriter();
@@ -46,6 +49,8 @@ export class ConsumerStore {
       this.#retire(keyOf.credential(plan.id), plan.id);
       writer.add(keysOfCredential(plan), encodeCredential(plan));
     }
+    // What was made on the way would stay in memory until as much again is made, which here may take days.
+    if (additions >= MANY) Bun.gc(true);
     return writer.next;
   }
 
@@ -66,6 +71,7 @@ export class ConsumerStore {
   #retire(key: string, id: string): void {
     const writer = this.#writer;
     const { reader, table } = writer;
+    if (table.version === 0) return;
     const old = reader.find(key, table.version, (record) => idOf(reader.text(record)) === id);
     if (old !== 0) writer.retire(old);
   }
