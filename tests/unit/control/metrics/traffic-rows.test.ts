@@ -1,0 +1,106 @@
+// What is counted for whom: routes that are deleted can be read a while longer, and there is an end to how many have rows.
+import { expect, test } from "bun:test";
+import type { Rollout } from "../../../../src/control/change.ts";
+import { TrafficRows } from "../../../../src/control/metrics/traffic-rows.ts";
+import { routeSeriesKey } from "../../../../src/shared-memory/series-key.ts";
+import { TrafficMetrics } from "../../../../src/shared-memory/traffic-metrics.ts";
+import type { Compiled } from "../../../../src/snapshot/compile.ts";
+import { compiled, configOf, route, service } from "../fixture.ts";
+
+const MINUTE = 60_000;
+const workers: Rollout = {
+  prepare: async () => [],
+  activate: async () => {},
+  discard: async () => {},
+  status: () => ({ workers: 1, ready: 1, revision: 1 }),
+};
+const request = { totalUs: 1, upstreamUs: 1, bytesIn: 0, bytesOut: 0, retries: 0 };
+
+function scene(capacity: number) {
+  const metrics = TrafficMetrics.create(1, { capacity });
+  const clock = { time: 0, now: () => clock.time };
+  let last: Compiled | null = null;
+  const next = (names: readonly string[]) => {
+    const config = configOf({
+      services: [service("s")],
+      routes: names.map((name) => route(name, { service_id: "s", hosts: [`${name}.test`] })),
+    });
+    last = compiled(config, last);
+    return last.snapshot;
+  };
+  const rows = new TrafficRows({ metrics, rollout: workers, clock, served: next([]) });
+  return {
+    clock,
+    serve: async (...names: string[]) => {
+      const snapshot = next(names);
+      await rows.prepare(snapshot);
+      await rows.activate(snapshot.revision);
+    },
+    give: async (...names: string[]) => {
+      const snapshot = next(names);
+      await rows.prepare(snapshot);
+      await rows.discard(snapshot.revision);
+    },
+    count: (name: string) =>
+      metrics.writer(0).ended(metrics.seriesOf(routeSeriesKey(name, "s")), {
+        ...{ ...request, status: 200, isBrokenOff: false },
+      }),
+    counts: () =>
+      Object.fromEntries(
+        rows
+          .read()
+          .filter(({ traffic }) => traffic.counters.ended > 0)
+          .map(({ owner, traffic }) => [owner.name, traffic.counters.ended]),
+      ),
+  };
+}
+
+test("what a deleted route has counted can be read for five minutes, and is gone then", async () => {
+  const { clock, serve, count, counts } = scene(10);
+  await serve("a", "b");
+  for (const name of ["a", "a", "b"]) count(name);
+  await serve("b");
+  clock.time += 4 * MINUTE;
+  expect(counts()).toEqual({ a: 2, b: 1 });
+  clock.time += 2 * MINUTE;
+  expect(counts()).toEqual({ b: 1 });
+  await serve("a", "b");
+  expect(counts()).toEqual({ b: 1 });
+  count("a");
+  expect(counts()).toEqual({ a: 1, b: 1 });
+});
+
+test("one that is back before that goes on", async () => {
+  const { clock, serve, count, counts } = scene(10);
+  await serve("a");
+  count("a");
+  await serve();
+  clock.time += MINUTE;
+  await serve("a");
+  clock.time += 10 * MINUTE;
+  count("a");
+  expect(counts()).toEqual({ a: 2 });
+});
+
+test("a change that does not come to pass leaves no rows behind, and takes none", async () => {
+  const { clock, serve, give, count, counts } = scene(3);
+  await serve("a");
+  count("a");
+  for (let round = 0; round < 20; round++) {
+    await give("a", `x${round}`);
+    await give();
+    clock.time += 6 * MINUTE;
+  }
+  expect(counts()).toEqual({ a: 1 });
+  await serve("a", "b");
+  count("b");
+  expect(counts()).toEqual({ a: 1, b: 1 });
+});
+
+test("routes beyond the rows that there are count together", async () => {
+  const { serve, count, counts } = scene(2);
+  const names = ["a", "b", "c", "d", "e"];
+  await serve(...names);
+  for (const name of names) count(name);
+  expect(counts()).toEqual({ a: 1, b: 1, _other: 3 });
+});
