@@ -12,7 +12,7 @@ const texts = {
   client: 45,
   consumer: 60,
   /** Why it ended as it did: words separated by spaces. */
-  reasons: 64,
+  reasons: 128,
   route: 36,
   service: 36,
   target_id: 36,

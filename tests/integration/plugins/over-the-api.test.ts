@@ -167,6 +167,15 @@ describe("access-policy", () => {
     expect((await visit({ ...home, Accept: "text/html" })).status).toBe(200);
   });
 
+  test("tells every decision in the list of requests, however long the names are", async () => {
+    const name = "r".repeat(64);
+    await use("access-policy", { rules: [{ name, when: {}, action: "challenge" }] });
+    await use("key-auth", {});
+    expect((await visit({ "X-API-Key": "nobody's" })).status).toBe(401);
+    const [request] = (await api.call("GET /requests?limit=1")).body;
+    expect(request.reasons).toEqual([`policy.challenge:${name}`, "auth.key.unknown"]);
+  });
+
   test("by country and network of the client", async () => {
     const file = (name: string, bytes: Uint8Array) => {
       const path = join(directory, name);
