@@ -32,7 +32,8 @@ test.skipIf(promtool === null)(
         stdout: "pipe",
         stderr: "pipe",
       });
-      const said = (await checked.stdout.text()) + (await checked.stderr.text());
+      const read = (stream: ReadableStream) => new Response(stream).text();
+      const said = (await read(checked.stdout)) + (await read(checked.stderr));
       expect([await checked.exited, said]).toEqual([0, ""]);
     } finally {
       await gateway.stop();
