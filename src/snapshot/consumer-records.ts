@@ -24,7 +24,12 @@ export const keysOfCredential = (plan: CredentialPlan): string[] => [
 ];
 
 /** By what a credential is found. A key is found by its hash, and by the one that it was rotated from. */
-export function shownFor({ type, identifier, hash, previous }: CredentialPlan): string[] {
+export function shownFor({
+  type,
+  identifier,
+  hash,
+  previous,
+}: Pick<CredentialPlan, "type" | "identifier" | "hash" | "previous">): string[] {
   if (type !== "key") return [identifier ?? ""];
   return [hash, previous?.hash ?? null].filter((each) => each !== null);
 }

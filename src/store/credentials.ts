@@ -29,15 +29,20 @@ export class CredentialUseTable {
 
   write(rows: readonly Use[]): void {
     const { db, transact } = this.#context;
+    // Prepared once: there may be as many rows as credentials, and the API waits meanwhile.
+    const put = db
+      .insert(credentialUse)
+      .values({
+        credential_id: sql.placeholder("id"),
+        last_used_at: sql.placeholder("last_used_at"),
+      })
+      .onConflictDoUpdate({
+        target: credentialUse.credential_id,
+        set: { last_used_at: sql`excluded.last_used_at` },
+      })
+      .prepare();
     transact(() => {
-      for (const { id, last_used_at } of rows)
-        db.insert(credentialUse)
-          .values({ credential_id: id, last_used_at })
-          .onConflictDoUpdate({
-            target: credentialUse.credential_id,
-            set: { last_used_at: sql`excluded.last_used_at` },
-          })
-          .run();
+      for (const { id, last_used_at } of rows) put.run({ id, last_used_at });
     });
   }
 

@@ -8,11 +8,11 @@ import {
   keyOf,
   shownFor,
 } from "../../snapshot/consumer-records.ts";
-import type { ConsumerPlan } from "../../snapshot/snapshot.ts";
+import type { ConsumerPlan, CredentialPlan } from "../../snapshot/snapshot.ts";
 import { RecentMap } from "./recent-map.ts";
 
 /** Of each kind this many objects are kept beside the shared memory, at least. */
-const MAX_RECENT = 2_048;
+const MAX_RECENT = 4_096;
 
 /** Objects made of records, by where those are: the same object for the same record, as long as it is remembered. */
 class Decoded<T> {
@@ -36,8 +36,7 @@ class Decoded<T> {
 class Epoch {
   readonly number: number;
   readonly consumers = new Decoded(decodeConsumer);
-  readonly credentials = new Decoded(decodeCredential);
-  readonly views = new RecentMap<number, CredentialView>(MAX_RECENT);
+  readonly views = new RecentMap<number, CredentialPlan & CredentialView>(MAX_RECENT);
 
   constructor(number: number) {
     this.number = number;
@@ -87,23 +86,22 @@ export class ConsumerIndex implements Consumers {
     if (known !== undefined) return known;
     const reader = this.#reader;
     if (reader === null) return null;
-    const { credentials } = this.#epoch;
     const record = reader.find(keyOf.lookup(type, key), this.#version, (found) => {
-      const plan = credentials.of(found, reader);
-      return plan.type === type && shownFor(plan).includes(key);
+      const view = this.#view(found, reader);
+      return view !== null && view.type === type && shownFor(view).includes(key);
     });
     const view = record === 0 ? null : this.#view(record, reader);
     if (view !== null) this.#shown[type].set(key, view);
     return view;
   }
 
+  /** Null: that of a consumer that is switched off counts as none. */
   #view(record: number, reader: RecordReader): CredentialView | null {
-    const { credentials, views } = this.#epoch;
-    const plan = credentials.of(record, reader);
-    const consumer = this.byId(plan.consumerId);
-    // That of a consumer that is switched off counts as none.
-    if (consumer === null) return null;
+    const { views } = this.#epoch;
     const known = views.get(record);
+    const plan = known ?? decodeCredential(reader.text(record));
+    const consumer = this.byId(plan.consumerId);
+    if (consumer === null) return null;
     // Its consumer may have changed without it.
     if (known?.consumer === consumer) return known;
     const view = { ...plan, consumer };
