@@ -3,9 +3,10 @@ import { decode } from "../model/decode.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Plugin } from "../model/plugin.ts";
 import type { AnyPlugin } from "../pdk/definition.ts";
-import { type KindedText, mapTexts } from "../pdk/fields.ts";
+import { type KindedText, mapTexts, secret } from "../pdk/fields.ts";
 
-export { secret as secretText } from "../pdk/fields.ts";
+/** A field for a secret, for what is configured as plugins are. */
+export const secretText = secret;
 
 /** What has a schema for a free `config`: plugins, and what is configured in their manner. */
 export type Configurable = Pick<AnyPlugin, "config">;

@@ -68,40 +68,7 @@ export function createCollection<T extends Identity>(
   db: BunSQLiteDatabase,
   options: CollectionOptions<T>,
 ): Collection<T> {
-  // The tables differ only in columns that are given by name below.
-  const table = options.table as typeof services;
-  const values: Record<string, unknown> = {};
-  for (const column of [
-    "position",
-    "id",
-    "created_at",
-    "updated_at",
-    "document",
-    ...options.columnNames,
-  ])
-    values[column] = sql.placeholder(column);
-  const insert = lazily(() =>
-    db
-      .insert(table)
-      .values(values as typeof services.$inferInsert)
-      .prepare(),
-  );
-  const remove = lazily(() =>
-    db
-      .delete(table)
-      .where(eq(table.id, sql.placeholder("id")))
-      .returning({ position: table.position })
-      .prepare(),
-  );
-  const page = lazily(() =>
-    db
-      .select()
-      .from(table)
-      .where(gt(table.position, sql.placeholder("after")))
-      .orderBy(asc(table.position))
-      .limit(PAGE)
-      .prepare(),
-  );
+  const { insert, remove, page } = prepareStatements(db, options);
   return {
     read: (trusted) => {
       const { word, decode } = options;
@@ -142,6 +109,47 @@ export function createCollection<T extends Identity>(
       };
     },
   };
+}
+
+/** The tables differ only in columns that are given by name. */
+function prepareStatements(
+  db: BunSQLiteDatabase,
+  options: Pick<CollectionOptions<never>, "table" | "columnNames">,
+) {
+  const table = options.table as typeof services;
+  const values: Record<string, unknown> = {};
+  for (const column of [
+    "position",
+    "id",
+    "created_at",
+    "updated_at",
+    "document",
+    ...options.columnNames,
+  ])
+    values[column] = sql.placeholder(column);
+  const insert = lazily(() =>
+    db
+      .insert(table)
+      .values(values as typeof services.$inferInsert)
+      .prepare(),
+  );
+  const remove = lazily(() =>
+    db
+      .delete(table)
+      .where(eq(table.id, sql.placeholder("id")))
+      .returning({ position: table.position })
+      .prepare(),
+  );
+  const page = lazily(() =>
+    db
+      .select()
+      .from(table)
+      .where(gt(table.position, sql.placeholder("after")))
+      .orderBy(asc(table.position))
+      .limit(PAGE)
+      .prepare(),
+  );
+  return { insert, remove, page };
 }
 
 /** Rows that are read at a time: all of them at once would take twice the memory of what is made of them. */

@@ -134,8 +134,17 @@ export class Tables {
   }
 }
 
-function createCollections(db: BunSQLiteDatabase) {
-  const named = (object: { readonly name: string | null }) => ({ name: object.name });
+const createCollections = (db: BunSQLiteDatabase) =>
+  ({
+    ...trafficCollections(db),
+    ...certificateCollections(db),
+    ...policyCollections(db),
+    ...accessCollections(db),
+  }) satisfies { readonly [K in CollectionName]: unknown };
+
+const named = (object: { readonly name: string | null }) => ({ name: object.name });
+
+function trafficCollections(db: BunSQLiteDatabase) {
   return {
     services: createCollection<Service>(db, {
       table: services,
@@ -165,6 +174,11 @@ function createCollections(db: BunSQLiteDatabase) {
       columnNames: ["name"],
       decode: decodeRecord.listeners,
     }),
+  };
+}
+
+function certificateCollections(db: BunSQLiteDatabase) {
+  return {
     certificates: createCollection<Certificate>(db, {
       table: certificates,
       word: "certificate",
@@ -200,6 +214,11 @@ function createCollections(db: BunSQLiteDatabase) {
       columnNames: ["name"],
       decode: decodeRecord.applications,
     }),
+  };
+}
+
+function policyCollections(db: BunSQLiteDatabase) {
+  return {
     consumers: createCollection<Consumer>(db, {
       table: consumers,
       word: "consumer",
@@ -231,6 +250,11 @@ function createCollections(db: BunSQLiteDatabase) {
       columnNames: ["name"],
       decode: decodeRecord.alerts,
     }),
+  };
+}
+
+function accessCollections(db: BunSQLiteDatabase) {
+  return {
     users: createCollection<User>(db, {
       table: users,
       word: "user",
@@ -252,7 +276,7 @@ function createCollections(db: BunSQLiteDatabase) {
       columnNames: ["name"],
       decode: decodeRecord.secrets,
     }),
-  } satisfies { readonly [K in CollectionName]: unknown };
+  };
 }
 
 /** Writes the one row of a table with one. */

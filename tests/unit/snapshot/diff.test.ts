@@ -15,14 +15,14 @@ test("finds what a plain comparison finds, whatever the order", () => {
       else after.set(id, {});
     }
     const next = random.chance(0.2)
-      ? new Map([...after].sort(([a], [b]) => (a < b ? -1 : 1)))
+      ? new Map<string, object>([...after].sort(([a], [b]) => (a < b ? -1 : 1)))
       : after;
     const { upserts, removals } = diffMaps(before, next);
     const changed = [...next].filter(([id, element]) => before.get(id) !== element);
     const gone = [...before.keys()].filter((id) => !next.has(id));
     expect(upserts, `seed ${seed}`).toEqual(changed.map(([, element]) => element));
     expect(removals, `seed ${seed}`).toEqual(gone);
-    for (const [index, element] of upserts.entries()) expect(element).toBe(changed[index]?.[1]);
+    for (const [index, element] of upserts.entries()) expect(element).toBe(changed[index]![1]);
     before = next;
   }
 });
