@@ -73,6 +73,8 @@ export interface UpstreamRequest {
   readonly query: string;
   /** The value as it will go out, null when there is none; what the gateway adds itself is not seen. */
   header(name: string): string | null;
+  /** Lower-case names of fields that plugins have set or taken away, and of those that say who the client is. */
+  readonly changed: readonly string[];
   /** The same as `header` as it is now, whatever is changed later. */
   snapshot(): (name: string) => string | null;
   /** In the place of every field of that name. */

@@ -12,7 +12,7 @@ import {
   serviceReference,
   url,
 } from "../pdk/fields.ts";
-import { connectionOptions, HOP_BY_HOP, isToken } from "../pdk/http.ts";
+import { connectionOptions, GATEWAY_FIELDS, isToken } from "../pdk/http.ts";
 import type { Counters, PluginKit } from "../pdk/kit.ts";
 import { copied } from "./mirror/copied-body.ts";
 
@@ -207,14 +207,19 @@ function toAddress({ url: address, timeout: timeoutMs }: Config, { callout }: Pl
   };
 }
 
-const NOT_COPIED = new Set(["host", "content-length", "expect"]);
+/** What the gateway says of clients and of itself: from a client it is worth nothing, here as little as on the way to a target. */
+const OF_GATEWAY = /^(?:x-forwarded-|forwarded$|client-cert)/;
 
 /** As they go upstream. */
 function fieldsOf(context: RequestContext): Record<string, string> {
   const fields: Record<string, string> = {};
   const named = new Set(connectionOptions(context.header("connection")));
-  for (const name in context.headers) {
-    if (NOT_COPIED.has(name) || HOP_BY_HOP.has(name) || named.has(name)) continue;
+  const { changed } = context.upstream;
+  const own = new Set(changed);
+  for (const name of [...Object.keys(context.headers), ...changed]) {
+    if (GATEWAY_FIELDS.has(name) || OF_GATEWAY.test(name)) continue;
+    // Where `_` is read as `-`, a client could speak in the name of a plugin.
+    if (!own.has(name) && (named.has(name) || name.includes("_"))) continue;
     const value = context.upstream.header(name);
     if (value !== null) fields[name] = value;
   }

@@ -1,6 +1,18 @@
 // The fields that tell a target who the client is, written from what an authentication has found; knows no plugin.
 import type { ConsumerView, CredentialView } from "../../pdk/context.ts";
 
+/** What only the gateway says of the client: whatever a client sends under these names never goes upstream. */
+export const IDENTITY_FIELDS: ReadonlySet<string> = new Set([
+  "x-consumer-id",
+  "x-consumer-username",
+  "x-consumer-custom-id",
+  "x-consumer-groups",
+  "x-credential-identifier",
+  "x-anonymous-consumer",
+  "client-cert",
+  "client-cert-chain",
+]);
+
 /** What is known of the client. */
 export interface Identity {
   readonly consumer: ConsumerView | null;

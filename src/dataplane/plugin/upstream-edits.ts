@@ -6,6 +6,7 @@ import { canonicalPath, isQuery } from "../../http/request-target.ts";
 import { parseAuthority } from "../../http/authority.ts";
 import type { UpstreamRequest } from "../../pdk/context.ts";
 import type { RequestContext } from "../request-context.ts";
+import { IDENTITY_FIELDS } from "./identity-fields.ts";
 
 /** Where services are found. */
 interface Services {
@@ -71,16 +72,27 @@ export class UpstreamEdits implements UpstreamRequest {
     const lower = name.toLowerCase();
     const own = this.#fields.get(lower);
     if (own !== undefined) return valuesIn(own, lower);
-    return valuesIn(this.identity, lower) ?? this.#context.header(lower);
+    return (
+      valuesIn(this.identity, lower) ??
+      (IDENTITY_FIELDS.has(lower) ? null : this.#context.header(lower))
+    );
   }
 
   snapshot(): (name: string) => string | null {
     if (this.#fields.size === 0 && this.identity === "") {
       const context = this.#context;
-      return (name) => context.header(name.toLowerCase());
+      return (name) => {
+        const lower = name.toLowerCase();
+        return IDENTITY_FIELDS.has(lower) ? null : context.header(lower);
+      };
     }
     const copy = this.copyFor(this.#context);
     return (name) => copy.header(name);
+  }
+
+  get changed(): readonly string[] {
+    const ofIdentity = this.identity.split("\r\n").map((line) => line.split(":", 1)[0] ?? "");
+    return [...this.#fields.keys(), ...ofIdentity.filter((name) => name !== "")];
   }
 
   setHeader(name: string, value: string): void {

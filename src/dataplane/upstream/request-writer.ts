@@ -46,14 +46,8 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "x-anonymous-consumer",
 ]);
 
-/** Fields that only a trusted proxy may send. */
-const FROM_TRUSTED_PROXY: ReadonlySet<string> = new Set([
-  "forwarded",
-  "x-forwarded-prefix",
-  "x-forwarded-server",
-  "x-forwarded-ssl",
-  "x-forwarded-scheme",
-]);
+/** Fields that only a trusted proxy may send, also those that no standard names, such as X-Forwarded-User. */
+const isFromProxy = (name: string) => name.startsWith("x-forwarded-") || name === "forwarded";
 
 /**
  * The client's fields in the form that goes upstream (RFC 9110 section 7.6): hop-by-hop fields and those that Connection
@@ -79,7 +73,7 @@ export function forwardFields(
     if (NOT_FORWARDED.has(name) || (tellsId && name === "x-request-id")) continue;
     if (name.indexOf("_") >= 0 && ALIASES.test(name)) continue;
     if (edits?.replaces(name) === true) continue;
-    const isOfProxy = FROM_TRUSTED_PROXY.has(name);
+    const isOfProxy = isFromProxy(name);
     if (isOfProxy && !isTrusted) continue;
     if (named.length > 0 && !isOfProxy && named.includes(name)) continue;
     lines += `${name}: ${value}\r\n`;

@@ -220,3 +220,44 @@ test("WebSockets are not copied", async () => {
   await eventually(() => seen.length === 1);
   expect(seen[0]?.target).toBe("/base/after");
 });
+
+describe("what a copy says of the client", () => {
+  test.each(["to an address", "to a service"])(
+    "is the gateway's word, not the client's: %s",
+    async (way) => {
+      const { seen, port } = copies();
+      const config =
+        way === "to an address" ? { url: `http://127.0.0.1:${port}` } : { service_id: "copy" };
+      const { scene } = await mirrored(config, port, {
+        plugins: [
+          {
+            name: "forward-auth",
+            config: { url: "http://127.0.0.1:9", response_headers_to_upstream: ["X-Who"] },
+            when: { path: ["/private"] },
+          },
+        ],
+      });
+      await scene.get("/", {
+        "X-Consumer-ID": "admin",
+        "X-Consumer-Username": "admin",
+        X_Consumer_Username: "admin",
+        "X-Consumer-Groups": "admin",
+        "X-Credential-Identifier": "admin",
+        "Client-Cert": ":admin:",
+        "X-Who": "admin",
+        X_Who: "admin",
+        Forwarded: "for=admin",
+        "X-Real-IP": "admin",
+        "X-Forwarded-For": "admin",
+        "X-Forwarded-User": "admin",
+        "X-Own": "mine",
+      });
+      const copy = await eventually(() => seen[0]);
+      expect(copy?.headers["x-own"]).toBe("mine");
+      const spoofed = Object.entries(copy?.headers ?? {}).filter(([, value]) =>
+        value.includes("admin"),
+      );
+      expect(spoofed).toEqual([]);
+    },
+  );
+});

@@ -192,6 +192,8 @@ describe("what an untrusted client says of itself is dropped", () => {
     "X-Forwarded-Host: evil.test",
     "X-Forwarded-Port: 443",
     "X-Forwarded-Prefix: /evil",
+    "X-Forwarded-User: evil",
+    "X-Forwarded-Groups: evil",
     "X-Forwarded-Server: evil",
     "X-Forwarded-Ssl: on",
     "X-Forwarded-Scheme: https",
