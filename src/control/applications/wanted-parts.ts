@@ -138,7 +138,10 @@ function pluginsOf(
         label: `${name} access`,
         // Of the service: a route that somebody adds to it lets in nobody else.
         ...{ ...nowhere, service_id: scopes.service_id },
-        config: { allow: PRIVATE_NETWORKS, deny: [], status: 403, message: null },
+        config: {
+          ...{ allow: PRIVATE_NETWORKS, deny: [] },
+          ...{ status: 403, message: null, stream_reset: false },
+        },
       },
     });
   if (https.hsts && https.mode !== "off")

@@ -35,6 +35,7 @@ async function describeApi(): Promise<Description> {
 
 /** They only say that something is to be done. */
 const withoutBody = [
+  "POST /api/v1/acme/accounts/{id}/rotate-key",
   ...["POST /api/v1/certificates/{id}/renew", "POST /api/v1/alerts/{id}/test"],
   ...["POST /api/v1/sso/test", "POST /api/v1/admin/token"],
   "POST /api/v1/auth/logout",
