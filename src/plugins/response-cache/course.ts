@@ -33,6 +33,8 @@ export interface Filling {
   /** Whether the target was asked if that still holds. */
   readonly isConditional: boolean;
   readonly why: "miss" | "stale" | "request";
+  /** The key, and what of the request decides beside it whether the answer can be stored. */
+  readonly sort: string;
   /** The body is on its way into the store, which ends the fetch. */
   isReceiving: boolean;
 }

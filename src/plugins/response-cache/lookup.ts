@@ -144,9 +144,13 @@ function fetchIt(
     }
     return go(context, instance, { kind: "bypass", why: "partial" });
   }
-  const isUseless = useless.get(place.key) !== undefined;
-  const flight = { key: flightKey(context, instance, place.key), resource: place.resource };
-  const mayWait = own.coalesce && !isUseless;
+  const kind = place.key + kindOf(context, own);
+  const isUseless = useless.get(kind) !== undefined;
+  const flight = {
+    key: flightKey(context, instance, { key: place.key, kind }),
+    resource: place.resource,
+  };
+  const mayWait = own.coalesce && !isUseless && said?.has("no-store") !== true;
   const leader = mayWait && waits < MAX_WAITS ? fills.leaderOf(flight.key) : null;
   if (leader !== null)
     return fills
@@ -166,13 +170,26 @@ function fetchIt(
     stale: stored,
     isConditional,
     why: stored === null ? "miss" : isForced ? "request" : "stale",
+    sort: kind,
     isReceiving: false,
   });
 }
 
+/** What answers to such requests can be stored or not for, beside the answer: nobody is to suffer for requests of others. */
+function kindOf({ headers, upstream }: RequestContext, own: Instance["own"]): string {
+  const isOfCookies =
+    own.ttl_default > 0 && own.key.cookies.length === 0 && headers["cookie"] !== undefined;
+  const isAuthorized = own.cache_authorized && upstream.header("authorization") !== null;
+  return (isOfCookies ? "\nwith cookies" : "") + (isAuthorized ? "\nauthorized" : "");
+}
+
 /** Those whose answers differ do not wait for each other, as far as that is known. */
-function flightKey({ upstream }: RequestContext, { store }: Instance, key: string): string {
-  let flight = key;
+function flightKey(
+  { upstream }: RequestContext,
+  { store }: Instance,
+  { key, kind }: { readonly key: string; readonly kind: string },
+): string {
+  let flight = kind;
   for (const name of store.varyNames(key))
     flight += `\n${name}=${comparableValue(name, upstream.header(name))}`;
   return flight;

@@ -76,7 +76,7 @@ function receiveHead(
     (length === null || Number(length) === stale.body.byteLength);
   const next = isSame ? storing.freshened(stale, headers, occasion) : null;
   if (next === null) store.remove(stale);
-  else store.put(next);
+  else store.replace(stale, next);
 }
 
 interface Scene {
@@ -113,14 +113,16 @@ function receiveFill(context: RequestContext, draft: ResponseDraft, scene: Scene
   const storable = fill.isOutdated ? null : instance.storing.judge(draft, course.occasion, now);
   if (storable === null || (draft.bodyLength ?? 0) > instance.own.max_body) {
     tellStatus(draft.headers, `sluice; fwd=${course.why}`, wordOf(course));
-    if (!fill.isOutdated && !isFailure) {
-      if (stale !== null) instance.store.remove(stale);
-      useless.set(key, true);
+    const isOwnWish = course.occasion.request.cacheControl.has("no-store");
+    if (!fill.isOutdated && !isFailure && !isOwnWish) {
+      // It may only be this request whose answer cannot be stored.
+      if (stale !== null && course.sort === key) instance.store.remove(stale);
+      useless.set(course.sort, true);
     }
     fills.useless(fill);
     return;
   }
-  useless.delete(key);
+  useless.delete(course.sort);
   if (draft.hasBody) collect(draft, scene, storable);
   else keep(scene, storable, new Uint8Array(0));
   tellStatus(draft.headers, `sluice; fwd=${course.why}; stored`, wordOf(course));
@@ -143,7 +145,7 @@ function freshen(
   const isOther = news !== null && stale.etag !== null && opaque(news) !== opaque(stale.etag);
   const next = isOther ? null : storing.freshened(stale, draft.headers, course.occasion);
   if (next === null) store.remove(stale);
-  else if (!course.fill.isOutdated) store.put(next);
+  else if (!course.fill.isOutdated) store.replace(stale, next);
   give(context, draft, { instance, stored: next ?? stale, manner: "revalidated" });
   fills.stored(course.fill);
 }
@@ -184,7 +186,7 @@ function collect(draft: ResponseDraft, scene: Scene, storable: Storable): void {
       if (pieces === null) return chunk;
       size += chunk.byteLength;
       if (size > maxBytes) {
-        instance.useless.set(course.occasion.place.key, true);
+        instance.useless.set(course.sort, true);
         giveUp();
       } else pieces.push(new Uint8Array(chunk));
       return chunk;
@@ -221,8 +223,9 @@ function keep({ instance, course }: Scene, storable: Storable, body: Uint8Array)
   const { fill, occasion, stale } = course;
   const now = performance.now();
   if (!fill.isOutdated) {
-    if (stale !== null) store.remove(stale);
-    store.put(storing.complete(storable, occasion, { body, now }));
+    const next = storing.complete(storable, occasion, { body, now });
+    if (stale === null) store.put(next);
+    else store.replace(stale, next);
   }
   fills.stored(fill);
 }

@@ -53,7 +53,7 @@ function take(
   if (status === 304) {
     const next = storing.freshened(stored, headers, occasion);
     if (next === null) store.remove(stored);
-    else store.put(next);
+    else store.replace(stored, next);
     return;
   }
   const storable = storing.judge({ status, headers }, occasion, now);

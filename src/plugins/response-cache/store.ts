@@ -94,6 +94,12 @@ export class Store {
     return true;
   }
 
+  /** Puts an answer in the place of another one, which may have been for other requests. */
+  replace(old: Stored, next: Stored): boolean {
+    if (!isSameVariant(old, next)) this.remove(old);
+    return this.put(next);
+  }
+
   /** False when it is not there any more. */
   remove(stored: Stored): boolean {
     const place = this.#byKey.get(stored.key)?.find(({ item }) => item === stored);

@@ -182,3 +182,18 @@ test("those who wait are let go when the instance ends", async () => {
   scene.origin.connections[0]?.write(reply("first"));
   expect(await (await waiting[0])?.text()).toBe("first");
 });
+
+test("requests whose answers cannot be stored neither hold others up nor take anything from them", async () => {
+  const scene = await start({ ttl_default: 60 });
+  const cookie = { headers: { Cookie: "s=1" } };
+  const slow = scene.get("/kinds", cookie);
+  await scene.origin.untilRequests(1);
+  scene.origin.answer = reply("for all");
+  expect(await (await scene.get("/kinds")).text()).toBe("for all");
+  scene.origin.connections[0]?.write(reply("of one"));
+  expect(await (await slow).text()).toBe("of one");
+  const noStore = await scene.get("/kinds?x", { headers: { "Cache-Control": "no-store" } });
+  expect(await noStore.text()).toBe("for all");
+  expect(words([await scene.get("/kinds"), await scene.get("/kinds?x")])).toEqual(["HIT", "MISS"]);
+  expect(words([await scene.get("/kinds?x")])).toEqual(["HIT"]);
+});
