@@ -27,7 +27,7 @@ export class TargetAnswer {
     this.head = head;
     this.#plan = plan;
     this.#attempts = attempts;
-    this.#draft = plan.context.visit === null ? null : shownToPlugins(head, plan);
+    this.#draft = plan.context.visit?.seesAnswers() === true ? shownToPlugins(head, plan) : null;
   }
 
   get status(): number {
@@ -110,8 +110,8 @@ export class TargetAnswer {
     const cookie = service.sticky === null ? null : this.#attempts.stickyCookie();
     const { context } = this.#plan;
     const { tellsId } = context;
-    if (!tellsId && debugFields === null && cookie === null && draft === null)
-      return this.head.fields;
+    if (debugFields === null && cookie === null && draft === null)
+      return tellsId ? withId(this.head, context.id) : this.head.fields;
     const fields = draft === null ? new Headers(this.head.fields) : draft.headers;
     if (tellsId) fields.set("X-Request-Id", context.id);
     if (cookie !== null) addStickyCookie(fields, cookie);
@@ -119,6 +119,13 @@ export class TargetAnswer {
     if (debugFields !== null) fields.set("X-Sluice-Target", this.#attempts.target?.id ?? "");
     return fields;
   }
+}
+
+/** A Response copies its fields at once, so that one object serves all answers with the same head. */
+function withId(head: ResponseHead, id: string): Headers {
+  head.scratch ??= new Headers(head.fields);
+  head.scratch.set("X-Request-Id", id);
+  return head.scratch;
 }
 
 const sizeOf = (pieces: readonly Piece[]) =>

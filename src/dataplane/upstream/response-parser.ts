@@ -10,6 +10,8 @@ export interface ResponseHead {
   readonly status: number;
   /** Without hop-by-hop fields. Several requests may share it: copy it to change it. */
   readonly fields: Headers;
+  /** A copy of `fields` for what changes with every request, written anew before each use; made at the first. */
+  scratch?: Headers;
   readonly framing: BodyFraming;
   /** Bytes of the body when framing is `length`, else -1. */
   readonly length: number;

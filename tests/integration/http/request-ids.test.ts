@@ -19,6 +19,22 @@ describe("the id of a request", () => {
     expect(one.headers.get("x-request-id")).not.toBe(other.headers.get("x-request-id"));
   });
 
+  test.each([0, 20_000, 2_000_000])(
+    "is each request's own where many get the same head at the same time: %i bytes more",
+    async (more) => {
+      scene = await pluginScene({
+        answer: (request) =>
+          new Response(`${request.headers.get("x-request-id")}${"x".repeat(more)}`, {
+            headers: { Date: "Sat, 21 Nov 2026 00:00:00 GMT" },
+          }),
+      });
+      const answers = await Promise.all(Array.from({ length: 60 }, () => scene?.get("/")));
+      const ids = answers.map((answer) => answer?.headers.get("x-request-id") ?? "");
+      expect(new Set(ids).size).toBe(60);
+      expect(answers.map((answer) => answer?.body.slice(0, 36) ?? "")).toEqual(ids);
+    },
+  );
+
   test("is on the gateway's own answers", async () => {
     scene = await pluginScene({
       routes: [
