@@ -335,6 +335,12 @@ export class Visit extends RequestFacts implements PluginRequest {
     return verdict;
   }
 
+  /** Whether any of them wants to see the answer of a target: what nobody sees is not made ready for it. */
+  seesAnswers(): boolean {
+    this.seenSource = "upstream";
+    return this.#chain.response.length > 0;
+  }
+
   /** Shows the answer to the plugins outside of `order`; default: to all. */
   respond(draft: AnswerDraft, order = Number.NEGATIVE_INFINITY): void {
     this.seenSource = draft.source;
