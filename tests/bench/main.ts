@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { accessLogTable, accessLogToMarkdown, measureAccessLog } from "./access-log.ts";
 import { type Measurement, measureInTurn, verifyAnswers } from "./measure.ts";
 import {
   type BenchOptions,
@@ -167,8 +168,26 @@ async function runContent(options: BenchOptions, scratch: string): Promise<void>
   if (options.out !== undefined) writeSection(options.out, { name: "content", text });
 }
 
+/** An access log against none. Nothing else runs meanwhile. */
+async function runAccessLog(options: BenchOptions, scratch: string): Promise<void> {
+  const { only, seconds, sluice: command } = options;
+  if (only !== undefined && only !== "access-log") return;
+  console.log("measuring access logs");
+  const origin = await startOrigin(scratch, SIZES);
+  try {
+    const rounds = options.rounds * 2 + 1;
+    const part = { scratch, command, originPort: origin.port, seconds, rounds };
+    const rows = await measureAccessLog(part);
+    console.log(accessLogTable(rows));
+    if (options.out !== undefined)
+      writeSection(options.out, { name: "access-log", text: accessLogToMarkdown(rows) });
+  } finally {
+    await origin.program.stop();
+  }
+}
+
 async function runOthers(options: BenchOptions, scratch: string): Promise<void> {
-  if (options.only === "content") return;
+  if (options.only === "content" || options.only === "access-log") return;
   const run = await runBench(options, scratch, []);
   if (options.only !== "streams") console.log(toText(run));
   if (run.streams !== null) console.log(streamsToText(run.streams));
@@ -196,6 +215,7 @@ if (options === "help") {
     chmodSync(scratch, 0o755);
     await runOthers(options, scratch);
     await runContent(options, scratch);
+    await runAccessLog(options, scratch);
     if (options.out !== undefined) console.log(`\nwritten to ${options.out}`);
   } finally {
     rmSync(scratch, { recursive: true, force: true });

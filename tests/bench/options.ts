@@ -20,7 +20,15 @@ export type Protocol = keyof typeof PROTOCOLS;
 export const PROXIES = ["nginx", "nginx-64k", "haproxy", "caddy", "sluice"] as const;
 export type ProxyName = (typeof PROXIES)[number];
 
-const PARTS = ["comparison", "targets", "observation", "limits", "streams", "content"] as const;
+const PARTS = [
+  "comparison",
+  "targets",
+  "observation",
+  "limits",
+  "streams",
+  "content",
+  "access-log",
+] as const;
 
 export interface BenchOptions {
   readonly seconds: number;

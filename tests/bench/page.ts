@@ -7,7 +7,7 @@ Written by \`make bench\` and \`make bench-scale\`. The figures hold for the mac
 ratios with those of another one.
 `;
 
-const SECTIONS = ["comparison", "streams", "content", "scale"] as const;
+const SECTIONS = ["comparison", "streams", "content", "access-log", "scale"] as const;
 
 export interface Section {
   readonly name: (typeof SECTIONS)[number];
