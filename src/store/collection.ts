@@ -44,8 +44,11 @@ type Table =
 type Columns = Readonly<Record<string, string | number | null>>;
 
 export interface Collection<T> {
-  /** All objects, oldest first. Documents that are not `trusted` are decoded, and thrown out with a StoreError if wrong. */
-  read(trusted: boolean): Map<string, T>;
+  /**
+   * All objects, oldest first. Documents that are not `trusted` are decoded, and thrown out with a StoreError if wrong.
+   * `ids` holds those of all collections that were read before, and gets these.
+   */
+  read(trusted: boolean, ids: Map<string, string>): Map<string, T>;
   /**
    * Deletes every row that the change touches, so that two objects may swap names, and returns what inserts the new ones:
    * to be called once all collections are cleared. An object that existed keeps its position.
@@ -70,7 +73,7 @@ export function createCollection<T extends Identity>(
 ): Collection<T> {
   const { insert, remove, page } = prepareStatements(db, options);
   return {
-    read: (trusted) => {
+    read: (trusted, ids) => {
       const { word, decode } = options;
       const toFields = trusted
         ? (document: unknown) => document as ReturnType<typeof decode>
@@ -78,7 +81,7 @@ export function createCollection<T extends Identity>(
       const objects: T[] = [];
       for (let after = 0; ;) {
         const rows = page().all({ after });
-        for (const row of rows) objects.push(toObject({ word, decode: toFields }, row));
+        for (const row of rows) objects.push(toObject({ word, decode: toFields, ids }, row));
         const last = rows.at(-1);
         if (last === undefined) break;
         after = last.position;
@@ -170,11 +173,33 @@ interface Row extends Identity {
   readonly document: unknown;
 }
 
-function toObject<T>(options: Pick<CollectionOptions<T>, "word" | "decode">, row: Row): T {
+/** Stands for every empty list: objects are never changed in place. */
+const EMPTY: readonly never[] = Object.freeze([]);
+
+/** One text for an id wherever it stands, and one empty list: with very many objects, half of their memory is such copies. */
+function shareParts<F extends object>(fields: F, ids: Map<string, string>): F {
+  const members = fields as Record<string, unknown>;
+  for (const name in members) {
+    const value = members[name];
+    if (Array.isArray(value)) {
+      if (value.length === 0) members[name] = EMPTY;
+    } else if (typeof value === "string" && name.endsWith("_id"))
+      members[name] = ids.get(value) ?? value;
+  }
+  return fields;
+}
+
+function toObject<T>(
+  options: Pick<CollectionOptions<T>, "word" | "decode"> & {
+    readonly ids: Map<string, string>;
+  },
+  row: Row,
+): T {
   try {
+    options.ids.set(row.id, row.id);
     return {
       id: row.id,
-      ...options.decode(row.document),
+      ...shareParts(options.decode(row.document), options.ids),
       created_at: row.created_at,
       updated_at: row.updated_at === row.created_at ? row.created_at : row.updated_at,
     } as T;

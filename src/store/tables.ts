@@ -89,7 +89,8 @@ export class Tables {
   read({ trusted }: { readonly trusted: boolean }): GatewayConfig {
     const row = this.#statements.settings.get();
     if (row === undefined) throw new StoreError("the database holds no settings");
-    const collections = mapCollections((name) => this.#collections[name].read(trusted));
+    const ids = new Map<string, string>();
+    const collections = mapCollections((name) => this.#collections[name].read(trusted, ids));
     return {
       ...(collections as unknown as Pick<GatewayConfig, CollectionName>),
       settings: toSettings(row),

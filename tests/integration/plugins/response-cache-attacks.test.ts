@@ -223,7 +223,9 @@ test("routes that differ by more than host and path share nothing", async () => 
   cache.answer = ({ url, headers }) => fresh(`${headers.get("x-beta") ?? "old"} ${url}`);
   await cache.scene.apply({
     services: [{ name: "beta", targets: [{ port: originPort }] }],
-    routes: [{ name: "beta", service_id: "beta", headers: [{ name: "X-Beta", op: "equals", value: "1" }] }],
+    routes: [
+      { name: "beta", service_id: "beta", headers: [{ name: "X-Beta", op: "equals", value: "1" }] },
+    ],
   });
   expect((await cache.get("/app", { "X-Beta": "1" })).body).toStartWith("1 ");
   expect((await cache.get("/app")).body).toStartWith("old ");

@@ -52,7 +52,11 @@ function listening(pid: number): string[] {
 
 describe("a fresh installation", () => {
   test("puts the management API on this machine's own address", () => {
-    const { admin, adminTls } = decodeOptions({ get: () => undefined, all: () => [], has: () => false });
+    const { admin, adminTls } = decodeOptions({
+      get: () => undefined,
+      all: () => [],
+      has: () => false,
+    });
     expect([admin, adminTls]).toEqual([{ hostname: "127.0.0.1", port: 9080 }, null]);
   });
 

@@ -231,7 +231,10 @@ test("times of creation are kept as they were", () => {
   const changed = { ...shop, updated_at: "2026-02-02T00:00:00.000Z" };
   fixture.store.commit(commitOf(2, { services: upsert(changed) }));
   const stored = fixture.store.load().config.services.get(shop.id);
-  expect([stored?.created_at, stored?.updated_at]).toEqual([shop.created_at, "2026-02-02T00:00:00.000Z"]);
+  expect([stored?.created_at, stored?.updated_at]).toEqual([
+    shop.created_at,
+    "2026-02-02T00:00:00.000Z",
+  ]);
 });
 
 /** What somebody with another program did to the database of a gateway that does not run. */
