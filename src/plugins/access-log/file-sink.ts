@@ -38,6 +38,9 @@ const FLAGS =
   constants.O_NOFOLLOW |
   constants.O_NONBLOCK;
 
+/** How often it is looked whether the file is still the one at the path. */
+const LOOK_MS = 100;
+
 /** A file that was opened, and which one it is. */
 interface Opened {
   readonly handle: FileHandle;
@@ -46,11 +49,15 @@ interface Opened {
 }
 
 export class FileSink implements Sink {
+  readonly isStream = true;
   readonly #options: FileSinkOptions;
   /** Folder below which the file must be. */
   readonly #root: string;
   readonly #path: string;
   #file: Opened | null = null;
+  /** When the path was looked at last, and how long the file was then, with what was written since. */
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #size = 0;
 
   private constructor(options: FileSinkOptions, root: string) {
     this.#options = options;
@@ -101,15 +108,21 @@ export class FileSink implements Sink {
   /** The file that is at the path now, with room for so many bytes. */
   async #current(bytes: number): Promise<Opened> {
     let file = this.#file ?? (await this.#reopened());
+    this.#size += bytes;
+    const now = performance.now();
+    if (now - this.#lookedAt < LOOK_MS && this.#size <= this.#options.rotateSize) return file;
+    this.#lookedAt = now;
     let present = await stat(this.#path).catch(() => null);
     // Another worker, or somebody's logrotate, has put it aside.
     if (present === null || present.ino !== file.inode || present.dev !== file.device) {
       file = await this.#reopened();
       present = await file.handle.stat();
     }
-    if (present.size > 0 && present.size + bytes > this.#options.rotateSize) {
+    this.#size = present.size + bytes;
+    if (present.size > 0 && this.#size > this.#options.rotateSize) {
       await this.#rotate(bytes);
       file = await this.#reopened();
+      this.#size = (await file.handle.stat()).size + bytes;
     }
     return file;
   }

@@ -13,6 +13,8 @@ export interface Entry {
 
 /** Takes batches, one at a time. */
 export interface Sink {
+  /** Whether it takes bytes as they come and not messages: then all that waits goes at once, a little later. */
+  readonly isStream?: boolean;
   /** Resolves when the batch was taken; throws when it was not. */
   send(entries: readonly Entry[]): Promise<void>;
   close(): void;
@@ -50,6 +52,8 @@ export interface QueueOptions {
 
 /** Characters that wait at most, whatever their number: long addresses must not fill the memory. */
 const MAX_CHARACTERS = 33_554_432;
+/** How long a batch for a stream waits for more: under load, calls of the system cost more than all the rest. */
+const SETTLE_MS = 20;
 /** How often it is said that records are lost. */
 const COMPLAINT_MS = 60_000;
 
@@ -58,6 +62,7 @@ export class Queue {
   #waiting: Entry[] = [];
   #characters = 0;
   #timer: Timer | null = null;
+  #isSettling = false;
   #isSending = false;
   #isClosed = false;
   #endPause: (() => void) | null = null;
@@ -72,6 +77,8 @@ export class Queue {
 
   add(entry: Entry): void {
     const { maxEntries, maxBatch, maxDelayMs } = this.#options;
+    // A queue that is shorter than a batch must not lose records only to let others come.
+    if (this.#isSettling && this.#waiting.length >= maxEntries) this.#send();
     const waiting = this.#waiting;
     if (waiting.length >= maxEntries || this.#characters + entry.line.length > MAX_CHARACTERS) {
       this.#lose(1, "the queue is full");
@@ -79,9 +86,21 @@ export class Queue {
     }
     waiting.push(entry);
     this.#characters += entry.line.length;
-    if (this.#isSending) return;
-    if (waiting.length >= maxBatch || this.#isClosed) this.#send();
+    if (this.#isSending || this.#isSettling) return;
+    if (waiting.length >= maxBatch || this.#isClosed) this.#sendFull();
     else this.#timer ??= setTimeout(() => this.#send(), maxDelayMs);
+  }
+
+  /** There is a whole batch. */
+  #sendFull(): void {
+    const { sink, maxDelayMs } = this.#options;
+    if (sink.isStream !== true || this.#isClosed) {
+      this.#send();
+      return;
+    }
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#isSettling = true;
+    this.#timer = setTimeout(() => this.#send(), Math.min(SETTLE_MS, maxDelayMs));
   }
 
   /** Hands over what is there, once; resolves when all of it was taken or lost. */
@@ -101,15 +120,17 @@ export class Queue {
   #send(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
+    this.#isSettling = false;
     if (this.#isSending || this.#waiting.length === 0) return;
-    const { maxBatch, maxDelayMs } = this.#options;
-    const batch = this.#waiting.slice(0, maxBatch);
-    this.#waiting = this.#waiting.slice(maxBatch);
+    const { maxBatch, maxDelayMs, sink } = this.#options;
+    const most = sink.isStream === true ? this.#waiting.length : maxBatch;
+    const batch = this.#waiting.slice(0, most);
+    this.#waiting = this.#waiting.slice(most);
     for (const { line } of batch) this.#characters -= line.length;
     this.#isSending = true;
     void this.#deliver(batch).finally(() => {
       this.#isSending = false;
-      if (this.#waiting.length >= maxBatch || this.#isClosed) this.#send();
+      if (this.#waiting.length >= maxBatch || this.#isClosed) this.#sendFull();
       else if (this.#waiting.length > 0) this.#timer ??= setTimeout(() => this.#send(), maxDelayMs);
       if (this.#isClosed && !this.#isSending) this.#end();
     });

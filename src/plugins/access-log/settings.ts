@@ -239,7 +239,8 @@ export const schema = config({
       max_batch_size: integer(100, {
         minimum: 1,
         maximum: 10_000,
-        description: "Records that are handed over at once",
+        description:
+          "Records that are handed over at once; files, standard output and TCP then get all that waits",
       }),
       max_coalescing_delay: seconds(1, {
         ...longDelay,

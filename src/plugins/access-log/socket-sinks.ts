@@ -64,6 +64,7 @@ export interface TcpSinkOptions {
 
 /** One connection that is kept. What was sent when it breaks may be lost: the protocols have no receipts. */
 export class TcpSink implements Sink {
+  readonly isStream = true;
   readonly #options: TcpSinkOptions;
   #socket: Socket | null = null;
 

@@ -7,6 +7,7 @@ const ATOMIC_BYTES = 4096;
 const STDOUT = 1;
 
 export class StdoutSink implements Sink {
+  readonly isStream = true;
   /** Opened anew so that it can be told not to wait; null: it is a socket, which cannot be opened so. */
   readonly #own: number | null;
 

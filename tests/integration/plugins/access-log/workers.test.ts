@@ -46,7 +46,7 @@ describe("four workers and one file", () => {
         {
           file: {
             path: "load.log",
-            rotate_size: 16_384,
+            rotate_size: 4096,
             keep: 10_000,
             format: "template",
             template: "begin ${request.path} end",
