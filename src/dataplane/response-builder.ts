@@ -1,4 +1,5 @@
 // Makes the Response that Bun.serve writes with the fewest system calls; knows no upstream.
+import { streamedBytes } from "./streamed-bytes.ts";
 /** A part of a body, as it came from the socket. */
 export type Piece = Uint8Array;
 
@@ -126,6 +127,7 @@ export class StreamedBody {
   /** Passes bytes on; false when the source should pause. */
   push(chunk: Uint8Array): boolean {
     this.isEmpty = false;
+    streamedBytes.add(chunk.byteLength);
     this.#controller?.enqueue(chunk);
     return (this.#controller?.desiredSize ?? 1) > 0;
   }

@@ -1,5 +1,6 @@
 // Carries the client's request body to the target with back-pressure; knows no response.
 import { failures, type ProxyError } from "../error.ts";
+import { streamedBytes } from "../streamed-bytes.ts";
 import type { UpstreamConnection } from "./connection.ts";
 
 /** Bodies up to this size go out in one write with the head. */
@@ -76,6 +77,7 @@ export class RequestBody {
       if (this.#isCancelled) return null;
       if (done) break;
       this.bytes += value.byteLength;
+      streamedBytes.add(value.byteLength);
       if (maxBytes > 0 && this.bytes > maxBytes) return failures.bodyTooLarge;
       if (isShort) {
         pieces.push(value);

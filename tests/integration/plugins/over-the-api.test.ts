@@ -1,5 +1,6 @@
 // Plugins as people set them up: written over the management API, run by a real gateway with two workers, with databases of addresses.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eventually } from "../../support/poll.ts";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -172,8 +173,12 @@ describe("access-policy", () => {
     await use("access-policy", { rules: [{ name, when: {}, action: "challenge" }] });
     await use("key-auth", {});
     expect((await visit({ "X-API-Key": "nobody's" })).status).toBe(401);
-    const [request] = (await api.call("GET /requests?limit=1")).body;
-    expect(request.reasons).toEqual([`policy.challenge:${name}`, "auth.key.unknown"]);
+    // It is told a moment after its answer.
+    const reasons = await eventually(async () => {
+      const [request] = (await api.call("GET /requests?limit=1")).body;
+      return request?.reasons.includes("auth.key.unknown") === true ? request.reasons : null;
+    });
+    expect(reasons).toEqual([`policy.challenge:${name}`, "auth.key.unknown"]);
   });
 
   test("by country and network of the client", async () => {
