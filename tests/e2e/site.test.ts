@@ -96,7 +96,10 @@ const HOP_BY_HOP = new Set(["connection", "keep-alive", "transfer-encoding"]);
 function comparable(answer: CurlAnswer): string[] {
   const boundary = boundaryOf(answer);
   return answer.headers
-    .filter(([name]) => !HOP_BY_HOP.has(name) && !["date", "content-length"].includes(name))
+    .filter(
+      ([name]) =>
+        !HOP_BY_HOP.has(name) && !["date", "content-length", "x-request-id"].includes(name),
+    )
     .map(([name, value]) => `${name}: ${boundary ? value.replace(boundary, "B") : value}`)
     .sort();
 }
@@ -106,7 +109,7 @@ const boundaryOf = (answer: CurlAnswer) =>
   /boundary=(\S+)/.exec(answer.header("content-type") ?? "")?.[1];
 
 /**
- * Same status, bytes and headers. Allowed to differ: hop-by-hop fields; Date, by the time between two requests; the
+ * Same status, bytes and headers. Allowed to differ: hop-by-hop fields; the id of the request, which the gateway adds; Date, by the time between two requests; the
  * boundary of multipart bodies; Content-Length, which is lost when a body is streamed (Bun.serve sends it chunked) and
  * gained when a short chunked body was answered in one piece.
  */

@@ -1,4 +1,5 @@
 // Carries bytes between two sockets, both ways, with back-pressure and half-closes; knows no target and no route.
+import { streamedBytes } from "../streamed-bytes.ts";
 import type { Socket } from "bun";
 
 /** What the pipe needs of a socket; Bun's own has it. */
@@ -109,10 +110,12 @@ export class Pipe {
   }
 
   clientSent(chunk: Buffer): void {
+    streamedBytes.add(chunk.byteLength);
     this.#up.received(chunk);
   }
 
   targetSent(chunk: Buffer): void {
+    streamedBytes.add(chunk.byteLength);
     this.#down.received(chunk);
   }
 

@@ -175,7 +175,7 @@ describe("access-policy", () => {
     expect((await visit({ "X-API-Key": "nobody's" })).status).toBe(401);
     // It is told a moment after its answer.
     const reasons = await eventually(async () => {
-      const [request] = (await api.call("GET /requests?limit=1")).body;
+      const [request] = (await api.call("GET /requests?limit=1&status=401")).body;
       return request?.reasons.includes("auth.key.unknown") === true ? request.reasons : null;
     });
     expect(reasons).toEqual([`policy.challenge:${name}`, "auth.key.unknown"]);
