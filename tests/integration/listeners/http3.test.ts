@@ -156,7 +156,8 @@ test("its UDP port is its own", async () => {
     409,
     expect.stringContaining('belongs to stream route "games"'),
   ]);
-  const stranger = await Bun.udpSocket({ hostname: "127.0.0.1" });
+  // Not a port that the system hands out, whose TCP port may belong to a connection of somebody else.
+  const stranger = await Bun.udpSocket({ hostname: "127.0.0.1", port: await freeUdpPort() });
   const taken = await api.call("POST /listeners", {
     body: {
       name: "taken",
