@@ -27,6 +27,7 @@ import type {
   SnapshotChange,
   StreamRoutePlan,
 } from "../../src/snapshot/snapshot.ts";
+import { quietPort } from "./quiet-port.ts";
 
 /** Every level may be left out: what is missing has the product's default. */
 type Sketch<T> = T extends readonly unknown[]
@@ -199,10 +200,7 @@ function listenerPlan(sketch: Sketch<ListenerInput>, tls: ListenerPlan["tls"]): 
 
 /** A port of 127.0.0.1 that nobody listened on a moment ago: listeners need to name theirs. */
 export function freePort(): number {
-  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const { port } = probe;
-  probe.stop(true);
-  return port;
+  return quietPort();
 }
 
 /** Serves the services and routes named, on one listener on 127.0.0.1; call `stop` at the end. */
