@@ -10,6 +10,7 @@ DATA_DIR ?= ./data
 ARGS ?=
 
 SOURCES = $(shell find src drizzle -type f 2>/dev/null)
+UI_SOURCES = $(shell find src/ui -type f 2>/dev/null)
 
 #? help: Show this list
 .PHONY: help
@@ -30,13 +31,13 @@ $(BUN): | node_modules/.setup-done
 
 #? run: Serve from source, with ./data as the data directory
 .PHONY: run
-run: setup
+run: setup dist/ui/embedded.js
 	@scripts/first-steps.sh
 	@exec $(BUN) src/main.ts serve --data-dir $(DATA_DIR) $(ARGS)
 
 #? check: Format, lint, types, architecture and unit tests, in under a minute (-k shows all that is wrong)
-.PHONY: check check-format check-lint check-types check-unit
-check: check-format check-lint check-types check-unit
+.PHONY: check check-format check-lint check-types check-api-types check-unit
+check: check-format check-lint check-types check-api-types check-unit
 
 check-format: setup
 	$(BUN) fmt --check
@@ -46,6 +47,9 @@ check-lint: setup
 
 check-types: setup
 	$(BUN) check
+
+check-api-types: setup
+	$(BUN) scripts/api-types.ts --check
 
 check-unit: setup
 	$(BUN) test --timeout 20000 $(ARGS) ./tests/architecture.test.ts ./tests/unit ./src
@@ -74,11 +78,28 @@ build: dist/sluice
 # top-level await. With --splitting a start does not read what is imported at first use only. Identifiers stay as
 # written, because Elysia reads the source text of its handlers. The executable must not take settings from a .env or
 # bunfig.toml that happens to lie in the directory it is started from.
-dist/sluice: $(SOURCES) package.json bun.lock tsconfig.json | setup
-	@mkdir -p dist
+dist/sluice: $(SOURCES) dist/ui/embedded.js package.json bun.lock tsconfig.json | setup
+	@$(BUN) scripts/api-types.ts
 	$(BUN) build --compile --bytecode --format=esm --splitting --minify-whitespace --minify-syntax \
 		--no-compile-autoload-dotenv --no-compile-autoload-bunfig \
 		src/main.ts src/worker.ts --outfile dist/sluice
+
+#? ui: Bundle the web UI into dist/ui/, which `make run` and `make build` do by themselves
+.PHONY: ui
+ui: dist/ui/embedded.js
+
+dist/ui/embedded.js: $(UI_SOURCES) package.json bun.lock scripts/build-ui.ts scripts/ui-plugin.ts | setup
+	@$(BUN) scripts/build-ui.ts
+
+#? ui-dev: Serve the web UI with hot reload on port 9081, against a gateway that runs (ARGS="--gateway URL")
+.PHONY: ui-dev
+ui-dev: setup
+	@$(BUN) scripts/ui-dev.ts $(ARGS)
+
+#? api-types: Write the types that the web UI calls the API with anew
+.PHONY: api-types
+api-types: setup
+	$(BUN) scripts/api-types.ts
 
 #? bench: Measure against nginx, HAProxy and Caddy, write docs/benchmarks.md (ARGS=--quick for one minute)
 .PHONY: bench

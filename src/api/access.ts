@@ -118,6 +118,11 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/docs/json", methods: open },
   { path: "/docs/scalar.js", methods: open },
   { path: "/", methods: open },
+  // Documents and files of the web UI: they hold no data.
+  { path: "/ui/:page", methods: open },
+  { path: "/ui/:page/:id", methods: open },
+  { path: "/ui/:page/:id/:part", methods: open },
+  { path: "/assets/:name", methods: open },
 ];
 
 export interface AccessMatch {

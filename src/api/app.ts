@@ -38,6 +38,7 @@ import { targetEndpoints } from "./routes/targets.ts";
 import { transferEndpoints } from "./routes/transfer.ts";
 import { tokenEndpoints } from "./routes/tokens.ts";
 import { userEndpoints } from "./routes/users.ts";
+import { createUi, UI_ASSET_PATH, UI_PAGE_PATHS } from "./ui.ts";
 
 /** Routes a request that the guard has let in. */
 export interface App {
@@ -76,7 +77,7 @@ export function createApp(source: AppSource): App {
   for (const path of [DOCS_PATH, DESCRIPTION_PATH, YAML_PATH])
     elysia.get(path, () => reference(path));
   elysia.get(SCRIPT_PATH, () => scriptResponse());
-  elysia.get("/", () => redirectTo(DOCS_PATH));
+  routeUi(elysia, exchanges);
   return {
     routed: elysia.routes.map(({ method, path }) => `${method} ${path}`),
     async dispatch(request, admission) {
@@ -93,7 +94,8 @@ export function createApp(source: AppSource): App {
   };
 }
 
-function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
+/** Every endpoint, in the order of the reference. */
+export function endpointsOf(control: ControlPlane, source: AppSource): Endpoint[] {
   return [
     ...applicationEndpoints(control),
     ...serviceEndpoints(control),
@@ -172,8 +174,20 @@ async function bodyFor({ takesBody, readBody }: Endpoint, request: Request): Pro
   return takesBody === "optional" && isEmpty ? undefined : await readJson(request);
 }
 
-function redirectTo(path: string): Response {
-  return new Response(null, { status: 302, headers: { location: path } });
+/** The pages of the web UI and their files. */
+function routeUi(elysia: Pick<Elysia, "get">, exchanges: WeakMap<Request, Exchange>): void {
+  const ui = createUi();
+  for (const path of UI_PAGE_PATHS) elysia.get(path, ({ request }) => ui.page(request));
+  elysia.get(UI_ASSET_PATH, async ({ request }) => {
+    const exchange = exchanges.get(request);
+    if (exchange === undefined) throw new Error("routed past the guard");
+    try {
+      return await ui.asset(request, exchange.admission.params["name"] ?? "");
+    } catch (error) {
+      exchange.failure = { error };
+      return new Response(null, { status: 500 });
+    }
+  });
 }
 
 /**

@@ -3,3 +3,8 @@ declare module "*/browser/standalone.js" {
   const path: string;
   export default path;
 }
+
+// Written by scripts/build-ui.ts; absent until then.
+declare module "*/dist/ui/embedded.js" {
+  export const files: import("./ui.ts").UiFiles;
+}

@@ -87,10 +87,11 @@ describe("/docs and /openapi.yaml", () => {
     expect(body).not.toMatch(/content="[^"]*"[^\s/>]/);
   });
 
-  test("the start page leads there", async () => {
-    const { status, headers } = await api.callRoot("GET /");
-    expect(status).toBe(302);
-    expect(headers.get("location")).toBe("/docs");
+  test("the start page is the web UI, or leads there when that was not built", async () => {
+    const { status, headers, body } = await api.callRoot("GET /");
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(body).toContain("/docs");
   });
 
   test("JSON and YAML describe the same", async () => {
@@ -206,7 +207,10 @@ describe("the guard's table", () => {
     const described = operationsOf(await describeApi()).map(({ line }) =>
       line.replaceAll(/\{(\w+)\}/g, ":$1"),
     );
-    const hidden = ["GET /docs", "GET /docs/json", "GET /docs/scalar.js", "GET /"];
+    const hidden = [
+      ...["GET /docs", "GET /docs/json", "GET /docs/scalar.js", "GET /", "GET /assets/:name"],
+      ...["GET /ui/:page", "GET /ui/:page/:id", "GET /ui/:page/:id/:part"],
+    ];
     expect([...described, ...hidden].sort()).toEqual([...guarded].sort());
   });
 
@@ -218,6 +222,7 @@ describe("the guard's table", () => {
       "/api/v1/auth/login",
       "/api/v1/auth/sso/callback",
       "/api/v1/auth/sso/start",
+      "/assets/:name",
       "/docs",
       "/docs/json",
       "/docs/scalar.js",
@@ -225,6 +230,9 @@ describe("the guard's table", () => {
       "/metrics",
       "/openapi.yaml",
       "/readyz",
+      "/ui/:page",
+      "/ui/:page/:id",
+      "/ui/:page/:id/:part",
     ]);
   });
 

@@ -1,0 +1,134 @@
+// Serves the web UI as it was built, by names from its manifest only; knows nothing of its pages.
+import { ApiError } from "../model/error.ts";
+
+/** One built file, compressed in two ways; the paths lie inside the executable. */
+export interface UiFile {
+  readonly gzip: string;
+  readonly zstd: string;
+  /** Changes with the content. */
+  readonly tag: string;
+}
+
+export type UiFiles = Readonly<Record<string, UiFile>>;
+
+/** Where the pages live. The browser takes the path apart; to the gateway all of them are the same document. */
+export const UI_PAGE_PATHS = ["/", "/ui/:page", "/ui/:page/:id", "/ui/:page/:id/:part"] as const;
+export const UI_ASSET_PATH = "/assets/:name";
+
+/** Own scripts only. Styles may be inline, because components are placed with them. */
+const PAGE_POLICY = [
+  "default-src 'self'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const PAGE = "index.html";
+const HTML_TYPE = "text/html; charset=utf-8";
+
+const contentTypes: Readonly<Record<string, string>> = {
+  css: "text/css; charset=utf-8",
+  html: HTML_TYPE,
+  js: "text/javascript; charset=utf-8",
+  json: "application/json; charset=utf-8",
+  png: "image/png",
+  svg: "image/svg+xml",
+  woff2: "font/woff2",
+};
+
+export interface Ui {
+  /** The document of all pages; says so in plain words when the UI was not built. */
+  page(request: Request): Promise<Response>;
+  /** A file that the document names; throws a 404 for every other name. */
+  asset(request: Request, name: string): Promise<Response>;
+}
+
+/** Nothing is read before somebody asks: a start must not wait for pages. */
+export function createUi(load: () => Promise<UiFiles | null> = loadBuilt): Ui {
+  let loaded: Promise<UiFiles | null> | null = null;
+  const fileOf = async (name: string): Promise<UiFile | null> => {
+    loaded ??= load();
+    const files = await loaded;
+    return files !== null && Object.hasOwn(files, name) ? (files[name] ?? null) : null;
+  };
+  return {
+    async page({ headers }) {
+      const file = await fileOf(PAGE);
+      if (file === null) return notBuilt();
+      const fields = {
+        "cache-control": "no-cache",
+        "content-security-policy": PAGE_POLICY,
+        etag: `"${file.tag}"`,
+        vary: "accept-encoding",
+      };
+      if (hasTag(headers.get("if-none-match"), file.tag))
+        return new Response(null, { status: 304, headers: fields });
+      return await send(file, { name: PAGE, accepted: headers.get("accept-encoding"), fields });
+    },
+    async asset({ headers }, name) {
+      const file = name === PAGE ? null : await fileOf(name);
+      if (file === null) throw new ApiError(404, "there is no such path");
+      const fields = {
+        "cache-control": "public, max-age=31536000, immutable",
+        vary: "accept-encoding",
+      };
+      return await send(file, { name, accepted: headers.get("accept-encoding"), fields });
+    },
+  };
+}
+
+interface Sending {
+  readonly name: string;
+  /** Accept-Encoding. */
+  readonly accepted: string | null;
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+async function send(file: UiFile, { name, accepted, fields }: Sending): Promise<Response> {
+  const headers = { "content-type": contentTypeOf(name), ...fields };
+  for (const coding of ["zstd", "gzip"] as const)
+    if (accepts(accepted, coding))
+      return new Response(Bun.file(file[coding]), {
+        headers: { ...headers, "content-encoding": coding },
+      });
+  const packed = await Bun.file(file.gzip).bytes();
+  return new Response(Bun.gunzipSync(packed), { headers });
+}
+
+const contentTypeOf = (name: string): string =>
+  contentTypes[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
+
+/** RFC 9110 12.5.3; a weight of zero refuses. */
+function accepts(field: string | null, coding: string): boolean {
+  for (const item of (field ?? "").split(",")) {
+    const [word = "", ...parameters] = item.split(";").map((part) => part.trim().toLowerCase());
+    if (word === coding) return !parameters.some((part) => /^q=0(\.0*)?$/.test(part));
+  }
+  return false;
+}
+
+/** RFC 9110 13.1.2: compares weakly. */
+const hasTag = (field: string | null, tag: string): boolean =>
+  field !== null && (field.trim() === "*" || field.includes(`"${tag}"`));
+
+function notBuilt(): Response {
+  const text =
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Sluice</title><p>The web UI was not built: ' +
+    '<code>make ui</code> builds it. The management API works without; see its <a href="/docs">reference</a>.</p></html>';
+  return new Response(text, {
+    headers: { "content-type": HTML_TYPE, "content-security-policy": PAGE_POLICY },
+  });
+}
+
+/** Null when `make ui` has not run; in the executable it always has. */
+async function loadBuilt(): Promise<UiFiles | null> {
+  try {
+    return (await import("../../dist/ui/embedded.js")).files;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")
+      return null;
+    throw error;
+  }
+}
