@@ -27,8 +27,8 @@ import { hostWarnings } from "./control/host-warnings.ts";
 import { Recovery } from "./control/recovery.ts";
 import { loopToken } from "./dataplane/upstream/request-writer.ts";
 import { createLog, type Log } from "./log.ts";
-import { catalogueOf } from "./pdk/catalogue.ts";
-import { plugins } from "./plugins/index.ts";
+import { catalogueOf, loadPlugins } from "./pdk/catalogue.ts";
+import { pluginFiles } from "./plugins/index.ts";
 import { CounterTable } from "./shared-memory/counter-table.ts";
 import { RequestRing } from "./shared-memory/request-ring.ts";
 import { TargetBoard } from "./shared-memory/target-board.ts";
@@ -42,7 +42,7 @@ import { createRollout } from "./supervisor/rollout.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
 
 const clock = systemClock;
-const catalogue = catalogueOf(plugins);
+const catalogue = catalogueOf(await loadPlugins(pluginFiles));
 
 async function serve(options: ServeOptions): Promise<number> {
   const terminal = process.stderr.isTTY;

@@ -5,7 +5,7 @@ import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { CounterTable } from "../shared-memory/counter-table.ts";
 import type { LogPlaces } from "../pdk/kit.ts";
-import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { PluginSource } from "../pdk/catalogue.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
 import type { TrafficRecorder } from "./traffic-recorder.ts";
 import type { WebSocketTimes } from "./upstream/websocket.ts";
@@ -34,7 +34,7 @@ export interface DataPlaneOptions {
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   /** All plugins that there are. */
-  readonly plugins: PluginCatalogue;
+  readonly plugins: PluginSource;
   /** Keys of plugin instances are derived from it; the same in all workers. */
   readonly pluginKey: string;
   /** Numbers of plugins, shared by all workers; absent: this data plane has its own. */

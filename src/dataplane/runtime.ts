@@ -348,7 +348,7 @@ function createPluginLoader(
   return new PluginLoader({
     worker,
     workers,
-    catalogue: plugins,
+    plugins,
     pluginKey,
     logPlaces: options.logPlaces ?? null,
     log,

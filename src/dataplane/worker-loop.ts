@@ -5,7 +5,7 @@ import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
 import { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { StartCommand, WorkerCommand, WorkerEvent } from "../snapshot/message.ts";
-import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { PluginSource } from "../pdk/catalogue.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
 import { TrafficRecorder } from "./traffic-recorder.ts";
 
@@ -24,7 +24,7 @@ export interface WorkerScope {
 export function runWorkerLoop(
   scope: WorkerScope,
   createDataPlane: (options: DataPlaneOptions) => DataPlane,
-  plugins: PluginCatalogue,
+  plugins: PluginSource,
 ): void {
   let started: Started | null = null;
   let last: Promise<void> = Promise.resolve();
@@ -51,7 +51,7 @@ async function start(
   scope: WorkerScope,
   parts: {
     readonly createDataPlane: (options: DataPlaneOptions) => DataPlane;
-    readonly plugins: PluginCatalogue;
+    readonly plugins: PluginSource;
   },
   command: StartCommand,
 ): Promise<Started> {

@@ -9,7 +9,7 @@ import { type SettingsInput, settingsInput } from "../../src/model/settings.ts";
 import { scopeOf } from "../../src/model/plugin.ts";
 import { catalogueOf } from "../../src/pdk/catalogue.ts";
 import type { AnyPlugin } from "../../src/pdk/definition.ts";
-import { plugins } from "../../src/plugins/index.ts";
+import { plugins } from "./plugins.ts";
 import type { PluginCatalogue } from "../../src/snapshot/plugin-config.ts";
 import { inlineTargetInput } from "../../src/model/target.ts";
 import type { CounterTable } from "../../src/shared-memory/counter-table.ts";

@@ -2,9 +2,9 @@
 import { hkdfSync } from "node:crypto";
 import type { Issue } from "../../model/error.ts";
 import type { InstanceView } from "../../pdk/context.ts";
+import type { PluginSource } from "../../pdk/catalogue.ts";
 import type { PluginHandlers } from "../../pdk/definition.ts";
 import type { Callout, Counters, LogPlaces, PluginKit } from "../../pdk/kit.ts";
-import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import type { CollectionChange, PluginPlan } from "../../snapshot/snapshot.ts";
 import type { LogLine } from "../data-plane.ts";
 import { pluginRuntime, type PluginRuntime, PluginSet } from "./plugin-set.ts";
@@ -12,7 +12,7 @@ import { pluginRuntime, type PluginRuntime, PluginSet } from "./plugin-set.ts";
 export interface PluginLoaderOptions {
   readonly worker: number;
   readonly workers: number;
-  readonly catalogue: PluginCatalogue;
+  readonly plugins: PluginSource;
   /** Keys of instances are derived from it. */
   readonly pluginKey: string;
   /** `persist`: what is counted outlives the gateway. */
@@ -61,7 +61,7 @@ export class PluginLoader {
   }
 
   async #make(plan: PluginPlan): Promise<PluginRuntime> {
-    const definition = this.#options.catalogue.get(plan.name);
+    const definition = await this.#options.plugins.get(plan.name);
     if (definition === undefined) throw new Error("there is no such plugin");
     const handlers = await definition.create(plan.config as never, this.#kitOf(plan));
     return pluginRuntime(plan, definition, handlers);

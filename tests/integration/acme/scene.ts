@@ -12,7 +12,7 @@ import { local } from "../../../src/control/principal.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
 import { createLog } from "../../../src/log.ts";
 import { catalogueOf } from "../../../src/pdk/catalogue.ts";
-import { plugins } from "../../../src/plugins/index.ts";
+import { plugins } from "../../support/plugins.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { AcmeStateTable } from "../../../src/store/acme.ts";
 import { CredentialUseTable } from "../../../src/store/credentials.ts";

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 import { decode } from "../../../src/model/decode.ts";
-import { plugins } from "../../../src/plugins/index.ts";
+import { plugins } from "../../support/plugins.ts";
 import type { PluginHandlers } from "../../../src/pdk/definition.ts";
 import type { Counters } from "../../../src/pdk/kit.ts";
 import { pluginScene } from "../../support/plugin-scene.ts";

@@ -1,6 +1,6 @@
 // Clients that go away at any moment while plugins are at work: nothing breaks, nothing stays counted, the next client is served.
 import { describe, expect, test } from "bun:test";
-import { plugins } from "../../../src/plugins/index.ts";
+import { plugins } from "../../support/plugins.ts";
 import { pluginScene } from "../../support/plugin-scene.ts";
 
 const BODY = JSON.stringify({ apikey: "x", text: "y".repeat(600) });

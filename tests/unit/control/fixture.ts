@@ -1,6 +1,6 @@
 // A control plane between a store and workers that only remember, for tests of what lies between; both stand at seams.
 import { catalogueOf } from "../../../src/pdk/catalogue.ts";
-import { plugins } from "../../../src/plugins/index.ts";
+import { plugins } from "../../support/plugins.ts";
 import { compileStored, createControlPlane } from "../../../src/control/control-plane.ts";
 import type { AuditRange, AuditStore } from "../../../src/control/audit.ts";
 import type { AuditEntry } from "../../../src/control/audit-entry.ts";

@@ -1,7 +1,7 @@
 // The catalogue of authentication and access plugins as data: names, defaults, scopes and what happens when one fails. Runs nothing.
 import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
-import { plugins } from "../../../src/plugins/index.ts";
+import { plugins } from "../../support/plugins.ts";
 
 /** Stands for a field that has to be given. */
 const REQUIRED = Symbol("required");

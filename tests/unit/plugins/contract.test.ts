@@ -6,10 +6,11 @@ import type { TSchema } from "@sinclair/typebox";
 import { pageOf, listPage } from "../../../scripts/plugin-page.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { ApiError } from "../../../src/model/error.ts";
-import { catalogueOf } from "../../../src/pdk/catalogue.ts";
+import { catalogueOf, lazyPlugins } from "../../../src/pdk/catalogue.ts";
+import { pluginFiles } from "../../../src/plugins/index.ts";
 import { phaseNames } from "../../../src/pdk/definition.ts";
 import { textsOf } from "../../../src/pdk/fields.ts";
-import { plugins } from "../../../src/plugins/index.ts";
+import { plugins } from "../../support/plugins.ts";
 import { compile } from "../../../src/snapshot/compile.ts";
 import { at, configOf, context, service } from "../control/fixture.ts";
 
@@ -60,6 +61,13 @@ test("no two plugins have one name, or one place in the order", () => {
   expect(catalogueOf(plugins).size).toBe(plugins.length);
   const orders = new Set(plugins.map(({ order }) => order));
   expect(orders.size).toBe(plugins.length);
+});
+
+test("every plugin is listed under its own name, and found by it alone", async () => {
+  expect(plugins.map(({ name }) => name)).toEqual(Object.keys(pluginFiles));
+  const source = lazyPlugins(pluginFiles);
+  for (const plugin of plugins) expect(await source.get(plugin.name)).toBe(plugin);
+  for (const name of ["toString", "no-such-plugin"]) expect(await source.get(name)).toBeUndefined();
 });
 
 describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (name, plugin) => {

@@ -11,7 +11,7 @@ import {
 import { Type as t } from "@sinclair/typebox";
 import { catalogueOf } from "../../../../src/pdk/catalogue.ts";
 import { type AnyPlugin, definePlugin, httpScopes } from "../../../../src/pdk/definition.ts";
-import { plugins } from "../../../../src/plugins/index.ts";
+import { plugins } from "../../../support/plugins.ts";
 import { openTables } from "../../../../src/control/import/foreign-tables.ts";
 
 const fixtures = join(import.meta.dir, "../../../fixtures/import");
