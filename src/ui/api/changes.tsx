@@ -1,0 +1,146 @@
+// Mutations: sent once, told in words with the workers that serve them, and everything they touch is read anew.
+import { notifications } from "@mantine/notifications";
+import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/react-query";
+import type { Answer, SendOptions } from "./connection.ts";
+import { useConnection } from "./connection-context.ts";
+import { ApiError, toMessage } from "./error.ts";
+import { queryKeys } from "./queries.ts";
+import {
+  nameOf,
+  type Read,
+  type ResourceKey,
+  resources,
+  type Schemas,
+  type Write,
+} from "./resources.ts";
+
+export interface ChangeOptions<T, V> {
+  /** What is sent; may be several calls. */
+  readonly send: (variables: V) => Promise<Answer<T>>;
+  /** Lists and objects to read anew; a path such as `settings` for what is no resource. */
+  readonly touches: readonly (ResourceKey | (string & {}))[];
+  /** Told when it is done: `Service web saved`. Null: nothing is told. */
+  readonly done: (value: T, variables: V) => string | null;
+  /** Whether the caller shows failures itself, as forms do. Default: they are told as well. */
+  readonly showsErrors?: boolean;
+}
+
+/** A change of any kind. The promise of `mutateAsync` resolves when every worker serves it. */
+export function useChange<T, V = void>(
+  options: ChangeOptions<T, V>,
+): UseMutationResult<Answer<T>, Error, V> {
+  const { send, touches, done, showsErrors = false } = options;
+  const refresh = useRefresh();
+  const tell = useTellDone();
+  return useMutation({
+    mutationFn: send,
+    onSuccess: async (answer, variables) => {
+      const text = done(answer.value, variables);
+      if (text !== null) tell(text, answer);
+      await refresh(touches);
+    },
+    onError: (error) => {
+      if (!showsErrors) tellError(error);
+    },
+  });
+}
+
+/** Creates without an id, else patches with the version that was read. */
+export interface Saving<K extends ResourceKey> {
+  readonly id: string | null;
+  readonly body: Write<K> | Readonly<Record<string, unknown>>;
+  readonly etag?: string | null;
+}
+
+/** Creates or patches an object of a resource. Failures are left to the form. */
+export function useSave<K extends ResourceKey>(
+  resource: K,
+): UseMutationResult<Answer<Read<K>>, Error, Saving<K>> {
+  const connection = useConnection();
+  return useChange<Read<K>, Saving<K>>({
+    send: ({ id, body, etag = null }) =>
+      id === null
+        ? connection.send(`/${resource}`, { method: "POST", body })
+        : connection.send(`/${resource}/${encodeURIComponent(id)}`, {
+            method: "PATCH",
+            body,
+            ifMatch: etag,
+          }),
+    touches: [resource],
+    done: (value, { id }) =>
+      `${capitalised(resources[resource].word)} ${nameOf(value)} ${id === null ? "created" : "saved"}`,
+    showsErrors: true,
+  });
+}
+
+export interface Removal {
+  readonly id: string;
+  readonly name: string;
+  readonly cascade?: boolean;
+}
+
+/** Deletes an object; with `cascade` what refers to it as well. */
+export function useRemove(
+  resource: ResourceKey,
+): UseMutationResult<Answer<Schemas["Deleted"]>, Error, Removal> {
+  const connection = useConnection();
+  return useChange<Schemas["Deleted"], Removal>({
+    send: ({ id, cascade = false }) =>
+      connection.send(`/${resource}/${encodeURIComponent(id)}`, {
+        method: "DELETE",
+        ...(cascade ? { query: { cascade: 1 } } : {}),
+      }),
+    touches: [resource],
+    done: (_, { name }) => `${capitalised(resources[resource].word)} ${name} deleted`,
+    showsErrors: true,
+  });
+}
+
+/** Reads anew what was touched, with all that depends on it. */
+export function useRefresh(): (touched: readonly string[]) => Promise<void> {
+  const client = useQueryClient();
+  return async (touched) => {
+    const keys = new Set(touched.flatMap((key) => [key, ...dependents(key)]));
+    const all = [...keys].map((key) => client.invalidateQueries({ queryKey: [key] }));
+    await Promise.all([...all, client.invalidateQueries({ queryKey: queryKeys.status })]);
+  };
+}
+
+/** Resources that are read anew with this one. */
+export const dependents = (key: string): readonly ResourceKey[] =>
+  Object.hasOwn(resources, key) ? resources[key as ResourceKey].touches : [];
+
+/** `Service web saved` and below it `Live on 2 workers, revision 41`. */
+export function useTellDone(): (
+  text: string,
+  answer: Pick<Answer<unknown>, "revision" | "warning">,
+) => void {
+  const client = useQueryClient();
+  return (text, { revision, warning }) => {
+    const workers = client.getQueryData<Schemas["Status"]>(queryKeys.status)?.workers;
+    const where =
+      workers === undefined ? "all workers" : `${workers} ${workers === 1 ? "worker" : "workers"}`;
+    const live = revision === null ? "" : `Live on ${where}, revision ${revision}`;
+    notifications.show({
+      color: warning === null ? "teal" : "yellow",
+      title: text,
+      message: [live, warning ?? ""].filter((part) => part !== "").join(". "),
+    });
+  };
+}
+
+/** A failure that no form shows. */
+export function tellError(error: unknown): void {
+  const id = error instanceof ApiError && error.status >= 500 ? error.requestId : null;
+  notifications.show({
+    color: "red",
+    title: "That did not work",
+    message: id === null ? toMessage(error) : `${toMessage(error)} (request ${id})`,
+    autoClose: 10_000,
+  });
+}
+
+export const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Options of a call that only checks: `connection.send(path, { method: "POST", body, ...dryRun })`. */
+export const dryRun: Pick<SendOptions, "query"> = { query: { dry_run: 1 } };

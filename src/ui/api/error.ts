@@ -1,0 +1,48 @@
+// What the API says when it refuses, in the shape that forms and panels show; knows no page.
+
+/** A refusal of the management API, or the failure to reach it (status 0). */
+export class ApiError extends Error {
+  readonly status: number;
+  /** Where in the body the mistake is, as the API writes it: `targets[0].port`; null: nowhere in particular. */
+  readonly field: string | null;
+  /** The message without the field. */
+  readonly detail: string;
+  /** To be quoted to whoever reads the logs. */
+  readonly requestId: string | null;
+  readonly headers: Headers;
+
+  constructor(status: number, message: string, headers: Headers = new Headers()) {
+    super(message);
+    this.name = "ApiError";
+    this.status = status;
+    this.headers = headers;
+    this.requestId = headers.get("x-request-id");
+    const [, field = null, detail = message] =
+      /^([A-Za-z_$][\w$-]*(?:\[\d+\]|\.[\w$-]+)*): (.*)$/s.exec(message) ?? [];
+    this.field = status === 400 || status === 409 || status === 403 ? field : null;
+    this.detail = this.field === null ? message : detail;
+  }
+}
+
+/** `targets[0].port` as forms name it: `targets.0.port`. */
+export const toFormPath = (field: string): string => field.replaceAll(/\[(\d+)\]/g, ".$1");
+
+/** Reads the body of an answer that is no success. */
+export async function toApiError(response: Response): Promise<ApiError> {
+  const text = await response.text().catch(() => "");
+  return new ApiError(response.status, messageOf(text, response.status), response.headers);
+}
+
+function messageOf(text: string, status: number): string {
+  try {
+    const body: unknown = JSON.parse(text);
+    if (typeof body === "object" && body !== null && "error" in body) return String(body.error);
+  } catch {
+    // Something between the browser and the gateway answered, and not with JSON.
+  }
+  return `the gateway answered with status ${status}`;
+}
+
+/** Whatever was thrown, in words for people. */
+export const toMessage = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

@@ -1,0 +1,83 @@
+// THE table of resources as the UI handles them: where they are, what they are called, what changes with them; draws nothing.
+import type { components } from "./schema.d.ts";
+
+/** Everything that the API reads and writes, by the name in its description. */
+export type Schemas = components["schemas"];
+
+/** For each resource what is read and what is written. */
+export interface ResourceTypes {
+  applications: { read: Schemas["Application"]; write: Schemas["ApplicationInput"] };
+  services: { read: Schemas["Service"]; write: Schemas["ServiceInput"] };
+  targets: { read: Schemas["Target"]; write: Schemas["TargetInput"] };
+  routes: { read: Schemas["Route"]; write: Schemas["RouteInput"] };
+  "stream-routes": { read: Schemas["StreamRoute"]; write: Schemas["StreamRouteInput"] };
+  plugins: { read: Schemas["Plugin"]; write: Schemas["PluginInput"] };
+  consumers: { read: Schemas["Consumer"]; write: Schemas["ConsumerInput"] };
+  credentials: { read: Schemas["Credential"]; write: Schemas["CredentialInput"] };
+  certificates: { read: Schemas["Certificate"]; write: Schemas["CertificateInput"] };
+  "acme/accounts": { read: Schemas["AcmeAccount"]; write: Schemas["AcmeAccountInput"] };
+  "dns-providers": { read: Schemas["DnsProvider"]; write: Schemas["DnsProviderInput"] };
+  alerts: { read: Schemas["Alert"]; write: Schemas["AlertInput"] };
+  listeners: { read: Schemas["Listener"]; write: Schemas["ListenerInput"] };
+  users: { read: Schemas["User"]; write: Schemas["UserInput"] };
+  tokens: { read: Schemas["Token"]; write: Schemas["TokenInput"] };
+  secrets: { read: Schemas["Secret"]; write: Schemas["SecretInput"] };
+}
+
+/** A resource, by its path below /api/v1. */
+export type ResourceKey = keyof ResourceTypes;
+export type Read<K extends ResourceKey> = ResourceTypes[K]["read"];
+export type Write<K extends ResourceKey> = ResourceTypes[K]["write"];
+
+export type Role = "viewer" | "editor" | "admin";
+
+export interface ResourceFacts {
+  /** In sentences: `service`. */
+  readonly word: string;
+  readonly plural: string;
+  /** What `config` events call it. */
+  readonly kind: string;
+  /** Least role that may change it. */
+  readonly writes: Role;
+  /** What is read anew when one of these changes, beside themselves. */
+  readonly touches: readonly ResourceKey[];
+}
+
+export const resources: Readonly<Record<ResourceKey, ResourceFacts>> = {
+  applications: {
+    ...words("application", "editor"),
+    touches: ["services", "targets", "routes", "certificates", "plugins"],
+  },
+  services: { ...words("service", "editor"), touches: ["targets", "applications"] },
+  targets: { ...words("target", "editor"), touches: ["services", "applications"] },
+  routes: { ...words("route", "editor"), touches: ["plugins", "applications"] },
+  "stream-routes": { ...words("stream route", "editor"), touches: ["plugins"] },
+  plugins: words("plugin", "editor"),
+  consumers: { ...words("consumer", "editor"), touches: ["credentials", "plugins"] },
+  credentials: { ...words("credential", "editor"), touches: ["consumers"] },
+  certificates: { ...words("certificate", "editor"), touches: ["applications"] },
+  "acme/accounts": { ...words("ACME account", "editor"), kind: "acme_account" },
+  "dns-providers": { ...words("DNS provider", "editor"), kind: "dns_provider" },
+  alerts: words("alert", "editor"),
+  listeners: words("listener", "admin"),
+  users: words("user", "admin"),
+  tokens: words("token", "admin"),
+  secrets: words("secret", "admin"),
+};
+
+function words(word: string, writes: Role): ResourceFacts {
+  const kind = word.toLowerCase().replaceAll(" ", "_");
+  return { word, plural: `${word}s`, kind, writes, touches: [] };
+}
+
+/** What people call an object: its name, or whatever stands in for one. */
+export function nameOf(object: object): string {
+  const fields = object as Record<string, unknown>;
+  for (const field of ["name", "label", "username", "email", "domains", "host", "id"]) {
+    const value = fields[field];
+    if (field === "name" && typeof fields["label"] === "string" && fields["label"] !== "") continue;
+    if (typeof value === "string" && value !== "") return value;
+    if (Array.isArray(value) && value.length > 0) return value.join(", ");
+  }
+  return "";
+}

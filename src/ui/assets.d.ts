@@ -1,0 +1,2 @@
+// Files that the bundler takes care of.
+declare module "*.css";

@@ -1,0 +1,146 @@
+// THE table of pages: where each is, what it is called, who may open it, and the module that draws it.
+import {
+  IconApps,
+  IconArrowsSplit2,
+  IconBell,
+  IconBuildingBank,
+  IconCertificate,
+  IconDashboard,
+  IconDatabaseExport,
+  IconFingerprint,
+  IconHistory,
+  IconKey,
+  IconListDetails,
+  IconLock,
+  IconPlug,
+  IconPlugConnected,
+  IconReportSearch,
+  IconRoute,
+  IconServer,
+  IconSettings,
+  IconUser,
+  IconUsers,
+  IconWorldWww,
+} from "@tabler/icons-react";
+import type { ComponentType } from "react";
+import type { Role } from "./api/resources.ts";
+
+/** What a page is told: `/ui/services/ID/PART`. Without an id it shows a list; the id `new` means a form that creates. */
+export interface PageProps {
+  readonly id: string | null;
+  readonly part: string | null;
+}
+
+export interface PageEntry {
+  /** Below `/ui/`; empty for `/`. */
+  readonly path: string;
+  readonly title: string;
+  readonly group: "" | "Traffic" | "Security" | "Observe" | "Settings";
+  readonly icon: ComponentType<{ size?: number; stroke?: number }>;
+  /** Least role that may open it. */
+  readonly role: Role;
+  readonly load: () => Promise<{ readonly default: ComponentType<PageProps> }>;
+}
+
+export const pages: readonly PageEntry[] = [
+  {
+    ...{ path: "", title: "Dashboard", group: "", icon: IconDashboard, role: "viewer" },
+    load: () => import("./pages/dashboard/dashboard-page.tsx"),
+  },
+  {
+    ...{ path: "applications", title: "Applications", group: "", icon: IconApps, role: "viewer" },
+    load: () => import("./pages/applications/applications-page.tsx"),
+  },
+  {
+    ...{ path: "services", title: "Services", group: "Traffic", icon: IconServer, role: "viewer" },
+    load: () => import("./pages/services/services-page.tsx"),
+  },
+  {
+    ...{ path: "routes", title: "Routes", group: "Traffic", icon: IconRoute, role: "viewer" },
+    load: () => import("./pages/routes/routes-page.tsx"),
+  },
+  {
+    ...{ path: "stream-routes", title: "Stream routes", group: "Traffic" },
+    ...{ icon: IconArrowsSplit2, role: "viewer" },
+    load: () => import("./pages/stream-routes/stream-routes-page.tsx"),
+  },
+  {
+    ...{ path: "plugins", title: "Plugins", group: "Traffic", icon: IconPlug, role: "viewer" },
+    load: () => import("./pages/plugins/plugins-page.tsx"),
+  },
+  {
+    ...{ path: "consumers", title: "Consumers", group: "Traffic", icon: IconUser, role: "viewer" },
+    load: () => import("./pages/consumers/consumers-page.tsx"),
+  },
+  {
+    ...{ path: "certificates", title: "Certificates", group: "Security" },
+    ...{ icon: IconCertificate, role: "viewer" },
+    load: () => import("./pages/certificates/certificates-page.tsx"),
+  },
+  {
+    ...{ path: "acme-accounts", title: "ACME accounts", group: "Security" },
+    ...{ icon: IconBuildingBank, role: "viewer" },
+    load: () => import("./pages/acme-accounts/acme-accounts-page.tsx"),
+  },
+  {
+    ...{ path: "dns-providers", title: "DNS providers", group: "Security" },
+    ...{ icon: IconWorldWww, role: "viewer" },
+    load: () => import("./pages/dns-providers/dns-providers-page.tsx"),
+  },
+  {
+    ...{ path: "requests", title: "Requests", group: "Observe" },
+    ...{ icon: IconListDetails, role: "viewer" },
+    load: () => import("./pages/requests/requests-page.tsx"),
+  },
+  {
+    ...{ path: "alerts", title: "Alerts", group: "Observe", icon: IconBell, role: "viewer" },
+    load: () => import("./pages/alerts/alerts-page.tsx"),
+  },
+  {
+    ...{ path: "listeners", title: "Listeners", group: "Settings" },
+    ...{ icon: IconPlugConnected, role: "viewer" },
+    load: () => import("./pages/listeners/listeners-page.tsx"),
+  },
+  {
+    ...{ path: "users", title: "Users", group: "Settings", icon: IconUsers, role: "admin" },
+    load: () => import("./pages/users/users-page.tsx"),
+  },
+  {
+    ...{ path: "sso", title: "Single sign-on", group: "Settings" },
+    ...{ icon: IconFingerprint, role: "admin" },
+    load: () => import("./pages/sso/sso-page.tsx"),
+  },
+  {
+    ...{ path: "tokens", title: "Tokens", group: "Settings", icon: IconKey, role: "admin" },
+    load: () => import("./pages/tokens/tokens-page.tsx"),
+  },
+  {
+    ...{ path: "secrets", title: "Secrets", group: "Settings", icon: IconLock, role: "admin" },
+    load: () => import("./pages/secrets/secrets-page.tsx"),
+  },
+  {
+    ...{ path: "security", title: "Gateway settings", group: "Settings" },
+    ...{ icon: IconSettings, role: "viewer" },
+    load: () => import("./pages/settings/settings-page.tsx"),
+  },
+  {
+    ...{ path: "transfer", title: "Export & import", group: "Settings" },
+    ...{ icon: IconDatabaseExport, role: "viewer" },
+    load: () => import("./pages/transfer/transfer-page.tsx"),
+  },
+  {
+    ...{ path: "revisions", title: "Revisions", group: "Settings" },
+    ...{ icon: IconHistory, role: "viewer" },
+    load: () => import("./pages/revisions/revisions-page.tsx"),
+  },
+  {
+    ...{ path: "audit", title: "Audit log", group: "Settings" },
+    ...{ icon: IconReportSearch, role: "admin" },
+    load: () => import("./pages/audit/audit-page.tsx"),
+  },
+];
+
+/** Address of a page: `pagePath("services", id)`. */
+export const pagePath = (path: string, ...rest: readonly string[]): string =>
+  path === "" ? "/" : ["/ui", path, ...rest.map(encodeURIComponent)].join("/");
+

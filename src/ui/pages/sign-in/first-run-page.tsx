@@ -1,0 +1,90 @@
+// Creates the first administrator while there are no users; knows nothing of what follows.
+import { Alert, Anchor, Button, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
+import { isEmail, useForm } from "@mantine/form";
+import { useState } from "react";
+import { useConnection } from "../../api/connection-context.ts";
+import { ApiError, toMessage } from "../../api/error.ts";
+import { EntranceLayout } from "./entrance-layout.tsx";
+
+interface Props {
+  readonly onDone: () => void;
+  readonly onSkip: () => void;
+}
+
+export default function FirstRunPage({ onDone, onSkip }: Props) {
+  const connection = useConnection();
+  const [failure, setFailure] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const form = useForm({
+    initialValues: { name: "", email: "", password: "" },
+    validateInputOnBlur: true,
+    validate: {
+      name: (value) => (value.trim() === "" ? "Your name is needed" : null),
+      email: isEmail("This is no e-mail address"),
+      password: (value) => (value.length < 10 ? "At least 10 characters" : null),
+    },
+  });
+
+  const create = form.onSubmit(async (values) => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      const { email, password } = values;
+      await connection.send("/users", { method: "POST", body: { ...values, role: "admin" } });
+      const body = { email, password };
+      await connection.send("/auth/login", { method: "POST", body, waitsForSignIn: false });
+      onDone();
+    } catch (error) {
+      if (error instanceof ApiError && error.field !== null && error.field in values)
+        form.setFieldError(error.field, error.detail);
+      else setFailure(toMessage(error));
+    } finally {
+      setBusy(false);
+    }
+  });
+
+  return (
+    <EntranceLayout
+      title="Create the first administrator"
+      text={
+        <Alert color="yellow" title="Nobody owns this gateway yet">
+          Until an administrator exists, anyone who reaches this address can change everything, and can
+          create that administrator instead of you.
+        </Alert>
+      }
+    >
+      <form onSubmit={create} aria-label="First administrator">
+        <Stack>
+          {failure !== null && (
+            <Alert color="red" role="alert">
+              {failure}
+            </Alert>
+          )}
+          <TextInput label="Name" autoComplete="name" required {...form.getInputProps("name")} />
+          <TextInput
+            label="E-mail address"
+            type="email"
+            autoComplete="username"
+            required
+            {...form.getInputProps("email")}
+          />
+          <PasswordInput
+            label="Password"
+            description="At least 10 characters"
+            autoComplete="new-password"
+            required
+            {...form.getInputProps("password")}
+          />
+          <Button type="submit" loading={isBusy}>
+            Create administrator
+          </Button>
+          <Text size="sm" ta="center">
+            <Anchor component="button" type="button" onClick={onSkip}>
+              Go on without users for now
+            </Anchor>
+          </Text>
+        </Stack>
+      </form>
+    </EntranceLayout>
+  );
+}

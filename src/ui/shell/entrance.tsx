@@ -1,0 +1,62 @@
+// Decides what a visitor sees: the first run, signing in, or the pages; draws none of them itself.
+import { Center, Loader } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
+import { LiveProvider } from "../api/live.tsx";
+import { queryKeys, useMe, useStatus } from "../api/queries.ts";
+import { ErrorPanel } from "../parts/error-panel.tsx";
+import { Shell } from "./shell.tsx";
+
+const FirstRun = lazy(() => import("../pages/sign-in/first-run-page.tsx"));
+const SignIn = lazy(() => import("../pages/sign-in/sign-in-page.tsx"));
+
+/** Remembers for this visit that somebody chose to go on without users. */
+const SKIPPED = "sluice.first-run-skipped";
+
+export function Entrance() {
+  const status = useStatus();
+  const me = useMe();
+  const client = useQueryClient();
+  if (status.isPending || me.isPending)
+    return (
+      <Center h="100dvh">
+        <Loader aria-label="Loading" />
+      </Center>
+    );
+  const failure = status.error ?? me.error;
+  if (failure !== null && me.data === undefined)
+    return (
+      <Center h="100dvh" p="md">
+        <ErrorPanel error={failure} onRetry={() => client.invalidateQueries()} />
+      </Center>
+    );
+  const refresh = () => client.invalidateQueries();
+  if (status.data?.setup_required === true && sessionStorage.getItem(SKIPPED) === null)
+    return (
+      <Suspense>
+        <FirstRun
+          onDone={refresh}
+          onSkip={() => {
+            sessionStorage.setItem(SKIPPED, "1");
+            void refresh();
+          }}
+        />
+      </Suspense>
+    );
+  if (me.data === null || me.data === undefined)
+    return (
+      <Suspense>
+        <SignIn
+          onSignedIn={(next) => {
+            client.setQueryData(queryKeys.me, next);
+            void refresh();
+          }}
+        />
+      </Suspense>
+    );
+  return (
+    <LiveProvider key={me.data.user?.id ?? me.data.method}>
+      <Shell me={me.data} />
+    </LiveProvider>
+  );
+}

@@ -1,0 +1,32 @@
+// The keys that work on every page and the list of them; pages register what `n` and `/` do by hooks.
+import { Kbd, Modal, Table } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useShortcut } from "../parts/shortcut.ts";
+
+const keys = [
+  ["/", "Search in the list"],
+  ["n", "Create a new object"],
+  ["?", "Show these keys"],
+  ["Esc", "Close what is open"],
+] as const;
+
+export function KeyboardHelp() {
+  const [isOpen, { toggle, close }] = useDisclosure(false);
+  useShortcut("?", toggle);
+  return (
+    <Modal opened={isOpen} onClose={close} title="Keys" size="sm">
+      <Table>
+        <Table.Tbody>
+          {keys.map(([key, text]) => (
+            <Table.Tr key={key}>
+              <Table.Td w={70}>
+                <Kbd>{key}</Kbd>
+              </Table.Td>
+              <Table.Td>{text}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Modal>
+  );
+}

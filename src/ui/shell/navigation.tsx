@@ -1,0 +1,44 @@
+// The list of pages that somebody may open, in groups; knows no page by name.
+import { NavLink, Text } from "@mantine/core";
+import { Fragment } from "react";
+import { Link, useLocation } from "wouter";
+import { includesRole } from "../api/queries.ts";
+import type { Role } from "../api/resources.ts";
+import { type PageEntry, pagePath, pages } from "../pages.ts";
+
+export function Navigation({ role }: { readonly role: Role }) {
+  const [path] = useLocation();
+  const open = pages.filter((page) => includesRole(role, page.role));
+  const groups = [...Map.groupBy(open, ({ group }) => group)];
+  return groups.map(([group, entries]) => (
+    <Fragment key={group}>
+      {group !== "" && (
+        <Text size="xs" fw={600} c="dimmed" px="sm" pt="md" pb={4}>
+          {group}
+        </Text>
+      )}
+      {entries.map((page) => (
+        <Entry key={page.path} page={page} isActive={isWithin(path, pagePath(page.path))} />
+      ))}
+    </Fragment>
+  ));
+}
+
+const isWithin = (path: string, page: string): boolean =>
+  path === page || (page !== "/" && path.startsWith(`${page}/`));
+
+function Entry({ page, isActive }: { readonly page: PageEntry; readonly isActive: boolean }) {
+  const Icon = page.icon;
+  return (
+    <NavLink
+      component={Link}
+      href={pagePath(page.path)}
+      label={page.title}
+      leftSection={<Icon size={18} stroke={1.6} />}
+      active={isActive}
+      aria-current={isActive ? "page" : undefined}
+      py={6}
+      style={{ borderRadius: "var(--mantine-radius-sm)" }}
+    />
+  );
+}

@@ -1,0 +1,122 @@
+// The frame around every page: header, navigation, banner, keyboard; asks the table of pages which one to draw.
+import { Alert, AppShell, Badge, Burger, Group, ScrollArea, Text, Tooltip } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { type ReactNode, Suspense, useEffect } from "react";
+import { Link, useLocation } from "wouter";
+import { useLive } from "../api/live.tsx";
+import { useStatus } from "../api/queries.ts";
+import type { Schemas } from "../api/resources.ts";
+import { ProductMark } from "../parts/product-mark.tsx";
+import { PageSkeleton } from "../parts/skeletons.tsx";
+import { ErrorBoundary } from "./error-boundary.tsx";
+import { KeyboardHelp } from "./keyboard.tsx";
+import { Navigation } from "./navigation.tsx";
+import { PageSwitch } from "./page-switch.tsx";
+import { UserMenu } from "./user-menu.tsx";
+
+export function Shell({ me }: { readonly me: Schemas["Me"] }) {
+  const [isOpen, { toggle, close }] = useDisclosure(false);
+  const [path] = useLocation();
+  // Going to a page closes the menu that was opened for it.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the path is what it depends on
+  useEffect(close, [path]);
+  return (
+    <AppShell
+      header={{ height: 54 }}
+      navbar={{ width: 232, breakpoint: "md", collapsed: { mobile: !isOpen } }}
+      padding={{ base: "sm", sm: "lg" }}
+    >
+      <a className="skip-link" href="#content">
+        Skip to the content
+      </a>
+      <AppShell.Header>
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger
+              opened={isOpen}
+              onClick={toggle}
+              hiddenFrom="md"
+              size="sm"
+              aria-label={isOpen ? "Close the menu" : "Open the menu"}
+            />
+            <Link href="/" aria-label="Dashboard" style={{ color: "inherit", textDecoration: "none" }}>
+              <Group gap={8} wrap="nowrap">
+                <ProductMark size={22} />
+                <Text fw={650}>Sluice</Text>
+              </Group>
+            </Link>
+          </Group>
+          <Group gap="xs" wrap="nowrap">
+            <ServiceState />
+            <UserMenu me={me} />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar component="nav" aria-label="Pages">
+        <AppShell.Section grow component={ScrollArea} p="xs">
+          <Navigation role={me.role} />
+        </AppShell.Section>
+      </AppShell.Navbar>
+      <AppShell.Main id="content" tabIndex={-1} bg="var(--sluice-canvas)">
+        <Banner me={me} />
+        <PageFrame key={path}>
+          <PageSwitch path={path} role={me.role} />
+        </PageFrame>
+      </AppShell.Main>
+      <KeyboardHelp />
+    </AppShell>
+  );
+}
+
+function PageFrame({ children }: { readonly children: ReactNode }) {
+  return (
+    <ErrorBoundary>
+      <Suspense fallback={<PageSkeleton />}>{children}</Suspense>
+    </ErrorBoundary>
+  );
+}
+
+/** Which configuration is in service, and whether all workers serve it. */
+function ServiceState() {
+  const { data } = useStatus();
+  const isLive = useLive();
+  if (data === undefined) return null;
+  const { revision, workers, workers_ready: ready } = data;
+  const isWhole = ready === workers;
+  const label = isLive
+    ? `Revision ${revision} is in service on ${ready} of ${workers} workers. This page is kept up to date.`
+    : "This page is not connected to the gateway. Trying again.";
+  return (
+    <Tooltip label={label} multiline maw={260} events={{ hover: true, focus: true, touch: true }}>
+      <Badge
+        component="button"
+        type="button"
+        variant="light"
+        color={isLive ? (isWhole ? "teal" : "yellow") : "gray"}
+        tt="none"
+        size="lg"
+        aria-label={label}
+        style={{ cursor: "default", flexShrink: 0 }}
+      >
+        {isLive ? `Revision ${revision} · ${ready}/${workers}` : "Offline"}
+      </Badge>
+    </Tooltip>
+  );
+}
+
+/** What matters on every page. */
+function Banner({ me }: { readonly me: Schemas["Me"] }) {
+  if (me.authentication === "disabled")
+    return (
+      <Alert color="yellow" mb="md" title="There are no users">
+        Anyone who reaches this address can change everything. <Link href="/ui/users/new">Create the first administrator</Link>
+      </Alert>
+    );
+  if (me.role === "viewer")
+    return (
+      <Alert color="gray" mb="md" py="xs">
+        You may look at everything here and change nothing: your role is viewer.
+      </Alert>
+    );
+  return null;
+}

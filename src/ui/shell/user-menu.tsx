@@ -1,0 +1,79 @@
+// Who is signed in, the colours, and signing out; knows no page.
+import { ActionIcon, Menu, Text, useMantineColorScheme } from "@mantine/core";
+import {
+  IconBook,
+  IconDeviceDesktop,
+  IconLogout,
+  IconMoon,
+  IconSun,
+  IconUserCircle,
+} from "@tabler/icons-react";
+import { useQueryClient } from "@tanstack/react-query";
+import { useConnection } from "../api/connection-context.ts";
+import { tellError } from "../api/changes.tsx";
+import type { Schemas } from "../api/resources.ts";
+
+const schemes = [
+  { value: "light", label: "Light", icon: IconSun },
+  { value: "dark", label: "Dark", icon: IconMoon },
+  { value: "auto", label: "As the system", icon: IconDeviceDesktop },
+] as const;
+
+export function UserMenu({ me }: { readonly me: Schemas["Me"] }) {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const connection = useConnection();
+  const client = useQueryClient();
+  const signOut = async () => {
+    try {
+      await connection.send("/auth/logout", { method: "POST", waitsForSignIn: false });
+    } catch (error) {
+      return tellError(error);
+    }
+    // Nothing that was read may be left for whoever sits down next.
+    sessionStorage.clear();
+    client.clear();
+    location.assign("/");
+  };
+  return (
+    <Menu position="bottom-end" width={230}>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Your account and colours">
+          <IconUserCircle size={22} stroke={1.6} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          <Text size="sm" truncate>
+            {me.user?.name ?? "No users yet"}
+          </Text>
+          <Text size="xs" c="dimmed" truncate>
+            {me.user === null ? "Everybody is an admin" : `${me.user.email} · ${me.role}`}
+          </Text>
+        </Menu.Label>
+        <Menu.Divider />
+        <Menu.Label>Colours</Menu.Label>
+        {schemes.map(({ value, label, icon: Icon }) => (
+          <Menu.Item
+            key={value}
+            leftSection={<Icon size={16} />}
+            onClick={() => setColorScheme(value)}
+            role="menuitemradio"
+            aria-checked={colorScheme === value}
+            fw={colorScheme === value ? 650 : 400}
+          >
+            {label}
+          </Menu.Item>
+        ))}
+        <Menu.Divider />
+        <Menu.Item leftSection={<IconBook size={16} />} component="a" href="/docs" target="_blank">
+          API reference
+        </Menu.Item>
+        {me.method === "session" && (
+          <Menu.Item leftSection={<IconLogout size={16} />} onClick={signOut}>
+            Sign out
+          </Menu.Item>
+        )}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
