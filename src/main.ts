@@ -8,6 +8,7 @@ import { createCheck } from "./cli/check.ts";
 import { followConfigFile } from "./cli/config-file.ts";
 import { type ControlSocket, serveControlSocket } from "./cli/control-socket.ts";
 import { exportCommand } from "./cli/export.ts";
+import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
 import { loadApi } from "./cli/management-listener.ts";
 import { createOpenOffline } from "./cli/offline.ts";
@@ -226,6 +227,7 @@ process.exit(
   await runCommandLine(process.argv.slice(2), [
     createServe(serve),
     createCheck(catalogue),
+    healthcheckCommand,
     createResetPassword(openOffline),
     createTokenCommand(openOffline),
     rotateKeyCommand,

@@ -1,0 +1,130 @@
+// Builds what a release consists of: an executable for each target, sums, the list of parts, licences and the installer.
+import { chmod, copyFile, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import manifest from "../package.json" with { type: "json" };
+import { billOfMaterials, type BuiltFile, type Release } from "./release/bill-of-materials.ts";
+import { licenceTexts } from "./release/licences.ts";
+import { packagesInside } from "./release/packages.ts";
+import { chooseTargets, fetchBun, run, type Target, targets } from "./release/targets.ts";
+import leaveOut from "./ui-plugin.ts";
+
+const root = resolve(import.meta.dir, "..");
+const others = ["install.sh", "sbom.cdx.json", "THIRD-PARTY-LICENSES.txt", "LICENSE.txt"];
+const program = ["src/main.ts", "src/worker.ts"];
+
+const { values, positionals } = parseArgs({
+  args: process.argv.slice(2),
+  options: {
+    only: { type: "string", multiple: true },
+    out: { type: "string", default: join(root, "dist/release") },
+  },
+  // What follows `--` is for `bun build`.
+  allowPositionals: true,
+});
+
+async function describe(): Promise<Release> {
+  const bunVersion = manifest.packageManager.replace("bun@", "");
+  if (Bun.version !== bunVersion)
+    throw new Error(`Bun ${bunVersion} is wanted, and this is ${Bun.version}: make setup`);
+  const git = (...words: string[]) =>
+    run(["git", ...words], { cwd: root }).then((text) => text.trim());
+  const { version } = manifest;
+  try {
+    const isChanged = (await git("status", "--porcelain", "--untracked-files=no")) !== "";
+    const tags = (await git("tag", "--points-at", "HEAD")).split("\n");
+    const tag = tags.find((name) => /^v\d/.test(name));
+    if (tag !== undefined && tag !== `v${version}`)
+      throw new Error(`the commit is tagged ${tag}, but package.json says ${version}`);
+    return {
+      version,
+      bunVersion,
+      commit: `${await git("rev-parse", "HEAD")}${isChanged ? "-changed" : ""}`,
+      committedAt: await git("log", "-1", "--format=%cI"),
+    };
+  } catch (error) {
+    if (!String(error).includes("not a git repository")) throw error;
+    return { version, bunVersion, commit: null, committedAt: "1970-01-01T00:00:00Z" };
+  }
+}
+
+interface Build {
+  readonly release: Release;
+  /** Flags for `bun build`. */
+  readonly flags: readonly string[];
+  /** Where the executable is put. */
+  readonly out: string;
+}
+
+async function build(target: Target, { release, flags, out }: Build): Promise<BuiltFile> {
+  const bun = await fetchBun(target, {
+    version: release.bunVersion,
+    cache: join(root, ".bun/targets"),
+  });
+  // The name of the file that is written becomes a part of it, so it is the same for all.
+  const scratch = await mkdtemp(join(out, "build."));
+  const built = join(scratch, "sluice");
+  try {
+    await run(
+      [
+        ...[process.execPath, "build", ...flags, `--target=${target.bun}`],
+        `--compile-executable-path=${bun}`,
+        ...["--define", `SLUICE_COMMIT=${JSON.stringify(release.commit)}`],
+        ...[...program, "--outfile", built],
+      ],
+      { cwd: root },
+    );
+    const name = `sluice-${target.name}`;
+    await chmod(built, 0o755);
+    await rename(built, join(out, name));
+    return { name, sha256: await sumOf(join(out, name)) };
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+async function sumOf(path: string): Promise<string> {
+  const hash = new Bun.CryptoHasher("sha256");
+  for await (const chunk of Bun.file(path).stream()) hash.update(chunk);
+  return hash.digest("hex");
+}
+
+async function main(): Promise<void> {
+  const names = (values.only ?? []).flatMap((words) => words.split(","));
+  const chosen = chooseTargets(names);
+  const out = resolve(values.out);
+  const release = await describe();
+  await mkdir(out, { recursive: true });
+  // What an earlier release has left must not look like a part of this one.
+  for (const name of [...targets.map((target) => `sluice-${target.name}`), ...others, "SHA256SUMS"])
+    await rm(join(out, name), { force: true });
+  const files: BuiltFile[] = [];
+  for (const target of chosen) {
+    const file = await build(target, { release, flags: positionals, out });
+    files.push(file);
+    const { size } = Bun.file(join(out, file.name));
+    console.log(`${file.sha256}  ${file.name}  ${(size / 1_000_000).toFixed(1)} MB`);
+  }
+  const packages = await packagesInside({
+    ...{ root, program, page: ["src/ui/index.html"], pagePlugins: [leaveOut] },
+  });
+  await Bun.write(join(out, "sbom.cdx.json"), billOfMaterials(release, packages, files));
+  await Bun.write(
+    join(out, "THIRD-PARTY-LICENSES.txt"),
+    licenceTexts(packages, release.bunVersion),
+  );
+  await copyFile(join(root, "LICENSE"), join(out, "LICENSE.txt"));
+  await copyFile(join(root, "scripts/install.sh"), join(out, "install.sh"));
+  await chmod(join(out, "install.sh"), 0o755);
+  const sums = [...files];
+  for (const name of others) sums.push({ name, sha256: await sumOf(join(out, name)) });
+  const lines = sums.map(({ name, sha256 }) => `${sha256}  ${name}\n`);
+  await Bun.write(join(out, "SHA256SUMS"), lines.join(""));
+  const { version, commit } = release;
+  console.log(`${out} holds sluice ${version}, commit ${commit ?? "unknown"}`);
+}
+
+await main().catch((error: unknown) => {
+  console.error(`release: ${error instanceof Error ? error.message : String(error)}`);
+  process.exit(1);
+});

@@ -1,0 +1,136 @@
+// Which packages are inside the executable, told by the bundler and by what ready-made files depend on; knows no format of lists.
+import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { BunPlugin } from "bun";
+
+export interface Package {
+  readonly name: string;
+  readonly version: string;
+  /** An SPDX expression; `NOASSERTION` when the package says nothing. */
+  readonly license: string;
+  readonly repository: string | null;
+  /** Texts of its licence and notice files, by name of the file. */
+  readonly texts: readonly (readonly [file: string, text: string])[];
+  /** `bundled`: code of it is inside. `possible`: a file that is inside was made from it and others, perhaps in part. */
+  readonly presence: "bundled" | "possible";
+}
+
+interface Manifest {
+  readonly name?: string;
+  readonly version?: string;
+  readonly license?: string | { readonly type?: string };
+  readonly licenses?: readonly { readonly type?: string }[];
+  readonly repository?: string | { readonly url?: string };
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+export interface Bundles {
+  /** The checkout. */
+  readonly root: string;
+  /** What runs inside the gateway. */
+  readonly program: readonly string[];
+  /** What runs in browsers. */
+  readonly page: readonly string[];
+  readonly pagePlugins: readonly BunPlugin[];
+}
+
+/** Sorted by name and version. */
+export async function packagesInside(bundles: Bundles): Promise<readonly Package[]> {
+  const { root } = bundles;
+  const inputs = [
+    ...(await inputsOf({ entrypoints: [...bundles.program], target: "bun", root })),
+    ...(await inputsOf({
+      entrypoints: [...bundles.page],
+      target: "browser",
+      root,
+      plugins: [...bundles.pagePlugins],
+    })),
+  ];
+  const bundled = new Set<string>();
+  const possible = new Set<string>();
+  for (const input of inputs) {
+    const folder = packageFolder(resolve(root, input));
+    if (folder === null) continue;
+    bundled.add(folder);
+    if (isReadyMade(input)) addDependencies(folder, possible);
+  }
+  const found = [...bundled].map((folder) => toPackage(folder, "bundled"));
+  for (const folder of possible)
+    if (!bundled.has(folder)) found.push(toPackage(folder, "possible"));
+  const byIdentity = new Map(found.map((each) => [`${each.name}@${each.version}`, each]));
+  return [...byIdentity.values()].sort((a, b) => compare(identity(a), identity(b)));
+}
+
+const identity = ({ name, version }: Package) => `${name}@${version}`;
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** A file of a package that already is a bundle of others. */
+const isReadyMade = (input: string) => /\/(?:browser\/standalone|lib\/browser)\.js$/.test(input);
+
+interface Bundle {
+  readonly root: string;
+  readonly entrypoints: string[];
+  readonly target: "bun" | "browser";
+  readonly plugins?: BunPlugin[];
+}
+
+async function inputsOf({ root, ...options }: Bundle): Promise<readonly string[]> {
+  const { metafile } = await Bun.build({
+    ...options,
+    entrypoints: options.entrypoints.map((entry) => join(root, entry)),
+    splitting: true,
+    metafile: true,
+  });
+  if (metafile === undefined) throw new Error("the bundler does not say what it has read");
+  // Paths are relative to the directory that the process runs in.
+  return Object.keys(metafile.inputs).map((path) => resolve(path));
+}
+
+/** The innermost folder of a package that holds the file; null for a file of ours. */
+function packageFolder(path: string): string | null {
+  const [match] = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? [];
+  return match === undefined ? null : realpathSync(match);
+}
+
+function addDependencies(folder: string, into: Set<string>): void {
+  for (const name of Object.keys(manifestOf(folder).dependencies ?? {})) {
+    const found = findPackage(name, folder);
+    if (found === null || into.has(found)) continue;
+    into.add(found);
+    addDependencies(found, into);
+  }
+}
+
+function findPackage(name: string, from: string): string | null {
+  for (let folder = from; folder !== dirname(folder); folder = dirname(folder)) {
+    const candidate = join(folder, "node_modules", name);
+    if (existsSync(join(candidate, "package.json"))) return realpathSync(candidate);
+  }
+  return null;
+}
+
+const manifestOf = (folder: string) =>
+  JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
+
+function toPackage(folder: string, presence: Package["presence"]): Package {
+  const manifest = manifestOf(folder);
+  const files = readdirSync(folder).filter((file) =>
+    /^(?:licen[cs]e|copying|notice|copyright)(?:[.-]|$)/i.test(file),
+  );
+  const { repository } = manifest;
+  const url = typeof repository === "string" ? repository : (repository?.url ?? null);
+  return {
+    name: manifest.name ?? folder,
+    version: manifest.version ?? "0",
+    license: licenseOf(manifest),
+    repository: url,
+    texts: files.sort().map((file) => [file, readFileSync(join(folder, file), "utf8")]),
+    presence,
+  };
+}
+
+function licenseOf({ license, licenses }: Manifest): string {
+  if (typeof license === "string") return license;
+  const named = license?.type ?? licenses?.map(({ type }) => type ?? "").join(" OR ");
+  return named || "NOASSERTION";
+}

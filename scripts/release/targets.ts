@@ -1,0 +1,80 @@
+// For which machines there are executables, and where the Bun for each of them comes from; knows nothing of what is built.
+import { chmod, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+
+export interface Target {
+  /** In the names of files: `sluice-linux-x64`. */
+  readonly name: string;
+  /** What Bun calls it, behind `bun-`. */
+  readonly bun: string;
+  /** The npm package of its executable. */
+  readonly package: string;
+}
+
+const target = (name: string, bun: string): Target => ({
+  name,
+  bun: `bun-${bun}`,
+  package: `@oven/bun-${bun}`,
+});
+
+export const targets: readonly Target[] = [
+  target("linux-x64", "linux-x64"),
+  target("linux-x64-baseline", "linux-x64-baseline"),
+  target("linux-arm64", "linux-aarch64"),
+  target("linux-x64-musl", "linux-x64-musl"),
+  target("linux-arm64-musl", "linux-aarch64-musl"),
+  target("darwin-arm64", "darwin-aarch64"),
+  target("darwin-x64", "darwin-x64"),
+];
+
+/** Throws with the known names for one that is none of them. No names: all targets. */
+export function chooseTargets(names: readonly string[]): readonly Target[] {
+  const known = targets.map(({ name }) => name);
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new Error(`there is no target "${unknown}"; known are ${known.join(", ")}`);
+  return targets.filter(({ name }) => names.length === 0 || names.includes(name));
+}
+
+/**
+ * The path of Bun's executable for a target, fetched from the npm registry by npm, which compares the archive with the
+ * registry's SHA-512, unless it was fetched before. Nothing is ever taken from anywhere else.
+ */
+export async function fetchBun(
+  { package: name, bun }: Target,
+  { version, cache }: { readonly version: string; readonly cache: string },
+): Promise<string> {
+  const folder = join(cache, version);
+  const path = join(folder, bun);
+  if (await Bun.file(path).exists()) return path;
+  await mkdir(folder, { recursive: true });
+  const scratch = await mkdtemp(join(folder, "download."));
+  try {
+    await run(["npm", "pack", "--silent", "--pack-destination", scratch, `${name}@${version}`]);
+    const archive = (await readdir(scratch)).find((file) => file.endsWith(".tgz"));
+    if (archive === undefined) throw new Error(`npm has no ${name}@${version}`);
+    await run(["tar", "-xzf", join(scratch, archive), "-C", scratch]);
+    const unpacked = join(scratch, "package/bin/bun");
+    await chmod(unpacked, 0o755);
+    // A rename, so that an interrupted download never leaves half an executable behind.
+    await rename(unpacked, path);
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+  return path;
+}
+
+/** Resolves to what the program printed; throws with its complaints when it failed. */
+export async function run(
+  command: readonly string[],
+  options: { readonly cwd?: string } = {},
+): Promise<string> {
+  const child = Bun.spawn([...command], { ...options, stdout: "pipe", stderr: "pipe" });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  if (code !== 0) throw new Error(`${command.join(" ")} failed: ${stderr.trim() || stdout.trim()}`);
+  return stdout;
+}
