@@ -9,6 +9,8 @@ import {
 } from "../model/credential.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
+import { ownerOf } from "../model/large-collections.ts";
+import { findBy } from "../model/layered-map.ts";
 import { isDocument } from "./body.ts";
 import type { Changes } from "./change.ts";
 import { HASH, prepareDocument as prepare } from "./credential-document.ts";
@@ -188,6 +190,12 @@ export class Credentials {
         type: { of: null, ids: (credential) => [credential.type] },
       },
       find: findById,
+      narrow: (query, { consumers, credentials }) => {
+        const owner = query.find(([name]) => name === "consumer_id");
+        if (owner === undefined) return null;
+        const value = findByKey(consumers, owner[1])?.id;
+        return value === undefined ? [] : findBy(credentials, ownerOf, { value });
+      },
       decode: (document, draft, old) => ({ fields: this.#fieldsOf(document, draft, old) }),
       sendable: ({
         secret_hash: _,

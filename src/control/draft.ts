@@ -10,6 +10,15 @@ import {
   type SingletonName,
   type SingletonOf,
 } from "../model/gateway-config.ts";
+import { isLarge, largeCollections } from "../model/large-collections.ts";
+import { byAge, LayeredMap, MANY } from "../model/layered-map.ts";
+import type { IndexOf } from "../model/packed-rows.ts";
+
+interface Writable<T> {
+  readonly size: number;
+  set(id: string, object: T): unknown;
+  delete(id: string): boolean;
+}
 
 interface Changes<T> {
   readonly upserts: Map<string, T>;
@@ -49,7 +58,10 @@ export class Draft {
   }
 
   put<K extends CollectionName>(collection: K, object: ResourceOf[K]): void {
-    this.#writable(collection).set(object.id, object);
+    const objects = this.#writable(collection);
+    objects.set(object.id, object);
+    if (objects instanceof Map && isLarge(collection) && objects.size >= MANY)
+      this.#replace(collection, layered(collection, objects as ReadonlyMap<string, Identity>));
     const { upserts, removals } = this.#changes[collection];
     upserts.set(object.id, object);
     removals.delete(object.id);
@@ -65,6 +77,7 @@ export class Draft {
   /** Puts objects that came back in their place among the others: everywhere the order is that of creation. */
   sortByAge(collection: CollectionName): void {
     if (this.#config[collection] === this.base[collection]) return;
+    if (this.#config[collection] instanceof LayeredMap) return;
     const objects: Identity[] = [...this.#config[collection].values()];
     const isSorted = objects.every((object, index) => {
       const before = objects[index - 1];
@@ -72,7 +85,7 @@ export class Draft {
     });
     if (isSorted) return;
     const sorted = new Map(objects.sort(byAge).map((object) => [object.id, object]));
-    (this.#config as Record<CollectionName, ReadonlyMap<string, unknown>>)[collection] = sorted;
+    this.#replace(collection, sorted);
   }
 
   /** Replaces one of the objects that always exist. */
@@ -109,17 +122,31 @@ export class Draft {
     };
   }
 
-  #writable<K extends CollectionName>(collection: K): Map<string, ResourceOf[K]> {
-    if (this.#config[collection] === this.base[collection]) {
-      const copy = new Map(this.base[collection] as ReadonlyMap<string, ResourceOf[K]>);
-      (this.#config as Record<CollectionName, ReadonlyMap<string, unknown>>)[collection] = copy;
-    }
-    return this.#config[collection] as unknown as Map<string, ResourceOf[K]>;
+  #writable<K extends CollectionName>(collection: K): Writable<ResourceOf[K]> {
+    const base = this.base[collection] as ReadonlyMap<string, ResourceOf[K]>;
+    if (this.#config[collection] === this.base[collection])
+      this.#replace(collection, copyOf(collection, base));
+    return this.#config[collection] as unknown as Writable<ResourceOf[K]>;
+  }
+
+  #replace(collection: CollectionName, objects: ReadonlyMap<string, Identity>): void {
+    (this.#config as Record<CollectionName, ReadonlyMap<string, Identity>>)[collection] = objects;
   }
 }
 
-/** Objects of the same time are those of one change: their ids tell which came first. */
-function byAge(a: Identity, b: Identity): number {
-  if (a.created_at !== b.created_at) return a.created_at < b.created_at ? -1 : 1;
-  return a.id < b.id ? -1 : 1;
+/** To be changed without a trace in what it was made from. */
+function copyOf<T extends Identity>(
+  collection: CollectionName,
+  base: ReadonlyMap<string, T>,
+): ReadonlyMap<string, T> {
+  if (base instanceof LayeredMap) return (base as LayeredMap<T>).draft();
+  return isLarge(collection) && base.size >= MANY ? layered(collection, base) : new Map(base);
+}
+
+function layered<T extends Identity>(
+  collection: keyof typeof largeCollections,
+  objects: ReadonlyMap<string, T>,
+): LayeredMap<T> {
+  const indexes: readonly unknown[] = largeCollections[collection];
+  return LayeredMap.of(objects.values(), indexes as readonly IndexOf<T>[]);
 }

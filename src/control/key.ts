@@ -1,6 +1,9 @@
 // Finds objects by what clients call them by: the id or the unique name; knows no resource.
+import type { Consumer } from "../model/consumer.ts";
 import { invalid } from "../model/error.ts";
 import { UUID_PATTERN } from "../model/fields.ts";
+import { usernameOf } from "../model/large-collections.ts";
+import { LayeredMap } from "../model/layered-map.ts";
 
 /** What an object is called by, besides its id: consumers and plugins go by other words than `name`. */
 function nameOf(object: object): unknown {
@@ -14,6 +17,12 @@ export function findByKey<T extends { readonly id: string }>(
   key: string,
 ): T | null {
   if (UUID_PATTERN.test(key)) return objects.get(key.toLowerCase()) ?? null;
+  // Of what there may be very many, only consumers are called by a name.
+  const found =
+    objects instanceof LayeredMap
+      ? (objects as LayeredMap<Consumer>).find(usernameOf, key)
+      : undefined;
+  if (found !== undefined) return (found[0] as T | undefined) ?? null;
   for (const object of objects.values()) if (nameOf(object) === key) return object;
   return null;
 }

@@ -4,6 +4,8 @@ import { referenceOf } from "../model/application.ts";
 import type { Issue } from "../model/error.ts";
 import type { Certificate } from "../model/certificate.ts";
 import type { CollectionName, GatewayConfig, SingletonName } from "../model/gateway-config.ts";
+import { ownerOf } from "../model/large-collections.ts";
+import { findBy } from "../model/layered-map.ts";
 import type { PluginScope } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
 import { referencesOf } from "../model/secret-reference.ts";
@@ -70,9 +72,10 @@ export function ownedBy(config: GatewayConfig, { collection, id }: Reference): R
       return plugins("stream_route_id");
     case "consumers":
       return [
-        ...[...config.credentials.values()]
-          .filter((credential) => credential.consumer_id === id)
-          .map((credential): Reference => ({ collection: "credentials", id: credential.id })),
+        ...findBy(config.credentials, ownerOf, { value: id }).map((credential): Reference => ({
+          collection: "credentials",
+          id: credential.id,
+        })),
         ...plugins("consumer_id"),
       ];
     case "applications":

@@ -38,6 +38,11 @@ export interface ResourceKind<K extends CollectionName, V> {
   readonly decode: (document: unknown, draft: Draft, old: ResourceOf[K] | null) => Decoded<K>;
   /** What of a stored object clients can send, which patches start from; default: all of it. */
   readonly sendable?: (object: ResourceOf[K]) => object;
+  /** Everything that fits the filters and perhaps more, where there is a shorter way to it; null: all objects. */
+  readonly narrow?: (
+    query: readonly QueryEntry[],
+    config: GatewayConfig,
+  ) => Iterable<ResourceOf[K]> | null;
   /** Finds the object that a path means; default: by id or unique name. */
   readonly find?: (
     objects: ReadonlyMap<string, ResourceOf[K]>,
@@ -88,7 +93,7 @@ export class Resource<K extends CollectionName, V> {
   /** All objects that fit the filters, oldest first; throws on a filter that does not exist. */
   list(query: readonly QueryEntry[]): Read<readonly V[]> {
     const { config } = this.#changes;
-    const all = this.#all(config).values();
+    const all = this.#kind.narrow?.(query, config) ?? this.#all(config).values();
     const fits = matchesFilters(query, this.#kind.parents, config);
     const objects = [...all].filter(fits);
     return {

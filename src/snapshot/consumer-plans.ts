@@ -4,12 +4,12 @@ import type { Credential } from "../model/credential.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { CompileContext, Compiled } from "./compile.ts";
 import type { ConfigDifference } from "./cross-rules.ts";
-import { diffMaps } from "./diff.ts";
+import { diffLarge } from "./diff.ts";
 import type {
-  CollectionChange,
   ConsumerPlan,
   ConsumerSource,
   CredentialPlan,
+  LargeChange,
   Snapshot,
 } from "./snapshot.ts";
 
@@ -59,8 +59,8 @@ export function consumerChange(previous: Snapshot | null, next: Snapshot): Consu
     previous !== null && change?.base === previous.revision && before !== next.consumers
       ? change
       : {
-          consumers: diffMaps(before?.consumers, consumers),
-          credentials: diffMaps(before?.credentials, credentials),
+          consumers: diffLarge(before?.consumers, consumers),
+          credentials: diffLarge(before?.credentials, credentials),
         };
   return {
     consumers: planChange(difference.consumers, consumerPlan),
@@ -71,10 +71,10 @@ export function consumerChange(previous: Snapshot | null, next: Snapshot): Consu
 }
 
 function planChange<T extends { readonly id: string; readonly enabled: boolean }, P>(
-  { upserts, removals }: CollectionChange<T>,
+  { isWhole, upserts, removals }: LargeChange<T>,
   planOf: (object: T) => P,
 ): PlanChange<P> {
-  const off = upserts.filter(({ enabled }) => !enabled).map(({ id }) => id);
+  const off = isWhole ? [] : [...upserts].filter(({ enabled }) => !enabled).map(({ id }) => id);
   return {
     size: upserts.length,
     upserts: {

@@ -20,7 +20,7 @@ import { checkAccess } from "./access-rules.ts";
 import { checkAlerts } from "./alert-rules.ts";
 import { checkApplications } from "./application-rules.ts";
 import { type ListenAddress, overlaps } from "./address-overlap.ts";
-import { diffMaps } from "./diff.ts";
+import { diffLarge, diffMaps } from "./diff.ts";
 import {
   checkListener,
   checkName,
@@ -33,7 +33,7 @@ import type { PluginCatalogue } from "./plugin-config.ts";
 import { checkPlugins } from "./plugin-rules.ts";
 import { type Problem, ProblemList } from "./problem.ts";
 import { checkStreamRoutes } from "./stream-rules.ts";
-import type { CollectionChange } from "./snapshot.ts";
+import type { CollectionChange, LargeChange } from "./snapshot.ts";
 import { checkTargets } from "./target-rules.ts";
 
 /** What differs between two configurations, by identity. */
@@ -47,8 +47,8 @@ export interface ConfigDifference {
   readonly acme_accounts: CollectionChange<AcmeAccount>;
   readonly dns_providers: CollectionChange<DnsProvider>;
   readonly applications: CollectionChange<Application>;
-  readonly consumers: CollectionChange<Consumer>;
-  readonly credentials: CollectionChange<Credential>;
+  readonly consumers: LargeChange<Consumer>;
+  readonly credentials: LargeChange<Credential>;
   readonly plugins: CollectionChange<Plugin>;
   readonly alerts: CollectionChange<Alert>;
   readonly users: CollectionChange<User>;
@@ -69,8 +69,8 @@ export function differenceOf(before: GatewayConfig | null, after: GatewayConfig)
     acme_accounts: diffMaps(before?.acme_accounts, after.acme_accounts),
     dns_providers: diffMaps(before?.dns_providers, after.dns_providers),
     applications: diffMaps(before?.applications, after.applications),
-    consumers: diffMaps(before?.consumers, after.consumers),
-    credentials: diffMaps(before?.credentials, after.credentials),
+    consumers: diffLarge(before?.consumers, after.consumers),
+    credentials: diffLarge(before?.credentials, after.credentials),
     plugins: diffMaps(before?.plugins, after.plugins),
     alerts: diffMaps(before?.alerts, after.alerts),
     users: diffMaps(before?.users, after.users),

@@ -1,5 +1,7 @@
 // What differs between two snapshots, by identity; knows no thread that it is sent to.
-import type { CollectionChange, Snapshot, SnapshotChange } from "./snapshot.ts";
+import type { Identity } from "../model/fields.ts";
+import { LayeredMap } from "../model/layered-map.ts";
+import type { CollectionChange, LargeChange, Snapshot, SnapshotChange } from "./snapshot.ts";
 
 /**
  * What turns `previous` into `next`; from null it is the whole of `next`. `consumers`: where those of `next` are, null when
@@ -70,4 +72,30 @@ function byLookup<T>(
     upserts: upserts.map(([, element]) => element),
     removals: [...before.keys()].filter((id) => !after.has(id)),
   };
+}
+
+/** The same of very many objects, which are not all made at once and of which equal ones need not be the same. */
+export function diffLarge<T extends Identity>(
+  before: ReadonlyMap<string, T> | undefined,
+  after: ReadonlyMap<string, T>,
+): LargeChange<T> {
+  if (before === undefined) {
+    const all = { length: after.size, [Symbol.iterator]: () => after.values() };
+    return { isWhole: true, upserts: all, removals: [] };
+  }
+  const isLayered = before instanceof LayeredMap || after instanceof LayeredMap;
+  if (before === after || !isLayered) return { isWhole: false, ...diffMaps(before, after) };
+  const written =
+    after instanceof LayeredMap ? (after as LayeredMap<T>).changesSince(before) : null;
+  return { isWhole: false, ...(written ?? byContent(before, after)) };
+}
+
+function byContent<T>(
+  before: ReadonlyMap<string, T>,
+  after: ReadonlyMap<string, T>,
+): CollectionChange<T> {
+  const upserts: T[] = [];
+  for (const [id, element] of after)
+    if (!Bun.deepEquals(before.get(id), element)) upserts.push(element);
+  return { upserts, removals: [...before.keys()].filter((id) => !after.has(id)) };
 }

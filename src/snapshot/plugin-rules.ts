@@ -2,8 +2,11 @@
 import { isSymmetric, lookupOf, type Credential } from "../model/credential.ts";
 import type { Condition } from "../model/condition.ts";
 import { ApiError } from "../model/error.ts";
-import { UUID_PATTERN } from "../model/fields.ts";
+import { type Identity, UUID_PATTERN } from "../model/fields.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import { customIdOf, ownerOf, usernameOf } from "../model/large-collections.ts";
+import { findBy } from "../model/layered-map.ts";
+import type { IndexOf } from "../model/packed-rows.ts";
 import { type Plugin, type ScopeName, scopeOf } from "../model/plugin.ts";
 import { isFieldValue, isToken } from "../pdk/http.ts";
 import { conditionProblems, STREAM_MEMBERS } from "../pdk/condition.ts";
@@ -209,60 +212,60 @@ function checkGone({ config, difference }: Candidate, context: RuleContext, list
       if ((kind === "service" || kind === "consumer") && ids.has(String(value)))
         report(`config.${path}`, `${kind} does not exist`);
   }
-  for (const credential of config.credentials.values())
-    if (ids.has(credential.consumer_id))
-      list.of("credentials", credential.id)("consumer_id", "consumer does not exist");
+  for (const owner of difference.consumers.removals)
+    for (const { id } of findBy(config.credentials, ownerOf, { value: owner }))
+      list.of("credentials", id)("consumer_id", "consumer does not exist");
 }
 
 function checkConsumers({ config, previous, difference }: Candidate, list: ProblemList): void {
-  const { upserts } = difference.consumers;
-  if (upserts.length === 0) return;
-  const names = new Map<string, string>();
-  const customIds = new Map<string, string>();
-  for (const consumer of upserts) {
-    if (UUID_PATTERN.test(consumer.username))
-      list.of("consumers", consumer.id)("username", "must not look like an id");
-    const before = previous?.consumers.get(consumer.id);
-    if (before?.username !== consumer.username) names.set(consumer.username, consumer.id);
-    if (consumer.custom_id !== null && before?.custom_id !== consumer.custom_id)
-      customIds.set(consumer.custom_id, consumer.id);
+  const { consumers } = config;
+  const clashes: Clashes = new Map();
+  for (const { id, username, custom_id: customId } of difference.consumers.upserts) {
+    const report = list.of("consumers", id);
+    if (UUID_PATTERN.test(username)) report("username", "must not look like an id");
+    const before = previous?.consumers.get(id);
+    if (before?.username !== username && isTaken(consumers, usernameOf, { value: username, id }))
+      clashes.set(`username ${username}`, () =>
+        report("username", `consumer "${username}" exists already`, 409),
+      );
+    if (customId === null || before?.custom_id === customId) continue;
+    if (isTaken(consumers, customIdOf, { value: customId, id }))
+      clashes.set(`custom_id ${customId}`, () =>
+        report("custom_id", "belongs to another consumer already", 409),
+      );
   }
-  // All of them are looked through, and there may be many.
-  if (names.size + customIds.size === 0) return;
-  for (const { id, username, custom_id: customId } of config.consumers.values()) {
-    const byName = names.get(username);
-    if (byName !== undefined && byName !== id)
-      list.of("consumers", byName)("username", `consumer "${username}" exists already`, 409);
-    const byCustomId = customId === null ? undefined : customIds.get(customId);
-    if (byCustomId !== undefined && byCustomId !== id)
-      list.of("consumers", byCustomId)("custom_id", "belongs to another consumer already", 409);
-  }
+  for (const report of clashes.values()) report();
 }
 
+/** What to say of a value that several objects have: it is said of the last one that claims it. */
+type Clashes = Map<string, () => void>;
+
+/** Whether another object has it. */
+const isTaken = <T extends Identity>(
+  objects: ReadonlyMap<string, T>,
+  indexOf: IndexOf<T>,
+  { value, id }: { readonly value: string; readonly id: string },
+): boolean => findBy(objects, indexOf, { value, except: id }).length > 0;
+
 function checkCredentials({ config, previous, difference }: Candidate, list: ProblemList): void {
-  const { upserts } = difference.credentials;
-  if (upserts.length === 0) return;
-  const lookups = new Map<string, string>();
-  for (const credential of upserts) {
-    const report = list.of("credentials", credential.id);
-    if (!config.consumers.has(credential.consumer_id))
-      report("consumer_id", "consumer does not exist");
+  const { consumers, credentials } = config;
+  const clashes: Clashes = new Map();
+  for (const credential of difference.credentials.upserts) {
+    const { id, type } = credential;
+    const report = list.of("credentials", id);
+    if (!consumers.has(credential.consumer_id)) report("consumer_id", "consumer does not exist");
     checkCredential(credential, report);
-    const before = previous?.credentials.get(credential.id);
-    const lookup = lookupOf(credential);
-    if (before === undefined || lookupOf(before) !== lookup) lookups.set(lookup, credential.id);
+    const before = previous?.credentials.get(id);
+    const value = lookupOf(credential);
+    if (before !== undefined && lookupOf(before) === value) continue;
+    if (!isTaken(credentials, lookupOf, { value, id })) continue;
+    clashes.set(value, () => {
+      // Whose key it is, is nobody's business.
+      if (type === "key") report("secret", "is in use already", 409);
+      else report("identifier", "belongs to another credential already", 409);
+    });
   }
-  if (lookups.size === 0) return;
-  const types = new Set(upserts.map(({ type }) => type));
-  for (const credential of config.credentials.values()) {
-    if (!types.has(credential.type)) continue;
-    const claimant = lookups.get(lookupOf(credential));
-    if (claimant === undefined || claimant === credential.id) continue;
-    const report = list.of("credentials", claimant);
-    // Whose key it is, is nobody's business.
-    if (credential.type === "key") report("secret", "is in use already", 409);
-    else report("identifier", "belongs to another credential already", 409);
-  }
+  for (const report of clashes.values()) report();
 }
 
 function checkCredential(credential: Credential, report: Report): void {

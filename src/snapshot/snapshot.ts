@@ -106,8 +106,8 @@ export interface ConsumerSource {
   /** What is new since the snapshot of the revision `base`; null: everything. */
   readonly change: {
     readonly base: number;
-    readonly consumers: CollectionChange<Consumer>;
-    readonly credentials: CollectionChange<Credential>;
+    readonly consumers: LargeChange<Consumer>;
+    readonly credentials: LargeChange<Credential>;
   } | null;
 }
 
@@ -138,6 +138,14 @@ export interface Snapshot {
 /** What differs between two versions of one collection. */
 export interface CollectionChange<T> {
   readonly upserts: readonly T[];
+  readonly removals: readonly string[];
+}
+
+/** The same of a collection that may be very large. */
+export interface LargeChange<T> {
+  /** Nothing was there before: objects are made one by one while they are walked over. */
+  readonly isWhole: boolean;
+  readonly upserts: Iterable<T> & { readonly length: number };
   readonly removals: readonly string[];
 }
 

@@ -4,6 +4,8 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import { ApiError } from "../model/error.ts";
 import type { Identity } from "../model/fields.ts";
 import type { ResourceChange } from "../model/gateway-config.ts";
+import { byAge, LayeredMap, MANY } from "../model/layered-map.ts";
+import { type IndexOf, PackedRows } from "../model/packed-rows.ts";
 import { StoreError } from "./error.ts";
 import type {
   acmeAccounts,
@@ -48,7 +50,7 @@ export interface Collection<T> {
    * All objects, oldest first. Documents that are not `trusted` are decoded, and thrown out with a StoreError if wrong.
    * `ids` holds those of all collections that were read before, and gets these.
    */
-  read(trusted: boolean, ids: Map<string, string>): Map<string, T>;
+  read(trusted: boolean, ids: Map<string, string>): ReadonlyMap<string, T>;
   /**
    * Deletes every row that the change touches, so that two objects may swap names, and returns what inserts the new ones:
    * to be called once all collections are cleared. An object that existed keeps its position.
@@ -63,6 +65,8 @@ export interface CollectionOptions<T> {
   /** The columns beside those that all tables have. */
   readonly columns: (object: T) => Columns;
   readonly columnNames: readonly string[];
+  /** Given for a collection that may be very large: what its objects are found by. */
+  readonly indexes?: readonly IndexOf<T>[];
   /** A document as it was stored to one with every field that this program knows. */
   readonly decode: (document: unknown) => Omit<T, keyof Identity>;
 }
@@ -78,21 +82,16 @@ export function createCollection<T extends Identity>(
       const toFields = trusted
         ? (document: unknown) => document as ReturnType<typeof decode>
         : decode;
-      const objects: T[] = [];
-      for (let after = 0; ;) {
-        const rows = page().all({ after });
-        for (const row of rows) objects.push(toObject({ word, decode: toFields, ids }, row));
-        const last = rows.at(-1);
-        if (last === undefined) break;
-        after = last.position;
+      function* objects(): Generator<T> {
+        for (let after = 0; ;) {
+          const rows = page().all({ after });
+          for (const row of rows) yield toObject({ word, decode: toFields, ids }, row);
+          const last = rows.at(-1);
+          if (last === undefined) break;
+          after = last.position;
+        }
       }
-      // By age and not by position: an object that was deleted and came back is as old as it was.
-      const isSorted = objects.every((object, index) => {
-        const before = objects[index - 1];
-        return before === undefined || byAge(before, object) < 0;
-      });
-      if (!isSorted) objects.sort(byAge);
-      return new Map(objects.map((object) => [object.id, object]));
+      return toMap(objects(), options.indexes);
     },
     clear(change) {
       for (const id of change.removals) remove().run({ id });
@@ -164,9 +163,30 @@ function lazily<T>(prepare: () => T): () => T {
   return () => (prepared ??= prepare());
 }
 
-function byAge(a: Identity, b: Identity): number {
-  if (a.created_at !== b.created_at) return a.created_at < b.created_at ? -1 : 1;
-  return a.id < b.id ? -1 : 1;
+/** Only of a collection that may be very large are many objects not kept as they are. */
+function toMap<T extends Identity>(
+  objects: Iterable<T>,
+  indexes: readonly IndexOf<T>[] | undefined,
+): ReadonlyMap<string, T> {
+  const first: T[] = [];
+  let rows: PackedRows<T> | null = null;
+  // By age and not by position: an object that was deleted and came back is as old as it was.
+  let isSorted = true;
+  let before: T | null = null;
+  for (const object of objects) {
+    if (before !== null && byAge(before, object) > 0) isSorted = false;
+    before = object;
+    if (indexes !== undefined && first.length === MANY) {
+      rows = PackedRows.of(first, indexes);
+      first.length = 0;
+    }
+    if (rows === null) first.push(object);
+    else rows.add(object);
+  }
+  if (rows !== null && indexes !== undefined)
+    return isSorted ? LayeredMap.ofRows(rows) : LayeredMap.of(rows.values(), indexes);
+  if (!isSorted) first.sort(byAge);
+  return new Map(first.map((object) => [object.id, object]));
 }
 
 interface Row extends Identity {

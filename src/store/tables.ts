@@ -17,6 +17,7 @@ import {
 } from "../model/gateway-config.ts";
 import type { Consumer } from "../model/consumer.ts";
 import { type Credential, lookupOf } from "../model/credential.ts";
+import { largeCollections } from "../model/large-collections.ts";
 import type { Listener } from "../model/listener.ts";
 import type { Plugin } from "../model/plugin.ts";
 import type { Route } from "../model/route.ts";
@@ -225,6 +226,7 @@ function policyCollections(db: BunSQLiteDatabase) {
       word: "consumer",
       columns: ({ username, custom_id }) => ({ username, custom_id }),
       columnNames: ["username", "custom_id"],
+      indexes: largeCollections.consumers,
       decode: decodeRecord.consumers,
     }),
     credentials: createCollection<Credential>(db, {
@@ -235,6 +237,7 @@ function policyCollections(db: BunSQLiteDatabase) {
         lookup: lookupOf(credential),
       }),
       columnNames: ["consumer_id", "lookup"],
+      indexes: largeCollections.credentials,
       decode: decodeRecord.credentials,
     }),
     plugins: createCollection<Plugin>(db, {
