@@ -139,8 +139,3 @@ export const pages: readonly PageEntry[] = [
     load: () => import("./pages/audit/audit-page.tsx"),
   },
 ];
-
-/** Address of a page: `pagePath("services", id)`. */
-export const pagePath = (path: string, ...rest: readonly string[]): string =>
-  path === "" ? "/" : ["/ui", path, ...rest.map(encodeURIComponent)].join("/");
-

@@ -27,7 +27,8 @@ function Broken({ error, onRetry }: { readonly error: Error; readonly onRetry: (
       <Stack>
         <Title order={2}>This page broke</Title>
         <Text c="dimmed">
-          The gateway goes on serving. If the gateway was just upgraded, loading the page anew helps.
+          The gateway goes on serving. If the gateway was just upgraded, loading the page anew
+          helps.
         </Text>
         <Code block>{error.message}</Code>
         <Group>

@@ -4,7 +4,8 @@ import { Fragment } from "react";
 import { Link, useLocation } from "wouter";
 import { includesRole } from "../api/queries.ts";
 import type { Role } from "../api/resources.ts";
-import { type PageEntry, pagePath, pages } from "../pages.ts";
+import { pagePath } from "../page-path.ts";
+import { type PageEntry, pages } from "../pages.ts";
 
 export function Navigation({ role }: { readonly role: Role }) {
   const [path] = useLocation();

@@ -39,7 +39,11 @@ export function Shell({ me }: { readonly me: Schemas["Me"] }) {
               size="sm"
               aria-label={isOpen ? "Close the menu" : "Open the menu"}
             />
-            <Link href="/" aria-label="Dashboard" style={{ color: "inherit", textDecoration: "none" }}>
+            <Link
+              href="/"
+              aria-label="Dashboard"
+              style={{ color: "inherit", textDecoration: "none" }}
+            >
               <Group gap={8} wrap="nowrap">
                 <ProductMark size={22} />
                 <Text fw={650}>Sluice</Text>
@@ -109,7 +113,8 @@ function Banner({ me }: { readonly me: Schemas["Me"] }) {
   if (me.authentication === "disabled")
     return (
       <Alert color="yellow" mb="md" title="There are no users">
-        Anyone who reaches this address can change everything. <Link href="/ui/users/new">Create the first administrator</Link>
+        Anyone who reaches this address can change everything.{" "}
+        <Link href="/ui/users/new">Create the first administrator</Link>
       </Alert>
     );
   if (me.role === "viewer")

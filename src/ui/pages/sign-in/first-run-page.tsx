@@ -48,8 +48,8 @@ export default function FirstRunPage({ onDone, onSkip }: Props) {
       title="Create the first administrator"
       text={
         <Alert color="yellow" title="Nobody owns this gateway yet">
-          Until an administrator exists, anyone who reaches this address can change everything, and can
-          create that administrator instead of you.
+          Until an administrator exists, anyone who reaches this address can change everything, and
+          can create that administrator instead of you.
         </Alert>
       }
     >

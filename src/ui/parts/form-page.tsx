@@ -1,0 +1,172 @@
+// The frame of a form: head, notices, fields, and the buttons that stay in view; knows no field.
+import { Alert, Box, Button, Drawer, Group, Paper, Stack } from "@mantine/core";
+import type { FormEvent, ReactNode } from "react";
+import { Link } from "wouter";
+import { useResource } from "../api/queries.ts";
+import type { Versioned } from "../api/queries.ts";
+import { type Read, type ResourceKey, resources, type Role } from "../api/resources.ts";
+import { ErrorPanel } from "./error-panel.tsx";
+import { Can, PageHead } from "./page-layout.tsx";
+import { cloneOf, type ResourceForm } from "./resource-form.tsx";
+import { FormSkeleton } from "./skeletons.tsx";
+
+interface FormPageProps {
+  readonly title: ReactNode;
+  readonly text?: ReactNode;
+  /** The list: `{ href: "/ui/services", label: "Services" }`. */
+  readonly parent: { readonly href: string; readonly label: string };
+  readonly form: Omit<ResourceForm<never>, "form">;
+  /** Least role that may save. */
+  readonly role: Role;
+  readonly isNew: boolean;
+  readonly actions?: ReactNode;
+  /** Fields, in Sections. */
+  readonly children: ReactNode;
+}
+
+/** A page with a form. Those who may not save see the fields and cannot change them. */
+export function FormPage(props: FormPageProps) {
+  const { title, text, parent, form, role, isNew, actions, children } = props;
+  return (
+    <Box maw={920}>
+      <PageHead title={title} text={text} parent={parent} actions={actions} />
+      {form.isRestored && (
+        <Alert color="blue" mb="md" title="Restored">
+          <Group justify="space-between">
+            What you had typed here before was not saved and is shown again.
+            <Button size="xs" variant="default" onClick={form.discard}>
+              Discard it
+            </Button>
+          </Group>
+        </Alert>
+      )}
+      <form
+        onSubmit={form.submit}
+        noValidate
+        aria-label={typeof title === "string" ? title : undefined}
+      >
+        <Can role={role} otherwise={<Fields isOff>{children}</Fields>}>
+          <Fields>{children}</Fields>
+        </Can>
+        <Can role={role}>
+          <Footer form={form} isNew={isNew} back={parent.href} />
+        </Can>
+      </form>
+      {form.prompts}
+    </Box>
+  );
+}
+
+function Fields({
+  isOff = false,
+  children,
+}: {
+  readonly isOff?: boolean;
+  readonly children: ReactNode;
+}) {
+  return (
+    <fieldset disabled={isOff} style={{ border: 0, margin: 0, padding: 0, minWidth: 0 }}>
+      {children}
+    </fieldset>
+  );
+}
+
+interface FooterProps {
+  readonly form: FormPageProps["form"];
+  readonly isNew: boolean;
+  readonly back: string;
+}
+
+function Footer({ form, isNew, back }: FooterProps) {
+  return (
+    <Paper withBorder p="sm" pos="sticky" bottom={8} style={{ zIndex: 5 }}>
+      <Stack gap="sm">
+        {form.failure !== null && <ErrorPanel error={form.failure} title="Not saved" />}
+        <Group justify="flex-end">
+          <Button component={Link} href={back} variant="default">
+            {form.isDirty ? "Cancel" : "Back"}
+          </Button>
+          <Button type="submit" loading={form.isSaving} disabled={!isNew && !form.isDirty}>
+            {isNew ? "Create" : "Save"}
+          </Button>
+        </Group>
+      </Stack>
+    </Paper>
+  );
+}
+
+interface FormDrawerProps {
+  readonly opened: boolean;
+  readonly onClose: () => void;
+  readonly title: string;
+  readonly onSubmit: (event: FormEvent<HTMLFormElement>) => void;
+  readonly isSaving?: boolean;
+  readonly failure?: Error | null;
+  /** Text of the button; default: Save. */
+  readonly label?: string;
+  readonly children: ReactNode;
+}
+
+/** A small form beside the page that it belongs to. */
+export function FormDrawer(props: FormDrawerProps) {
+  const {
+    opened,
+    onClose,
+    title,
+    onSubmit,
+    isSaving = false,
+    failure = null,
+    label = "Save",
+  } = props;
+  return (
+    <Drawer opened={opened} onClose={onClose} title={title} position="right" size="md">
+      <form onSubmit={onSubmit} noValidate aria-label={title}>
+        <Stack>
+          {props.children}
+          {failure !== null && <ErrorPanel error={failure} />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={isSaving}>
+              {label}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Drawer>
+  );
+}
+
+/** What a form starts from: one of the two is null. */
+export interface FormStart<T> {
+  readonly source: Versioned<T> | null;
+  readonly template: Partial<T>;
+}
+
+interface LoaderProps<K extends ResourceKey> {
+  readonly resource: K;
+  /** `new`: the form creates, and `?from=ID` in the address names what it clones. */
+  readonly id: string;
+  readonly children: (start: FormStart<Read<K>>) => ReactNode;
+}
+
+/** Reads what a form needs before it is drawn. */
+export function ResourceLoader<K extends ResourceKey>({ resource, id, children }: LoaderProps<K>) {
+  const isNew = id === "new";
+  const from = isNew ? new URLSearchParams(location.search).get("from") : id;
+  const object = useResource(resource, from);
+  if (from === null) return children({ source: null, template: {} });
+  if (object.data !== undefined)
+    return isNew
+      ? children({ source: null, template: cloneOf(object.data.value) })
+      : children({ source: object.data, template: {} });
+  if (object.isPending) return <FormSkeleton />;
+  return (
+    <ErrorPanel
+      error={object.error}
+      title={`The ${resources[resource].word} cannot be shown`}
+      onRetry={() => object.refetch()}
+    />
+  );
+}

@@ -1,0 +1,37 @@
+// Finds rows by words, tags and states; knows no resource.
+import { isDocument } from "../api/merge-patch.ts";
+
+/** All that somebody might search an object by, in small letters. Fields that no one reads are left out. */
+export function haystackOf(value: unknown): string {
+  const words: string[] = [];
+  const collect = (part: unknown): void => {
+    if (typeof part === "string") words.push(part);
+    else if (typeof part === "number") words.push(String(part));
+    else if (Array.isArray(part)) for (const item of part) collect(item);
+    else if (isDocument(part)) for (const item of Object.values(part)) collect(item);
+  };
+  if (!isDocument(value)) return "";
+  for (const field of SEARCHED) collect(value[field]);
+  return words.join(" ").toLowerCase();
+}
+
+const SEARCHED = [
+  ...["id", "name", "label", "username", "custom_id", "email", "description", "tags"],
+  ...["host", "port", "hosts", "domains", "paths", "targets", "path", "upstream", "address"],
+  ...["listen_port", "type", "groups", "protocol"],
+] as const;
+
+/** Every word of the question must be there. */
+export function hasWords(haystack: string, question: string): boolean {
+  const words = question.toLowerCase().split(/\s+/);
+  return words.every((word) => haystack.includes(word));
+}
+
+export function tagsOf(row: object): readonly string[] {
+  const tags: unknown = "tags" in row ? row.tags : null;
+  return Array.isArray(tags) ? (tags as readonly string[]) : [];
+}
+
+/** Every tag that some row has, sorted. */
+export const allTags = (rows: readonly object[]): string[] =>
+  [...new Set(rows.flatMap((row) => tagsOf(row)))].sort((a, b) => a.localeCompare(b));

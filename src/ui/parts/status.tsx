@@ -1,0 +1,107 @@
+// States and times as people read them: a dot with a word, and how long ago; knows no resource.
+import { Badge, Group, Text, Tooltip } from "@mantine/core";
+import { useEffect, useState } from "react";
+
+export type Tone = "good" | "warn" | "bad" | "idle";
+
+const colors: Readonly<Record<Tone, string>> = {
+  good: "teal",
+  warn: "yellow",
+  bad: "red",
+  idle: "gray",
+};
+
+const tones: Readonly<Record<string, Tone>> = {
+  ...{ healthy: "good", valid: "good", ready: "good", ok: "good", on: "good", enabled: "good" },
+  ...{ degraded: "warn", draining: "warn", renewing: "warn", ordering: "warn", pending: "warn" },
+  ...{ unhealthy: "bad", failed: "bad", expired: "bad", refused: "bad" },
+};
+
+/** How a state of the API is meant; what is unknown is idle. */
+export const toneOf = (state: string): Tone => tones[state] ?? "idle";
+
+interface StatusProps {
+  /** The word of the API, such as `healthy`. */
+  readonly state: string;
+  readonly tone?: Tone;
+  /** More about it, on hover and focus. */
+  readonly detail?: string | null | undefined;
+}
+
+/** A coloured dot and the word beside it: colour alone tells nothing to many. */
+export function StatusDot({ state, tone = toneOf(state), detail }: StatusProps) {
+  const dot = (
+    <Group gap={6} wrap="nowrap" display="inline-flex">
+      <span
+        aria-hidden="true"
+        style={{
+          width: 9,
+          height: 9,
+          borderRadius: "50%",
+          flexShrink: 0,
+          background: `var(--mantine-color-${colors[tone]}-6)`,
+        }}
+      />
+      <Text span size="sm">
+        {state.replaceAll("_", " ")}
+      </Text>
+    </Group>
+  );
+  return detail ? (
+    <Tooltip label={detail} multiline maw={320}>
+      {dot}
+    </Tooltip>
+  ) : (
+    dot
+  );
+}
+
+/** The same as a badge. */
+export function StatusBadge({ state, tone = toneOf(state) }: StatusProps) {
+  return (
+    <Badge variant="light" color={colors[tone]} tt="none">
+      {state.replaceAll("_", " ")}
+    </Badge>
+  );
+}
+
+const steps: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+  ["year", 31_536_000],
+  ["month", 2_592_000],
+  ["day", 86_400],
+  ["hour", 3600],
+  ["minute", 60],
+];
+
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** `3 minutes ago`, `in 2 days`. */
+export function relativeTime(at: string, now = Date.now()): string {
+  const seconds = Math.round((Date.parse(at) - now) / 1000);
+  if (Number.isNaN(seconds)) return at;
+  for (const [unit, size] of steps)
+    if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
+  return Math.abs(seconds) < 10 ? "just now" : relative.format(seconds, "second");
+}
+
+/** A time as people say it, with the exact one on hover; null: `never`. */
+export function RelativeTime({
+  at,
+  never = "never",
+}: {
+  readonly at: string | null | undefined;
+  readonly never?: string;
+}) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((count) => count + 1), 30_000);
+    return () => clearInterval(timer);
+  }, []);
+  if (at === null || at === undefined) return <span>{never}</span>;
+  return (
+    <time dateTime={at} title={absolute.format(new Date(at))}>
+      {relativeTime(at)}
+    </time>
+  );
+}
