@@ -90,7 +90,7 @@ dist/sluice: $(SOURCES) dist/ui/embedded.js package.json bun.lock tsconfig.json 
 .PHONY: release
 release: dist/ui/embedded.js | setup
 	@$(BUN) scripts/api-types.ts
-	$(BUN) scripts/release.ts $(ARGS) -- $(BUILD_FLAGS)
+	BUILD_FLAGS="$(BUILD_FLAGS)" $(BUN) scripts/release.ts $(ARGS)
 
 #? ui: Bundle the web UI into dist/ui/, which `make run` and `make build` do by themselves
 .PHONY: ui

@@ -11,16 +11,16 @@ import leaveOut from "./ui-plugin.ts";
 
 const root = resolve(import.meta.dir, "..");
 const others = ["install.sh", "sbom.cdx.json", "THIRD-PARTY-LICENSES.txt", "LICENSE.txt"];
+/** For `bun build`, the same as for every other executable: the Makefile has them. */
+const flags = (process.env["BUILD_FLAGS"] ?? "").split(/\s+/).filter((word) => word !== "");
 const program = ["src/main.ts", "src/worker.ts"];
 
-const { values, positionals } = parseArgs({
+const { values } = parseArgs({
   args: process.argv.slice(2),
   options: {
     only: { type: "string", multiple: true },
     out: { type: "string", default: join(root, "dist/release") },
   },
-  // What follows `--` is for `bun build`.
-  allowPositionals: true,
 });
 
 async function describe(): Promise<Release> {
@@ -50,13 +50,11 @@ async function describe(): Promise<Release> {
 
 interface Build {
   readonly release: Release;
-  /** Flags for `bun build`. */
-  readonly flags: readonly string[];
   /** Where the executable is put. */
   readonly out: string;
 }
 
-async function build(target: Target, { release, flags, out }: Build): Promise<BuiltFile> {
+async function build(target: Target, { release, out }: Build): Promise<BuiltFile> {
   const bun = await fetchBun(target, {
     version: release.bunVersion,
     cache: join(root, ".bun/targets"),
@@ -90,6 +88,7 @@ async function sumOf(path: string): Promise<string> {
 }
 
 async function main(): Promise<void> {
+  if (flags.length === 0) throw new Error("BUILD_FLAGS is empty: `make release` sets it");
   const names = (values.only ?? []).flatMap((words) => words.split(","));
   const chosen = chooseTargets(names);
   const out = resolve(values.out);
@@ -100,7 +99,7 @@ async function main(): Promise<void> {
     await rm(join(out, name), { force: true });
   const files: BuiltFile[] = [];
   for (const target of chosen) {
-    const file = await build(target, { release, flags: positionals, out });
+    const file = await build(target, { release, out });
     files.push(file);
     const { size } = Bun.file(join(out, file.name));
     console.log(`${file.sha256}  ${file.name}  ${(size / 1_000_000).toFixed(1)} MB`);
