@@ -1,0 +1,74 @@
+// Services: applications behind the gateway and the servers they run on; the list, and which form to open.
+import { Group, Text } from "@mantine/core";
+import type { Schemas } from "../../api/resources.ts";
+import { ResourceLoader } from "../../parts/form-page.tsx";
+import { ResourceTable } from "../../parts/resource-table.tsx";
+import { StatusDot } from "../../parts/status.tsx";
+import type { PageProps } from "../../pages.ts";
+import { ServiceForm } from "./service-form.tsx";
+import { stateOf } from "./service-state.ts";
+
+type Service = Schemas["Service"];
+
+export default function ServicesPage({ id }: PageProps) {
+  if (id === null) return <ServiceList />;
+  return (
+    <ResourceLoader resource="services" id={id}>
+      {(start) => <ServiceForm key={id} {...start} />}
+    </ResourceLoader>
+  );
+}
+
+const hasState = (state: string) => (service: Service) => stateOf(service) === state;
+
+function ServiceList() {
+  return (
+    <ResourceTable
+      resource="services"
+      page="services"
+      title="Services"
+      text="Applications behind the gateway, and the servers they run on."
+      columns={[
+        { title: "Targets", render: (service) => <Targets service={service} /> },
+        { title: "Protocol", render: ({ protocol }) => protocol, width: "6rem" },
+        {
+          title: "Health",
+          render: (service) => <StatusDot state={stateOf(service)} />,
+          width: "7rem",
+        },
+      ]}
+      states={[
+        { value: "unhealthy", label: "Unhealthy", fits: hasState("unhealthy") },
+        { value: "degraded", label: "Degraded", fits: hasState("degraded") },
+        { value: "healthy", label: "Healthy", fits: hasState("healthy") },
+      ]}
+      empty={{
+        title: "No services yet",
+        text: "A service is an application that the gateway passes requests to. Say where it runs, then give it a route.",
+      }}
+    />
+  );
+}
+
+function Targets({ service: { targets } }: { readonly service: Service }) {
+  const [first] = targets as Schemas["Target"][];
+  if (first === undefined)
+    return (
+      <Text size="sm" c="dimmed">
+        none: it serves nothing
+      </Text>
+    );
+  return (
+    <Group gap={6}>
+      <Text size="sm" className="mono">
+        {first.host}
+        {first.port === null ? "" : `:${first.port}`}
+      </Text>
+      {targets.length > 1 && (
+        <Text size="xs" c="dimmed">
+          and {targets.length - 1} more
+        </Text>
+      )}
+    </Group>
+  );
+}
