@@ -139,7 +139,7 @@ RestrictRealtime=yes
 RestrictSUIDSGID=yes
 SystemCallArchitectures=native
 # MemoryDenyWriteExecute must stay off: JavaScriptCore compiles hot functions while they run, and so writes machine code
-# into memory that it then executes. With it on, the gateway does not start.
+# into memory that it then executes. With it on, the gateway serves, but interprets everything.
 MemoryDenyWriteExecute=no
 
 [Install]
