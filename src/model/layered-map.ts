@@ -87,9 +87,9 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
   /** Those of which the index says `value`, except the one with the id `except`; undefined: there is no such index. */
   find(indexOf: IndexOf<T>, value: string, except: string | null = null): T[] | undefined {
     if (!this.#rows.indexes.includes(indexOf)) return undefined;
-    const found: T[] = [];
-    for (const object of this.#rows.find(indexOf, value, except))
-      if (this.#layered(object.id) === undefined) found.push(object);
+    const stored = this.#rows.find(indexOf, value, except);
+    if (this.#isAllRows()) return stored.reverse();
+    const found = stored.filter(({ id }) => this.#layered(id) === undefined);
     const ids = new Set([
       ...this.#settled.idsOf(indexOf, value),
       ...this.#recent.idsOf(indexOf, value),
@@ -142,6 +142,10 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
   }
 
   *values(): Generator<T, undefined> {
+    if (this.#isAllRows()) {
+      for (let row = 0; row < this.#rows.size; row++) yield this.#rows.at(row);
+      return undefined;
+    }
     const added = this.#added();
     let next = 0;
     for (let row = 0; row < this.#rows.size; row++) {
@@ -177,6 +181,10 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
 
   forEach(visit: (object: T, id: string, map: ReadonlyMap<string, T>) => void): void {
     for (const object of this.values()) visit(object, object.id, this);
+  }
+
+  #isAllRows(): boolean {
+    return this.#settled.objects.size + this.#recent.objects.size === 0;
   }
 
   #layers() {

@@ -25,6 +25,8 @@ type Usual = "written" | "null" | "true" | "false" | "text" | "list" | "created"
 interface Shape {
   readonly names: readonly string[];
   readonly usual: readonly Usual[];
+  /** The time of the last change comes after that of creation, and so need not be written when they are the same. */
+  readonly isLater: boolean;
 }
 
 /** Objects in the order in which they were added; no id comes twice. What was added is not changed. */
@@ -36,6 +38,7 @@ export class PackedRows<T extends Identity> {
   #size = 0;
   readonly #shapes: Shape[] = [];
   readonly #shapeNumbers = new Map<string, number>();
+  #last = 0;
   readonly #ids = new HashIndex();
   readonly #indexes: ReadonlyMap<IndexOf<T>, HashIndex>;
   #latest = 0;
@@ -90,12 +93,14 @@ export class PackedRows<T extends Identity> {
   }
 
   /** Those of which the index says `value`, except the one with the id `except`. */
-  *find(indexOf: IndexOf<T>, value: string, except: string | null): Generator<T> {
+  find(indexOf: IndexOf<T>, value: string, except: string | null): T[] {
+    const found: T[] = [];
     for (const row of this.#indexes.get(indexOf)?.rows(value) ?? EMPTY) {
       if (except !== null && this.#hasId(row, except)) continue;
       const object = this.at(row);
-      if (indexOf(object) === value) yield object;
+      if (indexOf(object) === value) found.push(object);
     }
+    return found;
   }
 
   /** Most rows repeat a time or have a new one just once. */
@@ -109,34 +114,19 @@ export class PackedRows<T extends Identity> {
 
   #encode(object: T): string {
     const members = object as unknown as Readonly<Record<string, unknown>>;
-    let key = "";
-    const values: unknown[] = [object.id, 0];
-    let created: unknown = null;
-    for (const name in members) {
-      if (name === "id") continue;
-      const value = members[name];
-      if (name === "created_at") created = value;
-      const isCreated = name === "updated_at" && value === created;
-      const usual = isCreated ? "created" : usualOf(value);
-      if (usual === "written") values.push(value);
-      key += `${name} ${usual} `;
+    const values: unknown[] = [object.id, this.#last];
+    const last = this.#shapes[this.#last];
+    // Most rows have the shape of the one before.
+    if (last === undefined || !hasShape(last, members, values)) {
+      const shape = shapeOf(members);
+      const key = JSON.stringify(shape);
+      this.#last = this.#shapeNumbers.get(key) ?? this.#shapes.push(shape) - 1;
+      this.#shapeNumbers.set(key, this.#last);
+      values.length = 0;
+      values.push(object.id, this.#last);
+      hasShape(shape, members, values);
     }
-    values[1] = this.#shapeOf(key);
     return JSON.stringify(values);
-  }
-
-  #shapeOf(key: string): number {
-    let number = this.#shapeNumbers.get(key);
-    if (number === undefined) {
-      number = this.#shapes.length;
-      const words = key.trimEnd().split(" ");
-      this.#shapes.push({
-        names: words.filter((_, index) => index % 2 === 0),
-        usual: words.filter((_, index) => index % 2 === 1) as Usual[],
-      });
-      this.#shapeNumbers.set(key, number);
-    }
-    return number;
   }
 
   #decode(text: string): T {
@@ -199,9 +189,42 @@ const usualValues: Readonly<Record<Exclude<Usual, "written" | "created">, unknow
   list: EMPTY,
 };
 
+function shapeOf(members: Readonly<Record<string, unknown>>): Shape {
+  const names = Object.keys(members).filter((name) => name !== "id");
+  const isLater = names.indexOf("updated_at") > names.indexOf("created_at");
+  const usual = names.map((name): Usual => {
+    const value = members[name];
+    const isSame = isLater && name === "updated_at" && value === members["created_at"];
+    return isSame ? "created" : usualOf(value);
+  });
+  return { names, usual, isLater };
+}
+
+/** Whether an object has these members; those that are to be written are added to `values`. */
+function hasShape(
+  { names, usual, isLater }: Shape,
+  members: Readonly<Record<string, unknown>>,
+  values: unknown[],
+): boolean {
+  let index = 0;
+  for (const name in members) {
+    if (name === "id") continue;
+    if (names[index] !== name) return false;
+    const value = members[name];
+    const kind = usual[index];
+    if (isLater && name === "updated_at") {
+      if ((value === members["created_at"]) !== (kind === "created")) return false;
+      if (kind === "written") values.push(value);
+    } else if (usualOf(value) !== kind) return false;
+    else if (kind === "written") values.push(value);
+    index++;
+  }
+  return index === names.length;
+}
+
 function usualOf(value: unknown): Usual {
+  if (typeof value === "string") return value === "" ? "text" : "written";
   if (value === null) return "null";
-  if (value === "") return "text";
   if (typeof value === "boolean") return value ? "true" : "false";
   return Array.isArray(value) && value.length === 0 ? "list" : "written";
 }
@@ -230,13 +253,16 @@ class HashIndex {
     else this.#hang(row);
   }
 
-  *rows(text: string): Generator<number> {
+  /** Those with the hash of the text, the youngest first. */
+  rows(text: string): readonly number[] {
     const hash = hashOf(text);
     let at = this.#heads[hash & (this.#heads.length - 1)] ?? 0;
+    let found: number[] | null = null;
     while (at > 0) {
-      if (this.#hashes[at - 1] === hash) yield at - 1;
+      if (this.#hashes[at - 1] === hash) (found ??= []).push(at - 1);
       at = this.#next[at - 1] ?? 0;
     }
+    return found ?? EMPTY;
   }
 
   #hang(row: number): void {
