@@ -3,6 +3,7 @@ import { errorAnswer, type OwnAnswer, toResponse } from "./error-page.ts";
 import type { ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { AnswerDraft, type TransformPipe } from "./plugin/answer-draft.ts";
+import type { EditHolder } from "./plugin/edited-fields.ts";
 import { PipedBody } from "./plugin/piped-body.ts";
 import type { RequestContext } from "./request-context.ts";
 import { completeResponse } from "./response-builder.ts";
@@ -81,12 +82,16 @@ export function seenByPlugins(
     error: by.error ?? null,
     status: answer.status,
     headers: answer.headers,
-    hasSharedHeaders: answer.hasSharedHeaders === true,
+    sharedBy: answer.hasSharedHeaders === true ? holderOf(answer.headers) : null,
     wholeBody: answer.body,
     bodyLength: answer.body?.byteLength ?? 0,
     isHead,
   });
   context.visit?.respond(draft, by.order);
+  if (context.tellsId) {
+    draft.setHeader("X-Request-Id", context.id);
+    context.isIdTold = true;
+  }
   const { pipe, replacement } = draft;
   const body = replacement === null ? answer.body : replacement.body;
   if (replacement !== null && !isHead) draft.headers.delete("content-length");
@@ -99,6 +104,18 @@ export function seenByPlugins(
     return finished(context, draft, all.length === 1 && only ? only : Buffer.concat(all));
   };
   return pieces instanceof Promise ? pieces.then(finish) : finish(pieces);
+}
+
+/** Of fields that come again and again. */
+const holders = new WeakMap<Headers, EditHolder>();
+
+function holderOf(headers: Headers): EditHolder {
+  let holder = holders.get(headers);
+  if (holder === undefined) {
+    holder = {};
+    holders.set(headers, holder);
+  }
+  return holder;
 }
 
 /** Sent piece by piece, as the pipe gives it. */
@@ -148,7 +165,7 @@ function close(
   { generation, scope }: Scene,
 ): Response {
   for (const [name, value] of generation.debugFields ?? []) response.headers.set(name, value);
-  if (context.tellsId) response.headers.set("X-Request-Id", context.id);
+  if (context.tellsId && !context.isIdTold) response.headers.set("X-Request-Id", context.id);
   scope.ended(context, response.status);
   return response;
 }

@@ -47,6 +47,8 @@ export class RequestContext implements RouteSubject {
   bodyStream: ReadableStream<Uint8Array> | null = null;
   /** More bytes than this are refused, beside the listener's limit; 0: no limit. */
   bodyLimit = 0;
+  /** Whether the client's answer already holds the id. */
+  isIdTold = false;
   /** What becomes known of it on its way. */
   readonly record = new RequestRecord();
   #peer: string | null = null;

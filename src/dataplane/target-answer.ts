@@ -1,6 +1,7 @@
 // The answer of a target as the client gets it: its head after plugins have seen it, its body through what they ask for; knows no exchange.
 import type { Attempts } from "./attempts.ts";
 import { AnswerDraft } from "./plugin/answer-draft.ts";
+import type { EditedFields } from "./plugin/edited-fields.ts";
 import { PipedBody } from "./plugin/piped-body.ts";
 import type { Plan } from "./plan.ts";
 import {
@@ -48,6 +49,8 @@ export class TargetAnswer {
   whole(pieces: readonly Piece[]): Response | Promise<Response> {
     const { head, status } = this;
     const draft = this.#draft;
+    const shared = this.#sharedFields();
+    if (shared !== null) return this.#shared(shared, pieces);
     const fields = this.#fields();
     const isHead = this.#plan.context.method === "HEAD";
     if (draft === null)
@@ -85,6 +88,17 @@ export class TargetAnswer {
     return changed instanceof Promise ? changed.then(goOn) : goOn(changed);
   }
 
+  /** The body of the target as it is. */
+  #shared(fields: EditedFields, pieces: readonly Piece[]): Response {
+    const isHead = this.#plan.context.method === "HEAD";
+    const { headers, hasContentType, hasLength } = fields;
+    const hasBody = this.#draft?.hasBody === true;
+    return completeResponse(
+      { status: this.status, fields: headers, hasContentType, hasLength, isHead },
+      hasBody ? pieces : [],
+    );
+  }
+
   /** With a body that follows as it comes. */
   streamed(source: StreamSource): { response: Response; body: StreamedBody | PipedBody } {
     const pipe = this.#draft?.pipe ?? null;
@@ -101,6 +115,16 @@ export class TargetAnswer {
     if (pipe?.isObserver === false) fields.delete("content-length");
     const response = new Response(body.stream, { status: this.status, headers: fields });
     return { response, body };
+  }
+
+  /** Where plugins have only set fields and nobody else adds any, the same object serves all answers that look the same. */
+  #sharedFields(): EditedFields | null {
+    const draft = this.#draft;
+    const { context, debugFields, service } = this.#plan;
+    if (draft === null || !draft.isPlain || debugFields !== null || service.sticky !== null)
+      return null;
+    if (context.tellsId) draft.setHeader("X-Request-Id", context.id);
+    return draft.editedFields;
   }
 
   /** The target's fields, and ours when somebody looks for what happened. */
@@ -141,8 +165,9 @@ function shownToPlugins(head: ResponseHead, { context }: Plan): AnswerDraft {
   const draft = new AnswerDraft({
     source: "upstream",
     status: head.status,
-    // Those of the head may be kept for the next answer that looks the same.
-    headers: new Headers(head.fields),
+    // Kept for the next answer that looks the same.
+    headers: head.fields,
+    sharedBy: head,
     bodyLength: head.framing === "length" ? head.length : head.framing === "none" ? 0 : null,
     isHead: context.method === "HEAD",
   });

@@ -1,6 +1,8 @@
 // What may stand in a header field's name and value; knows no particular field.
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** Nearly all values; found out with one look at each character. */
+const PLAIN_VALUE = /^[!-~](?:[ -~]*[!-~])?$/;
 const NOT_A_FIELD_VALUE = /[^\t\x20-\x7e\x80-\xff]|^[\t ]|[\t ]$/;
 
 /** Whether the text is a token, as methods and field names are (RFC 9110 5.6.2). */
@@ -13,5 +15,5 @@ export function isToken(text: string): boolean {
  * space at either end (RFC 9110 5.5). A value with CR or LF would end the field early and start another.
  */
 export function isFieldValue(text: string): boolean {
-  return !NOT_A_FIELD_VALUE.test(text);
+  return PLAIN_VALUE.test(text) || !NOT_A_FIELD_VALUE.test(text);
 }

@@ -94,9 +94,13 @@ export function keepClaims(
 export const claimsOf = (context: RequestContext): Readonly<Record<string, unknown>> | null =>
   (context.memory.get(CLAIMS) as Readonly<Record<string, unknown>> | undefined) ?? null;
 
+/** Whether neither its secret nor the one before is good any more. */
+export const hasExpired = ({ expiresAt }: CredentialView, now: number): boolean =>
+  expiresAt !== null && now >= expiresAt;
+
 /** What of a credential is valid now: the present secret and, for a while, the one before. */
 export function validMaterial(credential: CredentialView, now: number): CredentialMaterial[] {
-  if (credential.expiresAt !== null && now >= credential.expiresAt) return [];
+  if (hasExpired(credential, now)) return [];
   const { previous } = credential;
   return previous !== null && now < previous.until ? [credential, previous] : [credential];
 }

@@ -265,6 +265,12 @@ export interface ResponseDraft {
   readonly source: "upstream" | "gateway" | "plugin";
   status: number;
   readonly headers: Headers;
+  /**
+   * The same as `headers.set` and `headers.delete`, and cheaper: as long as nobody looks at `headers`, answers that look the
+   * same share them. What no field can hold must not be given.
+   */
+  setHeader(name: string, value: string): void;
+  removeHeader(name: string): void;
   /** Of a failed request; null otherwise. */
   readonly error: {
     readonly status: number;

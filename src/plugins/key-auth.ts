@@ -1,7 +1,13 @@
 // key-auth: clients show an API key of a consumer.
 import { Type as t } from "@sinclair/typebox";
 import { type Outcome, reject } from "../pdk/answer.ts";
-import { authenticationFields, isExempt, refuse, validMaterial } from "../pdk/authentication.ts";
+import {
+  authenticationFields,
+  hasExpired,
+  isExempt,
+  refuse,
+  validMaterial,
+} from "../pdk/authentication.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { hashToken } from "../pdk/crypto.ts";
 import { authScopes, definePlugin } from "../pdk/definition.ts";
@@ -40,11 +46,19 @@ const CHALLENGE = "ApiKey";
 
 type Config = (typeof schema)["static"];
 
+/** Settings, and the names of the fields as requests have them. */
+interface Prepared {
+  readonly own: Config;
+  readonly fields: readonly string[];
+  readonly kit: PluginKit;
+}
+
 /** Every key that the request holds, wherever. */
-function keysOf(context: RequestContext, { header_names, query_names, cookie_names }: Config) {
+function keysOf(context: RequestContext, { own, fields }: Prepared) {
+  const { query_names, cookie_names } = own;
   const keys: string[] = [];
-  for (const header of header_names) {
-    const value = context.header(header.toLowerCase());
+  for (const field of fields) {
+    const value = context.header(field);
     if (value !== null) keys.push(value);
   }
   for (const parameter of query_names)
@@ -92,25 +106,24 @@ lookup takes as long with a million keys as with one. A request with several key
   example: { header_names: ["X-API-Key"] },
   onError: "closed",
   create(own, kit) {
+    const fields = own.header_names.map((name) => name.toLowerCase());
+    const prepared = { own, fields, kit };
     return {
       auth(context) {
         if (isExempt(context, own)) return undefined;
-        const keys = keysOf(context, own);
+        const keys = keysOf(context, prepared);
         if (keys.length === 0 && own.key_in_body && context.hasBody)
           return keyInBody(context, own.header_names).then((found) =>
-            judge(found, context, { own, kit }),
+            judge(found, context, prepared),
           );
-        return judge(keys, context, { own, kit });
+        return judge(keys, context, prepared);
       },
     };
   },
 });
 
-function judge(
-  keys: readonly string[],
-  context: RequestContext,
-  { own, kit }: { readonly own: Config; readonly kit: PluginKit },
-): Outcome {
+function judge(keys: readonly string[], context: RequestContext, prepared: Prepared): Outcome {
+  const { own, kit } = prepared;
   const [key] = keys;
   const no = (reason: string, detail: string) =>
     refuse(context, own, { reason, detail, challenge: CHALLENGE });
@@ -124,16 +137,19 @@ function judge(
   const hash = hashToken(key);
   const credential = context.consumers.credential("key", hash);
   if (credential === null) return no("auth.key.unknown", "the API key is not valid");
-  if (!validMaterial(credential, Date.now()).some((material) => material.hash === hash))
+  const now = Date.now();
+  const isPresent = credential.hash === hash && !hasExpired(credential, now);
+  if (!isPresent && !validMaterial(credential, now).some((material) => material.hash === hash))
     return no("auth.key.expired", "the API key is not valid");
   context.authenticate(credential.consumer, { credential });
   kit.used(credential.id);
-  if (own.hide_credentials) hide(context, own);
+  if (own.hide_credentials) hide(context, prepared);
   return undefined;
 }
 
-function hide({ upstream }: RequestContext, own: Config): void {
-  for (const header of own.header_names) upstream.removeHeader(header);
+/** A field that the client has not sent is taken away too: as `x_api_key` an application may read it. */
+function hide({ upstream }: RequestContext, { own, fields }: Prepared): void {
+  for (const field of fields) upstream.removeHeader(field);
   for (const parameter of own.query_names) upstream.removeQuery(parameter);
   for (const cookie of own.cookie_names) upstream.removeCookie(cookie);
 }

@@ -169,10 +169,10 @@ class States {
   }
 
   /** The fields say what is left after this request; those of the target give way. */
-  readonly tell = (context: RequestContext, { headers }: ResponseDraft): void => {
+  readonly tell = (context: RequestContext, draft: ResponseDraft): void => {
     const state = this.of(context);
     if (state === undefined) return;
-    tellLimits(state, this.#own.headers, (name, value) => headers.set(name, value));
+    tellLimits(state, this.#own.headers, (name, value) => draft.setHeader(name, value));
   };
 
   count(

@@ -77,7 +77,7 @@ without a valid \`traceparent\` is removed.`,
         if (trace !== null) trace(context);
         return undefined;
       },
-      ...(echo ? { response: (context, { headers }) => headers.set(own.header, context.id) } : {}),
+      ...(echo ? { response: (context, draft) => draft.setHeader(own.header, context.id) } : {}),
     };
   },
 });

@@ -139,11 +139,11 @@ A Content-Security-Policy that does not fit the pages breaks them: try it with \
     const hsts = transportSecurity(own);
     const { remove } = own;
     return {
-      response(context, { headers }) {
-        for (const name of remove) headers.delete(name);
-        for (const [name, value] of fields) headers.set(name, value);
+      response(context, draft) {
+        for (const name of remove) draft.removeHeader(name);
+        for (const [name, value] of fields) draft.setHeader(name, value);
         if (hsts !== null && context.scheme === "https")
-          headers.set("Strict-Transport-Security", hsts);
+          draft.setHeader("Strict-Transport-Security", hsts);
       },
     };
   },

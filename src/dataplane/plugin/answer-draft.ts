@@ -1,13 +1,15 @@
 // An answer on its way to the client while plugins look at it; knows no plugin and no connection.
 import type { BodyTransform, ResponseDraft } from "../../pdk/context.ts";
 import type { ProxyError } from "../error.ts";
+import { applyEdits, type EditedFields, editedFields, type EditHolder } from "./edited-fields.ts";
 
 export interface DraftParts {
   readonly source: ResponseDraft["source"];
   readonly status: number;
   /** May be changed, unless they are shared. */
   readonly headers: Headers;
-  readonly hasSharedHeaders?: boolean;
+  /** Who else has them, and keeps what is made of them; absent: nobody. */
+  readonly sharedBy?: EditHolder | null;
   readonly error?: ProxyError | null;
   readonly bodyLength?: number | null;
   readonly wholeBody?: Uint8Array | null;
@@ -22,7 +24,11 @@ export class AnswerDraft implements ResponseDraft {
   readonly wholeBody: Uint8Array | null;
   readonly #isHead: boolean;
   #headers: Headers;
-  #isShared: boolean;
+  /** Null once the headers are this answer's own. */
+  #sharedBy: EditHolder | null;
+  /** What is still to be done to the headers while they are shared. */
+  #names: string[] = [];
+  #values: (string | null)[] = [];
   #replacement: { readonly body: Uint8Array | null } | null = null;
   #transforms: BodyTransform[] = [];
 
@@ -30,7 +36,7 @@ export class AnswerDraft implements ResponseDraft {
     this.source = parts.source;
     this.status = parts.status;
     this.#headers = parts.headers;
-    this.#isShared = parts.hasSharedHeaders === true;
+    this.#sharedBy = parts.sharedBy ?? null;
     const { error = null } = parts;
     this.error =
       error === null ? null : { status: error.status, token: error.token, detail: error.detail };
@@ -40,14 +46,42 @@ export class AnswerDraft implements ResponseDraft {
   }
 
   get headers(): Headers {
-    if (this.#isShared) this.#headers = new Headers(this.#headers);
-    this.#isShared = false;
+    if (this.#sharedBy !== null) {
+      this.#headers = new Headers(this.#headers);
+      this.#sharedBy = null;
+      applyEdits(this.#headers, { names: this.#names, values: this.#values });
+    }
     return this.#headers;
   }
 
-  /** The same to be read only, which needs no copy. */
+  setHeader(name: string, value: string): void {
+    this.#edit(name, value);
+  }
+
+  removeHeader(name: string): void {
+    this.#edit(name, null);
+  }
+
+  #edit(name: string, value: string | null): void {
+    if (this.#sharedBy !== null) {
+      this.#names.push(name);
+      this.#values.push(value);
+    } else if (value === null) this.#headers.delete(name);
+    else this.#headers.set(name, value);
+  }
+
+  /** Null: somebody has looked at the headers, so that they are this answer's own. The object serves others afterwards. */
+  get editedFields(): EditedFields | null {
+    if (this.#sharedBy === null) return null;
+    return editedFields(this.#sharedBy, this.#headers, {
+      names: this.#names,
+      values: this.#values,
+    });
+  }
+
+  /** The headers to be read at once, which needs no copy. */
   get sentHeaders(): Headers {
-    return this.#headers;
+    return this.#names.length === 0 ? this.#headers : (this.editedFields?.headers ?? this.#headers);
   }
 
   get hasBody(): boolean {
@@ -63,6 +97,11 @@ export class AnswerDraft implements ResponseDraft {
 
   transformBody(transform: BodyTransform): void {
     this.#transforms.push(transform);
+  }
+
+  /** Whether nobody has looked at the headers or asked for another body. */
+  get isPlain(): boolean {
+    return this.#sharedBy !== null && this.#replacement === null && this.#transforms.length === 0;
   }
 
   /** Another body in the place of the one that there was; null: that one stays. */

@@ -17,8 +17,8 @@ interface Services {
 export class UpstreamEdits implements UpstreamRequest {
   readonly #context: RequestContext;
   readonly #services: Services;
-  /** Lines by lower-case name, in the place of the client's; empty: none. */
-  readonly #fields = new Map<string, string>();
+  /** Lines by lower-case name, in the place of the client's. */
+  readonly #fields = new FieldLines();
   /** Lines that say who the client is. */
   identity = "";
   #method: string | null = null;
@@ -48,7 +48,7 @@ export class UpstreamEdits implements UpstreamRequest {
   /** The same for another request. */
   copyFor(context: RequestContext): UpstreamEdits {
     const copy = new UpstreamEdits(context, this.#services);
-    for (const [name, lines] of this.#fields) copy.#fields.set(name, lines);
+    copy.#fields.take(this.#fields);
     copy.identity = this.identity;
     copy.#method = this.#method;
     copy.#path = this.#path;
@@ -79,7 +79,7 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   snapshot(): (name: string) => string | null {
-    if (this.#fields.size === 0 && this.identity === "") {
+    if (this.#fields.names.length === 0 && this.identity === "") {
       const context = this.#context;
       return (name) => {
         const lower = name.toLowerCase();
@@ -92,7 +92,7 @@ export class UpstreamEdits implements UpstreamRequest {
 
   get changed(): readonly string[] {
     const ofIdentity = this.identity.split("\r\n").map((line) => line.split(":", 1)[0] ?? "");
-    return [...this.#fields.keys(), ...ofIdentity.filter((name) => name !== "")];
+    return [...this.#fields.names, ...ofIdentity.filter((name) => name !== "")];
   }
 
   setHeader(name: string, value: string): void {
@@ -170,14 +170,57 @@ export class UpstreamEdits implements UpstreamRequest {
    */
   replaces(name: string): boolean {
     const fields = this.#fields;
+    if (!fields.mayHave(name)) return false;
     return fields.has(name) || (name.includes("_") && fields.has(name.replaceAll("_", "-")));
   }
 
   /** The lines of all fields that were set. */
   lines(): string {
-    let lines = this.identity;
-    for (const own of this.#fields.values()) lines += own;
-    return lines;
+    return this.identity + this.#fields.joined();
+  }
+}
+
+/** Lines by name. There are a few, and each field of a request is looked for among them: that makes a map slow. */
+class FieldLines {
+  readonly names: string[] = [];
+  readonly #lines: string[] = [];
+  /** A bit for each length of a name. */
+  #lengths = 0;
+
+  /** False: there is no such name; true: there may be. */
+  mayHave({ length }: string): boolean {
+    return (this.#lengths & (1 << (length & 31))) !== 0;
+  }
+
+  has(name: string): boolean {
+    return this.names.includes(name);
+  }
+
+  /** Empty: the client's is taken away. */
+  get(name: string): string | undefined {
+    return this.mayHave(name) ? this.#lines[this.names.indexOf(name)] : undefined;
+  }
+
+  set(name: string, lines: string): void {
+    const at = this.mayHave(name) ? this.names.indexOf(name) : -1;
+    if (at !== -1) {
+      this.#lines[at] = lines;
+      return;
+    }
+    this.names.push(name);
+    this.#lines.push(lines);
+    this.#lengths |= 1 << (name.length & 31);
+  }
+
+  take(other: FieldLines): void {
+    for (let at = 0; at < other.names.length; at++)
+      this.set(other.names[at] ?? "", other.#lines[at] ?? "");
+  }
+
+  joined(): string {
+    let all = "";
+    for (const lines of this.#lines) all += lines;
+    return all;
   }
 }
 

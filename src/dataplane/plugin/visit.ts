@@ -51,6 +51,8 @@ export interface PluginAnswer {
   readonly order: number;
 }
 
+const NONE: readonly string[] = [];
+
 export class Visit extends RequestFacts implements PluginRequest {
   readonly #scene: VisitScene;
   #chain: Chain;
@@ -59,7 +61,7 @@ export class Visit extends RequestFacts implements PluginRequest {
   #credentialId: string | null = null;
   #isAnonymous = false;
   #isAuthenticated = false;
-  #groups: readonly string[] = [];
+  #groups: readonly string[] = NONE;
   #memory: Map<object, unknown> | null = null;
   /** Verdicts of `when`, so that it is asked once. */
   #verdicts: Map<PluginRuntime, boolean> | null = null;
@@ -145,13 +147,14 @@ export class Visit extends RequestFacts implements PluginRequest {
       readonly isAnonymous?: boolean;
     },
   ): void {
-    const { credential = null, credentialId = null, groups = [], isAnonymous = false } = by;
+    const { credential = null, credentialId = null, groups = NONE, isAnonymous = false } = by;
+    const own = consumer?.groups ?? NONE;
     this.#consumer = consumer;
     this.#credential = credential;
     this.#credentialId = isAnonymous ? null : (credential?.id ?? credentialId);
     this.#isAnonymous = isAnonymous;
     this.#isAuthenticated = !isAnonymous;
-    this.#groups = [...(consumer?.groups ?? []), ...groups];
+    this.#groups = groups.length === 0 ? own : [...own, ...groups];
     this.upstream.identity = identityLines({ consumer, credential, credentialId, isAnonymous });
   }
 

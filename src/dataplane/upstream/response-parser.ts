@@ -1,4 +1,5 @@
 // Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112); knows no socket.
+import type { EditedFields } from "../plugin/edited-fields.ts";
 
 /** Header fields in a form that `new Response` takes: an object while no name repeats, else pairs. */
 type FieldList = Record<string, string> | [string, string][];
@@ -12,6 +13,8 @@ export interface ResponseHead {
   readonly fields: Headers;
   /** A copy of `fields` for what changes with every request, written anew before each use; made at the first. */
   scratch?: Headers;
+  /** The same with what plugins have set. */
+  edited?: EditedFields;
   readonly framing: BodyFraming;
   /** Bytes of the body when framing is `length`, else -1. */
   readonly length: number;

@@ -1,0 +1,76 @@
+// The fields of answers that look the same but for what plugins set or take away: made once and written over; knows no plugin.
+
+/** What was set, or with null taken away, in order. */
+export interface Edits {
+  readonly names: readonly string[];
+  readonly values: readonly (string | null)[];
+}
+
+/** Fields with edits, as they were the last time. */
+export interface EditedFields {
+  readonly names: readonly string[];
+  readonly values: (string | null)[];
+  readonly headers: Headers;
+  readonly hasContentType: boolean;
+  readonly hasLength: boolean;
+}
+
+/** Keeps edited fields beside those that they were made from. */
+export interface EditHolder {
+  edited?: EditedFields;
+}
+
+/**
+ * `base` with the edits. It is written over at the next call: a Response copies its fields at once, so one object serves all
+ * answers that look the same, and of what plugins set most stays as it is.
+ */
+export function editedFields(
+  holder: EditHolder,
+  base: Headers,
+  { names, values }: Edits,
+): EditedFields {
+  const known = holder.edited;
+  if (known === undefined || !isSame(known.names, names))
+    return made(holder, base, { names, values });
+  for (let at = 0; at < names.length; at++) {
+    const value = values[at] ?? null;
+    const before = known.values[at] ?? null;
+    if (value === before) continue;
+    // Whether there is such a field has changed, and with it what is known of all of them.
+    if (value === null || before === null) return made(holder, base, { names, values });
+    known.headers.set(names[at] ?? "", value);
+    known.values[at] = value;
+  }
+  return known;
+}
+
+function isSame(one: readonly string[], other: readonly string[]): boolean {
+  if (one.length !== other.length) return false;
+  for (let at = 0; at < one.length; at++) if (one[at] !== other[at]) return false;
+  return true;
+}
+
+function made(holder: EditHolder, base: Headers, { names, values }: Edits): EditedFields {
+  const headers = new Headers(base);
+  applyEdits(headers, { names, values });
+  const made: EditedFields = {
+    names,
+    values: [...values],
+    headers,
+    hasContentType: headers.has("content-type"),
+    hasLength: headers.has("content-length"),
+  };
+  // Where a name comes twice, the later edit counts, and a new value must not be set out of turn.
+  const distinct = new Set(names.map((name) => name.toLowerCase()));
+  if (distinct.size === names.length) holder.edited = made;
+  return made;
+}
+
+export function applyEdits(headers: Headers, { names, values }: Edits): void {
+  for (let at = 0; at < names.length; at++) {
+    const value = values[at] ?? null;
+    const name = names[at] ?? "";
+    if (value === null) headers.delete(name);
+    else headers.set(name, value);
+  }
+}
