@@ -1,13 +1,15 @@
 // Bundles the web UI into dist/ui/: hashed names, compressed, with a module that embeds every file in the executable.
 import { mkdir, rm } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import { zstdCompressSync } from "node:zlib";
+import { constants, zstdCompressSync } from "node:zlib";
 import leaveOut from "./ui-plugin.ts";
 
 const root = resolve(import.meta.dir, "..");
 const folder = join(root, "dist/ui");
 /** Bytes that a browser loads before it shows the first page, compressed with gzip. */
 const FIRST_LOAD_LIMIT = 350_000;
+
+const best = { params: { [constants.ZSTD_c_compressionLevel]: 19 } };
 
 interface Built {
   readonly name: string;
@@ -77,7 +79,7 @@ await rm(folder, { recursive: true, force: true });
 await mkdir(folder, { recursive: true });
 for (const { name, bytes, gzip } of built) {
   await Bun.write(join(folder, `${name}.gz`), gzip);
-  await Bun.write(join(folder, `${name}.zst`), zstdCompressSync(bytes));
+  await Bun.write(join(folder, `${name}.zst`), zstdCompressSync(bytes, best));
 }
 const first = firstLoad(built).reduce((sum, { gzip }) => sum + gzip.length, 0);
 const total = built.reduce((sum, { gzip }) => sum + gzip.length, 0);

@@ -5,8 +5,6 @@ export const theme = createTheme({
   primaryColor: "brand",
   // Darker than the usual shade: white text on it has a contrast of more than 4.5.
   primaryShade: { light: 7, dark: 7 },
-  autoContrast: true,
-  luminanceThreshold: 0.35,
   cursorType: "pointer",
   defaultRadius: "md",
   fontFamily:
@@ -37,6 +35,14 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--mantine-color-placeholder": "#6a7178",
     "--mantine-color-error": "#c92a2a",
     "--mantine-color-body": "#ffffff",
+    // Text on a light background of the same colour.
+    "--mantine-color-teal-light-color": "#04543b",
+    "--mantine-color-green-light-color": "#1d5f2a",
+    "--mantine-color-yellow-light-color": "#7a3e00",
+    "--mantine-color-orange-light-color": "#8a3300",
+    "--mantine-color-red-light-color": "#a61e1e",
+    "--mantine-color-gray-light-color": "#3d444b",
+    "--mantine-color-blue-light-color": "#164f8c",
     "--sluice-canvas": "#f6f8fa",
   },
   dark: {

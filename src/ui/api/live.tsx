@@ -67,10 +67,10 @@ function useInvalidation(): (kind: EventKind, data: unknown) => void {
   const client = useQueryClient();
   return useMemo(() => {
     const pending = new Set<string>();
-    let timer: ReturnType<typeof setTimeout> | undefined;
+    const state: { timer?: ReturnType<typeof setTimeout> | undefined } = {};
     // Changes come in bursts, and reading after each of them would be the same work many times.
     const flush = () => {
-      timer = undefined;
+      state.timer = undefined;
       const keys = [...pending];
       pending.clear();
       if (keys.includes("")) void client.invalidateQueries();
@@ -78,7 +78,7 @@ function useInvalidation(): (kind: EventKind, data: unknown) => void {
     };
     return (kind, data) => {
       for (const key of touchedBy(kind, data)) pending.add(key);
-      timer ??= setTimeout(flush, 300);
+      state.timer ??= setTimeout(flush, 300);
     };
   }, [client]);
 }

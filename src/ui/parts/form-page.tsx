@@ -17,7 +17,7 @@ interface FormPageProps {
   readonly parent: { readonly href: string; readonly label: string };
   readonly form: Omit<ResourceForm<never>, "form">;
   /** Least role that may save. */
-  readonly role: Role;
+  readonly needs: Role;
   readonly isNew: boolean;
   readonly actions?: ReactNode;
   /** Fields, in Sections. */
@@ -26,7 +26,7 @@ interface FormPageProps {
 
 /** A page with a form. Those who may not save see the fields and cannot change them. */
 export function FormPage(props: FormPageProps) {
-  const { title, text, parent, form, role, isNew, actions, children } = props;
+  const { title, text, parent, form, needs, isNew, actions, children } = props;
   return (
     <Box maw={920}>
       <PageHead title={title} text={text} parent={parent} actions={actions} />
@@ -45,10 +45,10 @@ export function FormPage(props: FormPageProps) {
         noValidate
         aria-label={typeof title === "string" ? title : undefined}
       >
-        <Can role={role} otherwise={<Fields isOff>{children}</Fields>}>
+        <Can needs={needs} otherwise={<Fields isOff>{children}</Fields>}>
           <Fields>{children}</Fields>
         </Can>
-        <Can role={role}>
+        <Can needs={needs}>
           <Footer form={form} isNew={isNew} back={parent.href} />
         </Can>
       </form>

@@ -61,7 +61,7 @@ function Editor({ path, source }: { readonly path: string; readonly source: Vers
           if (isDocument(next)) setValue(next);
         }}
       />
-      <Can role="admin">
+      <Can needs="admin">
         <Group justify="flex-end" mt="md">
           <Button onClick={() => mutate()} loading={isPending} disabled={!isDirty || !isValid}>
             Save

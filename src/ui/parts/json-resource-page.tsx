@@ -51,7 +51,7 @@ function Editor<K extends ResourceKey>({ table, example, start }: EditorProps<K>
       title={isNew ? `New ${word}` : nameOf(start.source?.value ?? {})}
       parent={parent}
       form={rest}
-      role={writes}
+      needs={writes}
       isNew={isNew}
     >
       <Section title="Configuration" text="As the API takes it; its reference names every field.">

@@ -132,7 +132,7 @@ export function ListToolbar<T extends { readonly id: string }>(props: ToolbarPro
         {filter.rows.length === total ? total : `${filter.rows.length} of ${total}`} {plural}
       </Text>
       {selected.length > 0 && (
-        <Can role={writes}>
+        <Can needs={writes}>
           <BulkActions {...props} />
         </Can>
       )}

@@ -73,15 +73,16 @@ export function HelpText({ children }: { readonly children: ReactNode }) {
 
 /** Shows its children to those who may use them, so that nobody sees a button that is refused. */
 export function Can({
-  role,
+  needs,
   children,
   otherwise = null,
 }: {
-  readonly role: Role;
+  /** Least role. */
+  readonly needs: Role;
   readonly children: ReactNode;
   readonly otherwise?: ReactNode;
 }) {
-  return includesRole(useRole(), role) ? children : otherwise;
+  return includesRole(useRole(), needs) ? children : otherwise;
 }
 
 /** A row of name and value. */

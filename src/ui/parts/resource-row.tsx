@@ -11,6 +11,7 @@ import { tagsOf } from "./list-filter.ts";
 import { Can } from "./page-layout.tsx";
 import type { ResourceTableProps } from "./resource-table.tsx";
 import { StatusDot } from "./status.tsx";
+import type { RowPlace } from "./virtual-rows.tsx";
 
 interface RowHeadProps {
   readonly titles: readonly string[];
@@ -22,10 +23,10 @@ interface RowHeadProps {
 
 export function RowHead({ titles, isAll, isSome, onAll, writes }: RowHeadProps) {
   return (
-    <div role="rowgroup">
-      <div className="list-head" role="row">
-        <div role="columnheader">
-          <Can role={writes} otherwise={<Blank />}>
+    <thead>
+      <tr className="list-head">
+        <th scope="col">
+          <Can needs={writes} otherwise={<Blank />}>
             <Checkbox
               size="xs"
               aria-label="Select all"
@@ -34,18 +35,19 @@ export function RowHead({ titles, isAll, isSome, onAll, writes }: RowHeadProps) 
               onChange={(event) => onAll(event.currentTarget.checked)}
             />
           </Can>
-        </div>
-        <div role="columnheader">Name</div>
+          <span className="visually-hidden">Selected</span>
+        </th>
+        <th scope="col">Name</th>
         {titles.map((title) => (
-          <div key={title} role="columnheader">
+          <th key={title} scope="col">
             {title}
-          </div>
+          </th>
         ))}
-        <div role="columnheader" style={{ minWidth: 82 }}>
+        <th scope="col" style={{ minWidth: 82 }}>
           <span className="visually-hidden">Enabled and actions</span>
-        </div>
-      </div>
-    </div>
+        </th>
+      </tr>
+    </thead>
   );
 }
 
@@ -56,18 +58,19 @@ interface RowProps<K extends ResourceKey> {
   readonly table: ResourceTableProps<K>;
   readonly row: Read<K>;
   readonly index: number;
+  readonly place: RowPlace;
   readonly isSelected: boolean;
   readonly onSelect: (isOn: boolean) => void;
   readonly onDelete: (object: Doomed) => void;
 }
 
 export function ResourceRow<K extends ResourceKey>(props: RowProps<K>) {
-  const { table, row, index, isSelected, onSelect } = props;
+  const { table, row, index, place, isSelected, onSelect } = props;
   const name = nameOf(row);
   return (
-    <div className="list-row" role="row" aria-rowindex={index + 2}>
-      <div className="list-cell" role="cell">
-        <Can role={resources[table.resource].writes} otherwise={<Blank />}>
+    <tr className="list-row" aria-rowindex={index + 2} {...place}>
+      <td className="list-cell">
+        <Can needs={resources[table.resource].writes} otherwise={<Blank />}>
           <Checkbox
             size="xs"
             aria-label={`Select ${name}`}
@@ -75,20 +78,20 @@ export function ResourceRow<K extends ResourceKey>(props: RowProps<K>) {
             onChange={(event) => onSelect(event.currentTarget.checked)}
           />
         </Can>
-      </div>
+      </td>
       <NameCell {...props} name={name} />
       {table.columns.map(({ title, render }) => (
-        <div key={title} className="list-cell is-detail" role="cell">
+        <td key={title} className="list-cell is-detail">
           <span className="cell-label" aria-hidden="true">
             {title}
           </span>
           <div className="cell-value" style={{ minWidth: 0 }}>
             {render(row)}
           </div>
-        </div>
+        </td>
       ))}
       <Actions {...props} name={name} />
-    </div>
+    </tr>
   );
 }
 
@@ -97,7 +100,7 @@ function NameCell<K extends ResourceKey>({ table, row, name }: RowProps<K> & { n
   const below = subtitle(row);
   const tags = tagsOf(row);
   return (
-    <div className="list-cell" role="cell">
+    <td className="list-cell is-name">
       <Group gap={6}>
         <Anchor component={Link} href={pagePath(table.page, row.id)} fw={600} size="sm">
           {name}
@@ -114,7 +117,7 @@ function NameCell<K extends ResourceKey>({ table, row, name }: RowProps<K> & { n
           {below}
         </Text>
       )}
-    </div>
+    </td>
   );
 }
 
@@ -129,9 +132,9 @@ function Actions<K extends ResourceKey>(props: RowProps<K> & { name: string }) {
   const { writes } = resources[resource];
   const state = enabled === null ? null : <StatusDot state={enabled ? "on" : "off"} />;
   return (
-    <div className="list-cell is-end" role="cell">
+    <td className="list-cell is-end">
       <Group gap={6} wrap="nowrap" miw={82} justify="flex-end">
-        <Can role={writes} otherwise={state}>
+        <Can needs={writes} otherwise={state}>
           {enabled !== null && (
             <Switch
               size="sm"
@@ -141,11 +144,11 @@ function Actions<K extends ResourceKey>(props: RowProps<K> & { name: string }) {
             />
           )}
         </Can>
-        <Can role={writes}>
+        <Can needs={writes}>
           <RowMenu {...props} />
         </Can>
       </Group>
-    </div>
+    </td>
   );
 }
 

@@ -70,7 +70,7 @@ export function ResourceTable<K extends ResourceKey>(props: ResourceTableProps<K
           <>
             {actions}
             {canCreate && (
-              <Can role={writes}>
+              <Can needs={writes}>
                 <NewButton page={page} word={word} />
               </Can>
             )}
@@ -94,43 +94,47 @@ function NewButton({ page, word }: { readonly page: string; readonly word: strin
 }
 
 function List<K extends ResourceKey>(props: ResourceTableProps<K>) {
-  const { resource, filters, empty, columns, page, canCreate = true } = props;
+  const { resource, filters } = props;
   const list = useResourceList(resource, filters);
-  const filter = useListFilter(list.data ?? [], props);
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
   if (list.isPending) return <RowsSkeleton />;
   if (list.data === undefined)
     return <ErrorPanel error={list.error} onRetry={() => list.refetch()} />;
+  if (list.data.length === 0) return <NoneYet {...props} />;
+  return <Loaded table={props} all={list.data} />;
+}
+
+function NoneYet<K extends ResourceKey>(props: ResourceTableProps<K>) {
+  const { resource, page, empty, canCreate = true } = props;
   const { word, writes } = resources[resource];
-  if (list.data.length === 0)
-    return (
-      <EmptyState {...empty}>
-        {canCreate && (
-          <Can role={writes}>
-            <Button component={Link} href={pagePath(page, "new")}>
-              Create the first {word}
-            </Button>
-          </Can>
-        )}
-      </EmptyState>
-    );
-  const toggle = (id: string, isOn: boolean) => {
-    const next = new Set(selected);
-    if (isOn) next.add(id);
-    else next.delete(id);
-    setSelected(next);
-  };
-  const ids = filter.rows.map(({ id }) => id);
-  const isAll = ids.length > 0 && ids.every((id) => selected.has(id));
-  const template = columns.map(({ width = "minmax(0, 1fr)" }) => width).join(" ");
+  return (
+    <EmptyState {...empty}>
+      {canCreate && (
+        <Can needs={writes}>
+          <Button component={Link} href={pagePath(page, "new")}>
+            Create the first {word}
+          </Button>
+        </Can>
+      )}
+    </EmptyState>
+  );
+}
+
+interface LoadedProps<K extends ResourceKey> {
+  readonly table: ResourceTableProps<K>;
+  readonly all: readonly Read<K>[];
+}
+
+function Loaded<K extends ResourceKey>({ table, all }: LoadedProps<K>) {
+  const filter = useListFilter(all, table);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
   return (
     <Stack gap="sm">
       <ListToolbar
-        resource={resource}
+        resource={table.resource}
         filter={filter}
-        total={list.data.length}
-        selected={list.data.filter(({ id }) => selected.has(id))}
+        total={all.length}
+        selected={all.filter(({ id }) => selected.has(id))}
         onClear={() => setSelected(new Set())}
         onDelete={setDoomed}
       />
@@ -141,40 +145,66 @@ function List<K extends ResourceKey>(props: ResourceTableProps<K>) {
           </Button>
         </EmptyState>
       ) : (
-        <div
-          className="list"
-          role="table"
-          aria-label={props.title}
-          aria-rowcount={filter.rows.length + 1}
-          style={{ "--list-columns": `auto minmax(0, 1.6fr) ${template} auto` } as object}
-        >
-          <RowHead
-            titles={columns.map((column) => column.title)}
-            isAll={isAll}
-            isSome={!isAll && ids.some((id) => selected.has(id))}
-            onAll={(isOn) => setSelected(new Set(isOn ? ids : []))}
-            writes={writes}
-          />
-          <VirtualRows rows={filter.rows} keyOf={({ id }) => id} estimate={58}>
-            {(row, index) => (
-              <ResourceRow
-                table={props}
-                row={row}
-                index={index}
-                isSelected={selected.has(row.id)}
-                onSelect={(isOn) => toggle(row.id, isOn)}
-                onDelete={(object) => setDoomed([object])}
-              />
-            )}
-          </VirtualRows>
-        </div>
+        <Rows
+          table={table}
+          rows={filter.rows}
+          selected={selected}
+          onSelect={setSelected}
+          onDelete={(object) => setDoomed([object])}
+        />
       )}
       <ConfirmDelete
-        resource={resource}
+        resource={table.resource}
         objects={doomed}
         onClose={() => setDoomed(null)}
         onDeleted={() => setSelected(new Set())}
       />
     </Stack>
+  );
+}
+
+interface RowsProps<K extends ResourceKey> {
+  readonly table: ResourceTableProps<K>;
+  readonly rows: readonly Read<K>[];
+  readonly selected: ReadonlySet<string>;
+  readonly onSelect: (selected: ReadonlySet<string>) => void;
+  readonly onDelete: (object: Doomed) => void;
+}
+
+function Rows<K extends ResourceKey>({ table, rows, selected, onSelect, onDelete }: RowsProps<K>) {
+  const ids = rows.map(({ id }) => id);
+  const isAll = ids.every((id) => selected.has(id));
+  const template = table.columns.map(({ width = "minmax(0, 1fr)" }) => width).join(" ");
+  const toggle = (id: string, isOn: boolean) =>
+    onSelect(new Set(isOn ? [...selected, id] : [...selected].filter((other) => other !== id)));
+  return (
+    <table
+      className="list"
+      aria-label={table.title}
+      aria-rowcount={rows.length + 1}
+      style={{ "--list-columns": `1.1rem minmax(0, 1.6fr) ${template} 5.2rem` } as object}
+    >
+      <RowHead
+        titles={table.columns.map(({ title }) => title)}
+        isAll={isAll}
+        isSome={!isAll && ids.some((id) => selected.has(id))}
+        onAll={(isOn) => onSelect(new Set(isOn ? ids : []))}
+        writes={resources[table.resource].writes}
+      />
+      <VirtualRows rows={rows} keyOf={({ id }) => id} estimate={58}>
+        {(row, index, place) => (
+          <ResourceRow
+            key={row.id}
+            table={table}
+            row={row}
+            index={index}
+            place={place}
+            isSelected={selected.has(row.id)}
+            onSelect={(isOn) => toggle(row.id, isOn)}
+            onDelete={onDelete}
+          />
+        )}
+      </VirtualRows>
+    </table>
   );
 }

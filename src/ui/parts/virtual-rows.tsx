@@ -1,40 +1,48 @@
 // Draws only those rows of a long list that are in the window; knows nothing of what a row shows.
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useLayoutEffect, useRef, useState } from "react";
+import {
+  type CSSProperties,
+  type ReactNode,
+  type Ref,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
+
+/** To be spread on the `<tr>` of a row: where it is. */
+export interface RowPlace {
+  readonly ref?: Ref<HTMLTableRowElement>;
+  readonly style?: CSSProperties;
+  readonly "data-index"?: number;
+}
 
 interface Props<T> {
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
   /** Pixels of a row that has not been drawn yet. */
   readonly estimate: number;
-  readonly children: (row: T, index: number) => ReactNode;
+  /** A row with a key. */
+  readonly children: (row: T, index: number, place: RowPlace) => ReactNode;
 }
 
 /** Few rows are drawn all, so that the browser's own search finds them. */
 const MAX_PLAIN = 60;
 
+/** The `<tbody>` of a list. */
 export function VirtualRows<T>(props: Props<T>) {
-  const { rows, keyOf, children } = props;
+  const { rows, children } = props;
   if (rows.length > MAX_PLAIN) return <Windowed {...props} />;
-  return (
-    <div role="rowgroup">
-      {rows.map((row, index) => (
-        <div key={keyOf(row)} role="presentation">
-          {children(row, index)}
-        </div>
-      ))}
-    </div>
-  );
+  return <tbody>{rows.map((row, index) => children(row, index, {}))}</tbody>;
 }
 
 function Windowed<T>({ rows, keyOf, estimate, children }: Props<T>) {
-  const list = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLTableSectionElement>(null);
   const [margin, setMargin] = useState(0);
   useLayoutEffect(() => {
     const top = list.current?.getBoundingClientRect().top ?? 0;
     setMargin(top + window.scrollY);
   }, []);
-  const virtualizer = useWindowVirtualizer({
+  const virtualizer = useWindowVirtualizer<HTMLTableRowElement>({
     count: rows.length,
     estimateSize: () => estimate,
     overscan: 8,
@@ -45,31 +53,17 @@ function Windowed<T>({ rows, keyOf, estimate, children }: Props<T>) {
     },
   });
   return (
-    <div
-      ref={list}
-      role="rowgroup"
-      style={{ height: virtualizer.getTotalSize(), position: "relative" }}
-    >
+    <tbody ref={list} style={{ height: virtualizer.getTotalSize(), position: "relative" }}>
       {virtualizer.getVirtualItems().map((item) => {
         const row = rows[item.index];
         if (row === undefined) return null;
-        return (
-          <div
-            key={item.key}
-            role="presentation"
-            ref={virtualizer.measureElement}
-            data-index={item.index}
-            style={{
-              position: "absolute",
-              insetInline: 0,
-              top: 0,
-              transform: `translateY(${item.start - margin}px)`,
-            }}
-          >
-            {children(row, item.index)}
-          </div>
-        );
+        const transform = `translateY(${item.start - margin}px)`;
+        return children(row, item.index, {
+          ref: virtualizer.measureElement,
+          style: { position: "absolute", insetInline: 0, top: 0, transform },
+          "data-index": item.index,
+        });
       })}
-    </div>
+    </tbody>
   );
 }

@@ -41,7 +41,7 @@ export function Shell({ me }: { readonly me: Schemas["Me"] }) {
             />
             <Link
               href="/"
-              aria-label="Dashboard"
+
               style={{ color: "inherit", textDecoration: "none" }}
             >
               <Group gap={8} wrap="nowrap">
@@ -99,7 +99,6 @@ function ServiceState() {
         color={isLive ? (isWhole ? "teal" : "yellow") : "gray"}
         tt="none"
         size="lg"
-        aria-label={label}
         style={{ cursor: "default", flexShrink: 0 }}
       >
         {isLive ? `Revision ${revision} · ${ready}/${workers}` : "Offline"}

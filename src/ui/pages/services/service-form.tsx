@@ -33,13 +33,13 @@ export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
       text={service === null ? "Say where your application runs." : undefined}
       parent={{ href: LIST, label: "Services" }}
       form={rest}
-      role="editor"
+      needs="editor"
       isNew={service === null}
       actions={
         service !== null && (
           <>
             <StatusBadge state={stateOf(service)} />
-            <Can role="editor">
+            <Can needs="editor">
               <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(service)])}>
                 Delete
               </Button>

@@ -25,8 +25,6 @@ export function TargetFields({ form, stored }: Props) {
       <Stack gap="sm">
         {targets.map((target, index) => (
           <Card
-            // Rows have no name of their own until they are stored.
-            // biome-ignore lint/suspicious/noArrayIndexKey: fields are controlled, so nothing is lost with the place
             key={target.id ?? `new ${index}`}
             withBorder
             p="sm"

@@ -1,0 +1,178 @@
+// The web UI of a real gateway in a real browser: people of each role, accessibility, pictures; knows no page.
+import { mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { openBrowser } from "./browser.ts";
+import { type Gateway, startGateway } from "./gateway.ts";
+import { eventually } from "./poll.ts";
+import { executable, requireExecutable } from "./variants.ts";
+
+export type UiRole = "viewer" | "editor" | "admin";
+
+export const UI_PASSWORD = "correct horse battery";
+export const emailOf = (role: UiRole): string => `${role}@ui.example`;
+
+/** A page, and what it did that no page should. */
+export interface UiPage {
+  readonly page: Page;
+  /** Errors and warnings of the console, exceptions, requests to other origins. Expected refusals are left to the caller. */
+  readonly complaints: readonly string[];
+  close(): Promise<void>;
+}
+
+export interface OpenOptions {
+  readonly path?: string;
+  readonly width?: number;
+  readonly height?: number;
+  readonly dark?: boolean;
+  /** Statuses of answers that this test brings about, such as 412: browsers write them to the console. */
+  readonly expects?: readonly number[];
+}
+
+export interface UiScene {
+  readonly gateway: Gateway;
+  /** Opens a page in a profile of its own. */
+  open(options?: OpenOptions): Promise<UiPage>;
+  /** Makes the first admin and a person of each other role, by the API. */
+  createPeople(): Promise<void>;
+  /** Opens a page as somebody of this role; `createPeople` comes first. */
+  openAs(role: UiRole, options?: OpenOptions): Promise<UiPage>;
+  stop(): Promise<void>;
+}
+
+/** Starts the executable and a browser. `binary: ""` runs the sources. */
+export async function startUi({ binary = executable } = {}): Promise<UiScene> {
+  if (binary === executable) requireExecutable();
+  const gateway = await startGateway({ binary });
+  const browser = await openBrowser().catch(async (error) => {
+    await gateway.stop();
+    throw error;
+  });
+  const scene: UiScene = {
+    gateway,
+    open: (options = {}) => openPage(browser, gateway, options),
+    createPeople: () => createPeople(gateway),
+    async openAs(role, options = {}) {
+      const opened = await openPage(browser, gateway, { ...options, path: "/" });
+      await signIn(opened.page, role);
+      if (options.path !== undefined) await opened.page.goto(`${gateway.admin}${options.path}`);
+      await isQuiet(opened.page);
+      return opened;
+    },
+    async stop() {
+      await browser.close();
+      await gateway.stop();
+    },
+  };
+  return scene;
+}
+
+async function openPage(browser: Browser, gateway: Gateway, options: OpenOptions): Promise<UiPage> {
+  const { path = "/", width = 1280, height = 900, dark = false, expects = [] } = options;
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: dark ? "dark" : "light",
+    reducedMotion: "reduce",
+  });
+  const page = await context.newPage();
+  const complaints = watch(page, gateway.admin, expects);
+  await page.goto(`${gateway.admin}${path}`);
+  return { page, complaints, close: () => closeContext(context) };
+}
+
+const closeContext = (context: BrowserContext) => context.close();
+
+/** Before somebody is signed in, the page asks who it is, and is told 401. */
+const EXPECTED = /\/api\/v1\/auth\/me$/;
+
+function watch(page: Page, origin: string, expects: readonly number[]): string[] {
+  const complaints: string[] = [];
+  page.on("console", (message) => {
+    if (!["error", "warning"].includes(message.type())) return;
+    const { url } = message.location();
+    const status = Number(/status of (\d+)/.exec(message.text())?.[1] ?? 0);
+    if (EXPECTED.test(url) || expects.includes(status)) return;
+    complaints.push(`${message.type()}: ${message.text()} (${url})`);
+  });
+  page.on("pageerror", (error) => complaints.push(`exception: ${error.message}`));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${origin}/`) && !url.startsWith("data:"))
+      complaints.push(`asked another origin: ${url}`);
+  });
+  return complaints;
+}
+
+async function createPeople(gateway: Gateway): Promise<void> {
+  const person = (role: UiRole) => ({
+    ...{ email: emailOf(role), name: `The ${role}`, role, password: UI_PASSWORD },
+  });
+  await gateway.ok("POST", "/api/v1/users", person("admin"));
+  const login = await gateway.api("POST", "/api/v1/auth/login", {
+    ...{ email: emailOf("admin"), password: UI_PASSWORD },
+  });
+  const cookie = login.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+  for (const role of ["editor", "viewer"] as const) {
+    const made = await gateway.api("POST", "/api/v1/users", person(role), { cookie });
+    if (made.status !== 200) throw new Error(`no ${role}: ${await made.text()}`);
+  }
+}
+
+/** Fills in the page that asks who one is, and waits for the dashboard. */
+export async function signIn(page: Page, role: UiRole): Promise<void> {
+  await page.getByLabel("E-mail address").fill(emailOf(role));
+  await page.locator('input[type="password"]').fill(UI_PASSWORD);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor({ state: "attached" });
+}
+
+/** Waits until nothing is loading: no skeleton, no spinner. */
+export async function isQuiet(page: Page): Promise<void> {
+  await page.locator("h1").first().waitFor();
+  await eventually(
+    async () => (await page.locator('[aria-busy="true"], .mantine-Loader-root').count()) === 0,
+    { deadlineMs: 15_000 },
+  );
+}
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+interface Finding {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+/** What axe-core calls serious or critical on the page as it is, one line each; none is what is wanted. */
+export async function checkAccessible(page: Page): Promise<string[]> {
+  // The policy of the page forbids scripts that are written into it; what is evaluated is not subject to it.
+  await page.evaluate(await Bun.file(axe).text());
+  const findings = (await page.evaluate(
+    `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
+  )) as Finding[];
+  return findings
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
+    );
+}
+
+export const SCREENSHOTS = resolve(import.meta.dir, "../../dist/screenshots");
+
+/** Keeps pictures of the page as NAME-WIDTH-SCHEME.png in dist/screenshots, at three widths, light and dark. */
+export async function screenshots(page: Page, name: string): Promise<void> {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  const before = page.viewportSize();
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    for (const width of [380, 768, 1440]) {
+      await page.setViewportSize({ width, height: 900 });
+      await isQuiet(page);
+      await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}-${colorScheme}.png`) });
+    }
+  }
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+  if (before !== null) await page.setViewportSize(before);
+  await page.waitForFunction('document.documentElement.dataset.mantineColorScheme === "light"');
+}
