@@ -20,8 +20,12 @@ export const record = { from: 0, until: 1, bytes: 2, links: 3, length: 4 } as co
 /** A link hangs a record on a key. Links with one hash are a chain, the newest first; a slot holds where it begins. */
 export const link = { hash: 0, next: 1, record: 2, length: 3 } as const;
 
+/** What a record is found by: a text, or one of several kinds of them, which spares joining the two. */
+export type RecordKey = string | readonly [kind: number, text: string];
+
 /** One hash for each key. That two keys share one is for the reader to notice. */
-export const hashOf = (key: string): number => Bun.hash.xxHash32(key) | 0;
+export const hashOf = (key: RecordKey): number =>
+  (typeof key === "string" ? Bun.hash.xxHash32(key) : Bun.hash.xxHash32(key[1], key[0])) | 0;
 
 /** The slot of a hash: the one with its chain, else the empty one where its chain would begin. */
 export function slotOf(
@@ -51,7 +55,7 @@ export class RecordReader {
   }
 
   /** The newest record of the version under the key for which `matches` holds; 0: there is none. */
-  find(key: string, version: number, matches: (record: number) => boolean): number {
+  find(key: RecordKey, version: number, matches: (record: number) => boolean): number {
     const words = this.#words;
     const { heap } = this.#place;
     const hash = hashOf(key);

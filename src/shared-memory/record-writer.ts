@@ -4,6 +4,7 @@ import {
   header,
   link,
   record,
+  type RecordKey,
   RecordReader,
   type RecordTable,
   slotOf,
@@ -83,7 +84,7 @@ export class RecordWriter {
   }
 
   /** The record is there from the version in the making on, under these keys. */
-  add(keys: readonly string[], text: string): void {
+  add(keys: readonly RecordKey[], text: string): void {
     const header = record.length + keys.length * link.length;
     const most = header + Math.ceil((text.length * MAX_BYTES_OF_UNIT) / 4);
     this.#ensure({ words: most, links: keys.length });

@@ -1,24 +1,31 @@
 // How consumers and credentials are written into memory that workers share, and under which keys; knows no memory.
-import type { CredentialType } from "../model/credential.ts";
+import { type CredentialType, credentialTypes } from "../model/credential.ts";
+import type { RecordKey } from "../shared-memory/record-reader.ts";
 import type { ConsumerPlan, CredentialPlan } from "./snapshot.ts";
+
+/** Kinds of keys; those of types of credentials follow. */
+const kinds = { consumer: 1, username: 2, customId: 3, credential: 4, lookup: 5 } as const;
+const lookups = Object.fromEntries(
+  credentialTypes.map((type, index) => [type, kinds.lookup + index]),
+) as Record<CredentialType, number>;
 
 /** Keys of records. */
 export const keyOf = {
-  consumer: (id: string) => `consumer ${id}`,
-  username: (username: string) => `username ${username}`,
-  customId: (customId: string) => `custom_id ${customId}`,
-  credential: (id: string) => `credential ${id}`,
+  consumer: (id: string): RecordKey => [kinds.consumer, id],
+  username: (username: string): RecordKey => [kinds.username, username],
+  customId: (customId: string): RecordKey => [kinds.customId, customId],
+  credential: (id: string): RecordKey => [kinds.credential, id],
   /** `shown`: of a key its SHA-256, of others the identifier. */
-  lookup: (type: CredentialType, shown: string) => `${type} ${shown}`,
+  lookup: (type: CredentialType, shown: string): RecordKey => [lookups[type], shown],
 } as const;
 
-export const keysOfConsumer = ({ id, username, customId }: ConsumerPlan): string[] => [
+export const keysOfConsumer = ({ id, username, customId }: ConsumerPlan): RecordKey[] => [
   keyOf.consumer(id),
   keyOf.username(username),
   ...(customId === null ? [] : [keyOf.customId(customId)]),
 ];
 
-export const keysOfCredential = (plan: CredentialPlan): string[] => [
+export const keysOfCredential = (plan: CredentialPlan): RecordKey[] => [
   keyOf.credential(plan.id),
   ...shownFor(plan).map((shown) => keyOf.lookup(plan.type, shown)),
 ];
@@ -34,18 +41,64 @@ export function shownFor({
   return [hash, previous?.hash ?? null].filter((each) => each !== null);
 }
 
+/** Whether a credential is found by this. */
+export const isShownFor = (
+  plan: Pick<CredentialPlan, "type" | "identifier" | "hash" | "previous">,
+  shown: string,
+): boolean =>
+  plan.type === "key"
+    ? plan.hash === shown || plan.previous?.hash === shown
+    : (plan.identifier ?? "") === shown;
+
+/**
+ * Most records are short: parts of known length, then parts that end with the end of a line. Cutting them out is several times
+ * cheaper than parsing, and with as many clients as there may be, nearly each request meets a record for the first time.
+ * What does not fit is JSON, which begins with a bracket.
+ */
+const SHORT = "~";
+const JSON_MARK = "[";
+const ID_LENGTH = 36;
+const END_OF_ID = SHORT.length + ID_LENGTH;
+const END_OF_OWNER = END_OF_ID + ID_LENGTH;
+
 /** The id of what a record holds. */
-export const idOf = (text: string): unknown => (JSON.parse(text) as unknown[])[0];
+export const idOf = (text: string): unknown =>
+  text.startsWith(JSON_MARK)
+    ? (JSON.parse(text) as unknown[])[0]
+    : text.slice(SHORT.length, END_OF_ID);
 
 type ConsumerFields = readonly [string, string, string | null, readonly string[]];
 
-export const encodeConsumer = ({ id, username, customId, groups }: ConsumerPlan): string =>
-  JSON.stringify([id, username, customId, groups] satisfies ConsumerFields);
+/** What parts must not hold, so that where they end is certain. */
+const fits = (text: string, end: string): boolean => text !== "" && !text.includes(end);
+
+export function encodeConsumer({ id, username, customId, groups }: ConsumerPlan): string {
+  const isShort =
+    id.length === ID_LENGTH &&
+    fits(username, "\n") &&
+    (customId === null || fits(customId, "\n")) &&
+    groups.every((group) => fits(group, ","));
+  if (isShort) return `${SHORT}${id}${username}\n${customId ?? ""}\n${groups.join(",")}`;
+  return JSON.stringify([id, username, customId, groups] satisfies ConsumerFields);
+}
 
 export function decodeConsumer(text: string): ConsumerPlan {
-  const [id, username, customId, groups] = JSON.parse(text) as ConsumerFields;
-  return { id, username, customId, groups };
+  if (text.startsWith(JSON_MARK)) {
+    const [id, username, customId, groups] = JSON.parse(text) as ConsumerFields;
+    return { id, username, customId, groups };
+  }
+  const first = text.indexOf("\n", END_OF_ID);
+  const second = text.indexOf("\n", first + 1);
+  const groups = text.slice(second + 1);
+  return {
+    id: text.slice(SHORT.length, END_OF_ID),
+    username: text.slice(END_OF_ID, first),
+    customId: second === first + 1 ? null : text.slice(first + 1, second),
+    groups: groups === "" ? NO_GROUPS : groups.split(","),
+  };
 }
+
+const NO_GROUPS: readonly string[] = Object.freeze([]);
 
 /** What most credentials have comes first: the rest is left out. */
 const credentialFields = [
@@ -61,14 +114,32 @@ const credentialFields = [
   "publicKey",
   "previous",
 ] as const satisfies readonly (keyof CredentialPlan)[];
+/** Those that a short record has. */
+const SHORT_FIELDS = 4;
 
+/** A key with nothing but its hash is short. */
 export function encodeCredential(plan: CredentialPlan): string {
+  const { id, consumerId, type, hash } = plan;
+  const isShort =
+    type === "key" &&
+    id.length === ID_LENGTH &&
+    consumerId.length === ID_LENGTH &&
+    hash !== null &&
+    credentialFields.slice(SHORT_FIELDS).every((field) => plan[field] === null);
+  if (isShort) return SHORT + id + consumerId + hash;
   const values = credentialFields.map((field) => plan[field]);
   return JSON.stringify(values.slice(0, values.findLastIndex((value) => value !== null) + 1));
 }
 
 export function decodeCredential(text: string): CredentialPlan {
-  const values = JSON.parse(text) as unknown[];
+  const values: unknown[] = text.startsWith(JSON_MARK)
+    ? (JSON.parse(text) as unknown[])
+    : [
+        text.slice(SHORT.length, END_OF_ID),
+        text.slice(END_OF_ID, END_OF_OWNER),
+        "key",
+        text.slice(END_OF_OWNER),
+      ];
   return {
     id: values[0],
     consumerId: values[1],

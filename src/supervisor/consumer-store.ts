@@ -1,5 +1,5 @@
 // Keeps consumers and credentials in memory that all workers read, one version after the other; knows no thread.
-import type { RecordTable } from "../shared-memory/record-reader.ts";
+import type { RecordKey, RecordTable } from "../shared-memory/record-reader.ts";
 import { RecordWriter } from "../shared-memory/record-writer.ts";
 import { consumerChange, type ConsumerChange } from "../snapshot/consumer-plans.ts";
 import {
@@ -68,7 +68,7 @@ export class ConsumerStore {
     this.#writer.undo();
   }
 
-  #retire(key: string, id: string): void {
+  #retire(key: RecordKey, id: string): void {
     const writer = this.#writer;
     const { reader, table } = writer;
     if (table.version === 0) return;

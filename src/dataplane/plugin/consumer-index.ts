@@ -1,12 +1,16 @@
 // Consumers and credentials of one version, found by id, name or what a client shows; knows no request.
 import type { CredentialType } from "../../model/credential.ts";
 import type { Consumers, ConsumerView, CredentialView } from "../../pdk/context.ts";
-import { RecordReader, type RecordTable } from "../../shared-memory/record-reader.ts";
+import {
+  type RecordKey,
+  RecordReader,
+  type RecordTable,
+} from "../../shared-memory/record-reader.ts";
 import {
   decodeConsumer,
   decodeCredential,
+  isShownFor,
   keyOf,
-  shownFor,
 } from "../../snapshot/consumer-records.ts";
 import type { ConsumerPlan, CredentialPlan } from "../../snapshot/snapshot.ts";
 import { RecentMap } from "./recent-map.ts";
@@ -86,13 +90,15 @@ export class ConsumerIndex implements Consumers {
     if (known !== undefined) return known;
     const reader = this.#reader;
     if (reader === null) return null;
-    const record = reader.find(keyOf.lookup(type, key), this.#version, (found) => {
+    let meant: CredentialView | null = null;
+    reader.find(keyOf.lookup(type, key), this.#version, (found) => {
       const view = this.#view(found, reader);
-      return view !== null && view.type === type && shownFor(view).includes(key);
+      if (view === null || view.type !== type || !isShownFor(view, key)) return false;
+      meant = view;
+      return true;
     });
-    const view = record === 0 ? null : this.#view(record, reader);
-    if (view !== null) this.#shown[type].set(key, view);
-    return view;
+    if (meant !== null) this.#shown[type].set(key, meant);
+    return meant;
   }
 
   /** Null: that of a consumer that is switched off counts as none. */
@@ -109,12 +115,17 @@ export class ConsumerIndex implements Consumers {
     return view;
   }
 
-  #consumer(key: string, isMeant: (plan: ConsumerPlan) => boolean): ConsumerView | null {
+  #consumer(key: RecordKey, isMeant: (plan: ConsumerPlan) => boolean): ConsumerView | null {
     const reader = this.#reader;
     if (reader === null) return null;
     const { consumers } = this.#epoch;
-    const isFound = (found: number) => isMeant(consumers.of(found, reader));
-    const record = reader.find(key, this.#version, isFound);
-    return record === 0 ? null : consumers.of(record, reader);
+    let meant: ConsumerPlan | null = null;
+    reader.find(key, this.#version, (found) => {
+      const plan = consumers.of(found, reader);
+      if (!isMeant(plan)) return false;
+      meant = plan;
+      return true;
+    });
+    return meant;
   }
 }
