@@ -43,7 +43,7 @@ if (root !== null)
             <LeaveGuardContext value={guard}>
               <Router hook={useLocation}>
                 <ModalsProvider>
-                  <Notifications position="bottom-right" />
+                  <Notifications position="top-right" />
                   <ErrorBoundary>
                     <Entrance />
                   </ErrorBoundary>

@@ -5,7 +5,7 @@ import { type ReactNode, useState } from "react";
 import { useSave } from "../api/changes.tsx";
 import { useConnection } from "../api/connection-context.ts";
 import { ApiError, toFormPath } from "../api/error.ts";
-import { type Document, mergePatch } from "../api/merge-patch.ts";
+import { type Document, isSame, mergePatch } from "../api/merge-patch.ts";
 import type { Versioned } from "../api/queries.ts";
 import type { Read, ResourceKey, Write } from "../api/resources.ts";
 import { type Conflict, ConflictPrompt } from "./conflict-prompt.tsx";
@@ -51,48 +51,97 @@ export interface ResourceForm<V extends object> {
 export function useResourceForm<K extends ResourceKey, V extends object>(
   options: ResourceFormOptions<K, V>,
 ): ResourceForm<V> {
-  const { resource, toValues, toBody, validate, template = {} as Partial<Read<K>> } = options;
-  const key = `${resource}:${options.source?.value.id ?? "new"}`;
-  const [draft] = useState(() => loadDraft<V>(key));
-  const [isRestored, setRestored] = useState(draft !== null);
-  const [origin, setOrigin] = useState(
-    () => (draft?.origin as Versioned<Read<K>> | null | undefined) ?? options.source,
-  );
-  const [failure, setFailure] = useState<Error | null>(null);
-  const [conflict, setConflict] = useState<Conflict | null>(null);
+  const { toValues, validate, template = {} as Partial<Read<K>> } = options;
+  const draft = useDraft(options);
+  const { origin, setOrigin } = draft;
   const start = toValues(origin?.value ?? template);
-  const keep = useDebouncedCallback(
-    (values: V) => storeDraft(key, { values: withoutSecrets(values, options.secrets), origin }),
-    400,
-  );
   const form = useForm<V>({
     initialValues: start,
     validateInputOnChange: true,
     ...(validate === undefined ? {} : { validate }),
-    onValuesChange: keep,
+    onValuesChange: draft.keep,
   });
   // Once: useForm takes its first values as those that nobody has changed.
   useState(() => {
-    if (draft !== null) form.setValues({ ...start, ...draft.values });
+    if (draft.values !== null) form.setValues({ ...start, ...draft.values });
   });
   const isDirty = form.isDirty();
-  const { mutateAsync, isPending } = useSave(resource);
-  const connection = useConnection();
-  useLeaveGuard(isDirty && !isPending);
-  const bodyOf = (object: Partial<Read<K>>) => toBody(toValues(object)) as Document;
-
-  const finish = (saved: Versioned<Read<K>>) => {
-    keep.cancel?.();
-    dropDraft(key);
-    setRestored(false);
-    setOrigin(saved);
-    const values = toValues(saved.value);
+  const reset = (object: Partial<Read<K>>) => {
+    const values = toValues(object);
     form.setInitialValues(values);
     form.setValues(values);
     form.resetDirty(values);
-    // The guard is taken away when the form is drawn again.
-    setTimeout(() => options.onSaved(saved.value));
   };
+  const saving = useSaving(options, {
+    ...{ form, origin },
+    onSaved: (saved) => {
+      draft.drop();
+      setOrigin(saved);
+      reset(saved.value);
+      // The guard is taken away when the form is drawn again.
+      setTimeout(() => options.onSaved(saved.value));
+    },
+  });
+  useLeaveGuard(isDirty && !saving.isSaving);
+  return {
+    form,
+    isDirty,
+    ...saving,
+    isRestored: draft.isRestored,
+    discard: () => {
+      draft.drop();
+      saving.forget();
+      setOrigin(options.source);
+      reset(options.source?.value ?? template);
+    },
+    submit: form.onSubmit(saving.submit, (errors) =>
+      form.getInputNode(Object.keys(errors)[0] ?? "")?.focus(),
+    ),
+  };
+}
+
+/** What was typed before, and what the form was opened with then. */
+function useDraft<K extends ResourceKey, V extends object>(options: ResourceFormOptions<K, V>) {
+  const key = `${options.resource}:${options.source?.value.id ?? "new"}`;
+  const [stored] = useState(() => loadDraft<V>(key));
+  const [isRestored, setRestored] = useState(stored !== null);
+  const [origin, setOrigin] = useState(
+    () => (stored?.origin as Versioned<Read<K>> | null | undefined) ?? options.source,
+  );
+  const { toValues, template = {} as Partial<Read<K>> } = options;
+  const keep = useDebouncedCallback((values: V) => {
+    // What is stored already is no draft; saving sets the form to it.
+    if (isSame(values, toValues(origin?.value ?? template))) dropDraft(key);
+    else storeDraft(key, { values: withoutSecrets(values, options.secrets), origin });
+  }, 400);
+  return {
+    ...{ origin, setOrigin, isRestored },
+    values: stored?.values ?? null,
+    keep,
+    drop: () => {
+      keep.cancel();
+      dropDraft(key);
+      setRestored(false);
+    },
+  };
+}
+
+interface SavingDeps<K extends ResourceKey, V extends object> {
+  readonly form: UseFormReturnType<V>;
+  readonly origin: Versioned<Read<K>> | null;
+  readonly onSaved: (saved: Versioned<Read<K>>) => void;
+}
+
+/** Sends what the form holds, and leads every refusal to where it belongs. */
+function useSaving<K extends ResourceKey, V extends object>(
+  { resource, toValues, toBody, fieldOf }: ResourceFormOptions<K, V>,
+  { form, origin, onSaved }: SavingDeps<K, V>,
+) {
+  const [failure, setFailure] = useState<Error | null>(null);
+  const [conflict, setConflict] = useState<Conflict | null>(null);
+  const { mutateAsync, isPending } = useSave(resource);
+  const connection = useConnection();
+  const bodyOf = (object: Partial<Read<K>>) => toBody(toValues(object)) as Document;
 
   const refuse = async (error: unknown, mine: Document): Promise<void> => {
     if (!(error instanceof ApiError)) return setFailure(error as Error);
@@ -102,9 +151,8 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
       const theirs = bodyOf(latest.value);
       return setConflict({ base: bodyOf(origin.value), mine, theirs, etag: latest.etag });
     }
-    const field =
-      error.field === null ? null : toFormPath(options.fieldOf?.(error.field) ?? error.field);
-    if (field === null || !hasField(form.getValues(), field)) return setFailure(error);
+    const field = error.field === null ? "" : toFormPath(fieldOf?.(error.field) ?? error.field);
+    if (!hasField(form.getValues(), field)) return setFailure(error);
     form.setFieldError(field, error.detail);
     form.getInputNode(field)?.focus();
   };
@@ -113,46 +161,27 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
     setFailure(null);
     try {
       const body = base === null ? (mine as Write<K>) : mergePatch(base, mine);
-      const id = origin?.value.id ?? null;
-      finish(await mutateAsync({ id, body, etag }));
+      onSaved(await mutateAsync({ id: origin?.value.id ?? null, body, etag }));
     } catch (error) {
       await refuse(error, mine).catch(setFailure);
     }
   };
 
+  const merge = (merged: Document, { theirs, etag }: Conflict) => {
+    setConflict(null);
+    form.setValues(toValues(merged as Partial<Read<K>>));
+    void save(merged, theirs, etag);
+  };
+
   return {
-    form,
-    isSaving: isPending,
-    isDirty,
-    failure,
-    isRestored,
-    discard: () => {
-      dropDraft(key);
-      setRestored(false);
-      setFailure(null);
-      setOrigin(options.source);
-      form.setValues(toValues(options.source?.value ?? template));
-      form.resetDirty();
+    ...{ failure, isSaving: isPending },
+    forget: () => setFailure(null),
+    submit: (values: V) => {
+      const base = origin === null ? null : bodyOf(origin.value);
+      void save(toBody(values) as Document, base, origin?.etag ?? null);
     },
-    submit: form.onSubmit(
-      (values) =>
-        void save(
-          toBody(values) as Document,
-          origin === null ? null : bodyOf(origin.value),
-          origin?.etag ?? null,
-        ),
-      (errors) => form.getInputNode(Object.keys(errors)[0] ?? "")?.focus(),
-    ),
     prompts: (
-      <ConflictPrompt
-        conflict={conflict}
-        onCancel={() => setConflict(null)}
-        onMerged={(merged, { theirs, etag }) => {
-          setConflict(null);
-          form.setValues(toValues(merged as Partial<Read<K>>));
-          void save(merged, theirs, etag);
-        }}
-      />
+      <ConflictPrompt conflict={conflict} onCancel={() => setConflict(null)} onMerged={merge} />
     ),
   };
 }

@@ -1,0 +1,73 @@
+// The first minutes with the executable in a browser: the first administrator, the dashboard, a first service.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  checkAccessible,
+  emailOf,
+  isQuiet,
+  screenshots,
+  startUi,
+  UI_PASSWORD,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+
+beforeAll(async () => {
+  scene = await startUi();
+});
+afterAll(() => scene?.stop());
+
+test("the document forbids scripts from elsewhere and inline ones", async () => {
+  const { headers } = await scene.gateway.api("GET", "/");
+  expect(headers.get("content-security-policy")).toBe(
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'",
+  );
+  expect(headers.get("x-content-type-options")).toBe("nosniff");
+  expect(headers.get("referrer-policy")).toBe("no-referrer");
+});
+
+test("an empty gateway leads to the first administrator, the dashboard and a first service", async () => {
+  const { page, complaints, close } = await scene.open();
+  await page.getByRole("heading", { name: "Create the first administrator" }).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "first-run");
+
+  await page.getByLabel("Name").fill("Root");
+  await page.getByLabel("E-mail address").fill(emailOf("admin"));
+  await page.locator('input[type="password"]').fill("short");
+  await page.getByRole("button", { name: "Create administrator" }).click();
+  await page.getByText("At least 10 characters").nth(1).waitFor();
+  await page.locator('input[type="password"]').fill(UI_PASSWORD);
+  await page.getByRole("button", { name: "Create administrator" }).click();
+
+  await page.getByRole("heading", { name: "Dashboard" }).waitFor();
+  await isQuiet(page);
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "dashboard");
+
+  await page.getByRole("link", { name: "Services", exact: true }).click();
+  await page.getByRole("link", { name: "Create the first service" }).click();
+  await page.getByLabel("Name").fill("web");
+  await page.getByLabel("Host", { exact: true }).fill("127.0.0.1");
+  await page.getByLabel("Port").fill("3000");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Service web created").waitFor();
+  await page.getByText(/Live on \d+ workers?, revision \d+/).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("every page opens without complaint", async () => {
+  const { page, complaints, close } = await scene.openAs("admin");
+  const links = await page.getByRole("navigation", { name: "Pages" }).getByRole("link").all();
+  const paths = await Promise.all(links.map((link) => link.getAttribute("href")));
+  expect(paths.length).toBeGreaterThan(15);
+  for (const path of paths) {
+    await page.goto(`${scene.gateway.admin}${path}`);
+    await isQuiet(page);
+    expect([path, await checkAccessible(page)]).toEqual([path, []]);
+    expect([path, complaints]).toEqual([path, []]);
+  }
+  await close();
+});

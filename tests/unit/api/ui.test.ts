@@ -1,0 +1,70 @@
+// The files of the web UI as they are served: names of the manifest only, coded as asked for, kept as long as they may be.
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { zstdCompressSync } from "node:zlib";
+import { createUi } from "../../../src/api/ui.ts";
+
+const PAGE = "<!doctype html><title>Sluice</title>";
+
+function withUi<T>(run: (ui: ReturnType<typeof createUi>) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-ui-"));
+  const file = (name: string, text: string) => {
+    writeFileSync(join(folder, `${name}.gz`), Bun.gzipSync(Buffer.from(text)));
+    writeFileSync(join(folder, `${name}.zst`), zstdCompressSync(text));
+    return { gzip: join(folder, `${name}.gz`), zstd: join(folder, `${name}.zst`), tag: name };
+  };
+  const files = { "index.html": file("index.html", PAGE), "a-1.js": file("a-1.js", "run()") };
+  return run(createUi(async () => files)).finally(() => rmSync(folder, { recursive: true }));
+}
+
+const request = (headers: Record<string, string> = {}) =>
+  new Request("http://localhost/", { headers });
+
+test.each([
+  { accepts: "gzip, zstd", coding: "zstd" },
+  { accepts: "gzip, br", coding: "gzip" },
+  { accepts: "zstd;q=0, gzip;q=0.5", coding: "gzip" },
+  { accepts: "gzip;q=0", coding: null },
+  { accepts: "", coding: null },
+])("the coding is one that the client takes: $accepts", async ({ accepts, coding }) => {
+  await withUi(async (ui) => {
+    const { headers, ...response } = await ui
+      .asset(request({ "accept-encoding": accepts }), "a-1.js")
+      .then(async (answer) => ({ headers: answer.headers, text: await answer.text() }));
+    expect(headers.get("content-encoding")).toBe(coding);
+    expect(headers.get("content-type")).toBe("text/javascript; charset=utf-8");
+    expect(headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+    expect(headers.get("vary")).toBe("accept-encoding");
+    if (coding === null) expect(response.text).toBe("run()");
+  });
+});
+
+test("the document is asked for anew each time, and 304 when it is the same", async () => {
+  await withUi(async (ui) => {
+    const page = await ui.page(request());
+    expect(await page.text()).toBe(PAGE);
+    expect(page.headers.get("cache-control")).toBe("no-cache");
+    const etag = page.headers.get("etag") ?? "";
+    expect((await ui.page(request({ "if-none-match": etag }))).status).toBe(304);
+    expect((await ui.page(request({ "if-none-match": '"other"' }))).status).toBe(200);
+  });
+});
+
+test.each(["nope.js", "index.html", "../index.html", "__proto__", "constructor", ""])(
+  "nothing but files of the manifest is served: %s",
+  async (name) => {
+    await withUi(async (ui) => {
+      expect(ui.asset(request(), name)).rejects.toThrow("there is no such path");
+    });
+  },
+);
+
+test("without a built UI the page says so and leads to the reference", async () => {
+  const ui = createUi(async () => null);
+  const page = await ui.page(request());
+  expect(page.status).toBe(200);
+  expect(await page.text()).toContain('href="/docs"');
+  expect(ui.asset(request(), "a-1.js")).rejects.toThrow("there is no such path");
+});
