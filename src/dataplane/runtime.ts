@@ -297,7 +297,7 @@ class Runtime implements DataPlane {
   #ended(context: RequestContext, status: number): void {
     this.#options.board.add(this.#options.worker, "requests_total", 1);
     this.#recorder.ended(context, status);
-    context.visit?.log(resultOf(context.record, status));
+    if (context.visit?.isHeard === true) context.visit.log(resultOf(context.record, status));
   }
 
   #report(context: RequestContext, error: ProxyError): void {

@@ -6,6 +6,7 @@ import { parseTraceParent } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
 import { FileSink } from "./access-log/file-sink.ts";
 import { type Formatter, formatterOf, needsAnswer } from "./access-log/format.ts";
+import { Gathering } from "./access-log/gathering.ts";
 import { HttpSink, listBody, lokiBody, otlpBody, withPath } from "./access-log/http-sinks.ts";
 import { Queue, type Sink } from "./access-log/queue.ts";
 import { Redaction } from "./access-log/redaction.ts";
@@ -68,7 +69,7 @@ on the status, or one on anything of HTTP, none is written. \`redact\` holds for
   async create(own, kit) {
     const redaction = new Redaction(own.redact, () => kit.deriveKey("addresses"));
     const outlets = await openAll(own, { redaction, kit });
-    return handlersOf(own, outlets);
+    return handlersOf(own, outlets, kit);
   },
 });
 
@@ -170,7 +171,7 @@ function openSyslog(own: NonNullable<SinkConfig["syslog"]>): Sink {
   return new TcpSink({ address, framing: counted(message), tls });
 }
 
-function handlersOf(own: Config, outlets: readonly Outlet[]): PluginHandlers {
+function handlersOf(own: Config, outlets: readonly Outlet[], kit: PluginKit): PluginHandlers {
   const { status, when, sample, min_duration: minDuration } = own.filters;
   const statuses = new Set(status);
   const isOfStatus = (code: number) =>
@@ -180,9 +181,8 @@ function handlersOf(own: Config, outlets: readonly Outlet[]): PluginHandlers {
   const isWanted = compileCondition(when);
   const isWantedStream = compileStreamCondition(when);
   const isSampled = () => sample === 1 || Math.random() < sample;
-  const write = (subject: Subject) => {
+  const writeLine = (subject: Subject) => {
     const { context, result } = subject;
-    if (result.durationMs < minDuration || !isOfStatus(result.status) || !isSampled()) return;
     let line = "";
     let before: Formatter | null = null;
     for (const { queue, format, isTraced } of outlets) {
@@ -191,6 +191,14 @@ function handlersOf(own: Config, outlets: readonly Outlet[]): PluginHandlers {
       const trace = isTraced ? parseTraceParent(context.header("traceparent")) : null;
       queue.add({ line, at: context.startedAt, status: result.status, trace });
     }
+  };
+  const lines = new Gathering(writeLine, (error) => {
+    kit.dropped(1);
+    kit.log("warn", "a record of an access log could not be written", { error: String(error) });
+  });
+  const write = (subject: Subject) => {
+    const { durationMs, status: code } = subject.result;
+    if (durationMs >= minDuration && isOfStatus(code) && isSampled()) lines.add(subject);
   };
   // What this plugin keeps in the memory of a request.
   const key = {};
@@ -205,7 +213,10 @@ function handlersOf(own: Config, outlets: readonly Outlet[]): PluginHandlers {
     disconnect(context, result) {
       if (isWantedStream(context)) write(streamSubject(context, result));
     },
-    close: async () => void (await Promise.all(outlets.map(({ queue }) => queue.close()))),
+    async close() {
+      lines.flush();
+      await Promise.all(outlets.map(({ queue }) => queue.close()));
+    },
   };
   const asksForAnswer = own.sinks.some((each) =>
     Object.values(each).some((lines) => needsAnswer(lines, own.include)),

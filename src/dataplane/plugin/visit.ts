@@ -360,6 +360,11 @@ export class Visit extends RequestFacts implements PluginRequest {
     }
   }
 
+  /** Whether anybody wants to hear of its end: what nobody hears is not put into words. */
+  get isHeard(): boolean {
+    return this.#chain.log.length > 0;
+  }
+
   /** The request has ended. */
   log(result: RequestResult): void {
     if (this.#isLogged) return;
