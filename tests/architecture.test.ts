@@ -152,6 +152,29 @@ describe("the checker refuses", () => {
       says: "only ui may",
     },
     {
+      why: "a package of the gateway in the UI",
+      files: { "ui/a.tsx": 'import { Type } from "@sinclair/typebox";\nexport default Type;\n' },
+      says: "ui may import its own packages only",
+    },
+    {
+      why: "a module of the runtime in the UI",
+      files: { "ui/a.tsx": 'import { join } from "node:path";\nexport default join;\n' },
+      says: "ui may import its own packages only",
+    },
+    {
+      why: "a value of the model in the UI",
+      files: {
+        "ui/a.tsx": 'import { value } from "../model/a.ts";\nexport default value;\n',
+        "model/a.ts": value,
+      },
+      says: "ui may not import model",
+    },
+    {
+      why: "the plots of the UI elsewhere",
+      files: { "control/a.ts": 'import uPlot from "uplot";\nexport default uPlot;\n' },
+      says: "only ui may",
+    },
+    {
       why: "input and output in a pure room",
       files: { "http/a.ts": 'import { connect } from "node:net";\nexport default connect;\n' },
       says: "http is pure",

@@ -1,5 +1,8 @@
 // Colours and defaults of all components, chosen for WCAG AA contrast in light and dark; knows no page.
-import { createTheme, type CSSVariablesResolver } from "@mantine/core";
+import { createTheme, type CSSVariablesResolver, Drawer, Modal, Notification } from "@mantine/core";
+
+/** The button is a cross, which says nothing to those who do not see it. */
+const closable = { closeButtonProps: { "aria-label": "Close" } };
 
 export const theme = createTheme({
   primaryColor: "brand",
@@ -11,6 +14,11 @@ export const theme = createTheme({
     'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", sans-serif',
   fontFamilyMonospace: 'ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace',
   headings: { fontWeight: "650" },
+  components: {
+    Drawer: Drawer.extend({ defaultProps: closable }),
+    Modal: Modal.extend({ defaultProps: closable }),
+    Notification: Notification.extend({ defaultProps: closable }),
+  },
   colors: {
     brand: [
       "#e8f5fb",

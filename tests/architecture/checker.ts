@@ -10,6 +10,7 @@ import {
   MAX_LINES,
   PACKAGE_RULES,
   ROOMS,
+  ROOMS_OF_OWN_PACKAGES,
   SHARED_FILES,
 } from "./rules.ts";
 
@@ -119,6 +120,12 @@ function checkPackage(path: string, specifier: string): string | undefined {
     if (rule.packages.test(specifier) && from !== rule.room) {
       return `${path} imports the package ${specifier}, but only ${rule.room} may, because ${rule.reason}.`;
     }
+  }
+  const isOwn = PACKAGE_RULES.some(
+    ({ packages, room }) => room === from && packages.test(specifier),
+  );
+  if (ROOMS_OF_OWN_PACKAGES.includes(from) && !isOwn) {
+    return `${path} imports the package ${specifier}, but ${from} may import its own packages only, because ${ROOMS[from]?.reason}.`;
   }
   if (ROOMS[from]?.pure && IMPURE_MODULES.test(specifier)) {
     return `${path} imports ${specifier}, but ${from} is pure, because ${ROOMS[from].reason}.`;

@@ -119,11 +119,15 @@ export const PACKAGE_RULES: readonly PackageRule[] = [
     reason: "one room writes the database",
   },
   {
-    packages: /^(react|react-dom|wouter|@mantine\/.+|@tanstack\/.+|@rjsf\/.+|@tabler\/.+)(\/|$)/,
+    packages:
+      /^(react|react-dom|wouter|uplot|openapi-fetch|@cfworker\/.+|@mantine\/.+|@tanstack\/.+|@rjsf\/.+|@tabler\/.+)(\/|$)/,
     room: "ui",
     reason: "no browser code may end up in the gateway",
   },
 ];
+
+/** Rooms that may import only the packages that are kept for them above: what else they take, browsers would have to load. */
+export const ROOMS_OF_OWN_PACKAGES: readonly string[] = ["ui"];
 
 /** Modules that read files, open sockets or start programs: not for pure rooms. */
 export const IMPURE_MODULES =
