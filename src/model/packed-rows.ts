@@ -257,12 +257,12 @@ class HashIndex {
   rows(text: string): readonly number[] {
     const hash = hashOf(text);
     let at = this.#heads[hash & (this.#heads.length - 1)] ?? 0;
-    let found: number[] | null = null;
+    const found: number[] = [];
     while (at > 0) {
-      if (this.#hashes[at - 1] === hash) (found ??= []).push(at - 1);
+      if (this.#hashes[at - 1] === hash) found.push(at - 1);
       at = this.#next[at - 1] ?? 0;
     }
-    return found ?? EMPTY;
+    return found;
   }
 
   #hang(row: number): void {
