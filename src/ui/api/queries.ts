@@ -1,5 +1,6 @@
 // Reads: lists, single objects with their version, the status and who is signed in; changes nothing.
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { createContext, useContext } from "react";
 import type { SendOptions } from "./connection.ts";
 import { useConnection } from "./connection-context.ts";
 import type { Read, ResourceKey, Role, Schemas } from "./resources.ts";
@@ -110,7 +111,8 @@ const order: readonly Role[] = ["viewer", "editor", "admin"];
 export const includesRole = (role: Role, needed: Role): boolean =>
   order.indexOf(role) >= order.indexOf(needed);
 
-/** What the caller may do; viewer until that is known. */
-export function useRole(): Role {
-  return useMe().data?.role ?? "viewer";
-}
+/** Set by the shell, because hundreds of buttons ask. */
+export const RoleContext = createContext<Role>("viewer");
+
+/** What the caller may do. */
+export const useRole = (): Role => useContext(RoleContext);

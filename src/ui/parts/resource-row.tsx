@@ -1,7 +1,7 @@
 // One row of a list: selection, name, cells, switch and menu; knows no resource by name.
 import { ActionIcon, Anchor, Badge, Checkbox, Group, Menu, Switch, Text } from "@mantine/core";
 import { IconCopy, IconDots, IconPencil, IconTrash } from "@tabler/icons-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { useSwitch } from "../api/bulk.ts";
 import { nameOf, type Read, type ResourceKey, resources, type Role } from "../api/resources.ts";
@@ -145,10 +145,27 @@ function Actions<K extends ResourceKey>(props: RowProps<K> & { name: string }) {
           )}
         </Can>
         <Can needs={writes}>
-          <RowMenu {...props} />
+          <RowMenuButton {...props} />
         </Can>
       </Group>
     </td>
+  );
+}
+
+/** Most menus are never opened, so that a row is drawn with the button alone. */
+function RowMenuButton<K extends ResourceKey>(props: RowProps<K> & { name: string }) {
+  const [isUsed, setUsed] = useState(false);
+  if (isUsed) return <RowMenu {...props} />;
+  return (
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      aria-label={`Actions of ${props.name}`}
+      aria-haspopup="menu"
+      onClick={() => setUsed(true)}
+    >
+      <IconDots size={18} />
+    </ActionIcon>
   );
 }
 
@@ -160,7 +177,7 @@ function RowMenu<K extends ResourceKey>({
 }: RowProps<K> & { name: string }) {
   const { page, menu, canClone = true } = table;
   return (
-    <Menu position="bottom-end" withinPortal>
+    <Menu position="bottom-end" withinPortal defaultOpened>
       <Menu.Target>
         <ActionIcon variant="subtle" color="gray" aria-label={`Actions of ${name}`}>
           <IconDots size={18} />

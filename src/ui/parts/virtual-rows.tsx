@@ -2,6 +2,7 @@
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import {
   type CSSProperties,
+  memo,
   type ReactNode,
   type Ref,
   useLayoutEffect,
@@ -45,7 +46,9 @@ function Windowed<T>({ rows, keyOf, estimate, children }: Props<T>) {
   const virtualizer = useWindowVirtualizer<HTMLTableRowElement>({
     count: rows.length,
     estimateSize: () => estimate,
-    overscan: 8,
+    overscan: 6,
+    // Drawing at once at every scroll event would hold up the next one.
+    useFlushSync: false,
     scrollMargin: margin,
     getItemKey: (index) => {
       const row = rows[index];
@@ -54,16 +57,40 @@ function Windowed<T>({ rows, keyOf, estimate, children }: Props<T>) {
   });
   return (
     <tbody ref={list} style={{ height: virtualizer.getTotalSize(), position: "relative" }}>
-      {virtualizer.getVirtualItems().map((item) => {
-        const row = rows[item.index];
-        if (row === undefined) return null;
-        const transform = `translateY(${item.start - margin}px)`;
-        return children(row, item.index, {
-          ref: virtualizer.measureElement,
-          style: { position: "absolute", insetInline: 0, top: 0, transform },
-          "data-index": item.index,
-        });
-      })}
+      {virtualizer.getVirtualItems().map((item) => (
+        <Placed
+          key={item.key}
+          row={rows[item.index]}
+          index={item.index}
+          start={item.start - margin}
+          measure={virtualizer.measureElement}
+          draw={children as Draw}
+        />
+      ))}
     </tbody>
   );
 }
+
+type Draw = (row: unknown, index: number, place: RowPlace) => ReactNode;
+
+interface PlacedProps {
+  readonly row: unknown;
+  readonly index: number;
+  readonly start: number;
+  readonly measure: (element: HTMLTableRowElement | null) => void;
+  readonly draw: Draw;
+}
+
+/** While somebody scrolls, rows that stay in the window are not drawn again. */
+const Placed = memo(({ row, index, start, measure, draw }: PlacedProps) =>
+  row === undefined
+    ? null
+    : draw(row, index, {
+        ref: measure,
+        style: {
+          ...{ position: "absolute", insetInline: 0, top: 0 },
+          transform: `translateY(${start}px)`,
+        },
+        "data-index": index,
+      }),
+);

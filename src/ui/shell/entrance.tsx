@@ -3,7 +3,7 @@ import { Center, Loader } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { LiveProvider } from "../api/live.tsx";
-import { queryKeys, useMe, useStatus } from "../api/queries.ts";
+import { queryKeys, RoleContext, useMe, useStatus } from "../api/queries.ts";
 import { ErrorPanel } from "../parts/error-panel.tsx";
 import { Shell } from "./shell.tsx";
 
@@ -56,7 +56,9 @@ export function Entrance() {
     );
   return (
     <LiveProvider key={me.data.user?.id ?? me.data.method}>
-      <Shell me={me.data} />
+      <RoleContext value={me.data.role}>
+        <Shell me={me.data} />
+      </RoleContext>
     </LiveProvider>
   );
 }
