@@ -82,13 +82,17 @@ build: dist/sluice
 BUILD_FLAGS = --compile --bytecode --bytecode-depth=1 --format=esm --splitting --minify-whitespace --minify-syntax \
 	--no-compile-autoload-dotenv --no-compile-autoload-bunfig
 
-dist/sluice: $(SOURCES) dist/ui/embedded.js package.json bun.lock tsconfig.json | setup
+dist/sluice: $(SOURCES) dist/ui/embedded.js dist/packed/recheck.js package.json bun.lock tsconfig.json | setup
 	@$(BUN) scripts/api-types.ts
 	$(BUN) build $(BUILD_FLAGS) src/main.ts src/worker.ts --outfile dist/sluice
 
+# What is large and seldom needed is compressed in the executable.
+dist/packed/recheck.js: package.json bun.lock scripts/packed-files.ts | setup
+	@$(BUN) scripts/packed-files.ts
+
 #? release: Executables for all systems, sums, licences and installer into dist/release (ARGS="--only linux-x64")
 .PHONY: release
-release: dist/ui/embedded.js | setup
+release: dist/ui/embedded.js dist/packed/recheck.js | setup
 	@$(BUN) scripts/api-types.ts
 	BUILD_FLAGS="$(BUILD_FLAGS)" $(BUN) scripts/release.ts $(ARGS)
 

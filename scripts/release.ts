@@ -7,6 +7,7 @@ import { billOfMaterials, type BuiltFile, type Release } from "./release/bill-of
 import { licenceTexts } from "./release/licences.ts";
 import { packagesInside } from "./release/packages.ts";
 import { chooseTargets, fetchBun, run, type Target, targets } from "./release/targets.ts";
+import { packedFiles } from "./packed-files.ts";
 import leaveOut from "./ui-plugin.ts";
 
 const root = resolve(import.meta.dir, "..");
@@ -106,6 +107,7 @@ async function main(): Promise<void> {
   }
   const packages = await packagesInside({
     ...{ root, program, page: ["src/ui/index.html"], pagePlugins: [leaveOut] },
+    packed: packedFiles.map((file) => file.package),
   });
   await Bun.write(join(out, "sbom.cdx.json"), billOfMaterials(release, packages, files));
   await Bun.write(

@@ -32,6 +32,8 @@ export interface Bundles {
   /** What runs in browsers. */
   readonly page: readonly string[];
   readonly pagePlugins: readonly BunPlugin[];
+  /** Packages of which a ready-made file is inside: the bundler does not see them, nor what the file was made from. */
+  readonly packed: readonly string[];
 }
 
 /** Sorted by name and version. */
@@ -50,9 +52,12 @@ export async function packagesInside(bundles: Bundles): Promise<readonly Package
   const possible = new Set<string>();
   for (const input of inputs) {
     const folder = packageFolder(resolve(root, input));
-    if (folder === null) continue;
+    if (folder !== null) bundled.add(folder);
+  }
+  for (const name of bundles.packed) {
+    const folder = realpathSync(join(root, "node_modules", name));
     bundled.add(folder);
-    if (isReadyMade(input)) addDependencies(folder, possible);
+    addDependencies(folder, possible);
   }
   const found = [...bundled].map((folder) => toPackage(folder, "bundled"));
   for (const folder of possible)
@@ -63,9 +68,6 @@ export async function packagesInside(bundles: Bundles): Promise<readonly Package
 
 const identity = ({ name, version }: Package) => `${name}@${version}`;
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
-
-/** A file of a package that already is a bundle of others. */
-const isReadyMade = (input: string) => /\/(?:browser\/standalone|lib\/browser)\.js$/.test(input);
 
 interface Bundle {
   readonly root: string;

@@ -76,7 +76,7 @@ export function createApp(source: AppSource): App {
   const reference = referenceOf(endpoints, source.version);
   for (const path of [DOCS_PATH, DESCRIPTION_PATH, YAML_PATH])
     elysia.get(path, () => reference(path));
-  elysia.get(SCRIPT_PATH, () => scriptResponse());
+  elysia.get(SCRIPT_PATH, ({ request }) => scriptResponse(request));
   routeUi(elysia, exchanges);
   return {
     routed: elysia.routes.map(({ method, path }) => `${method} ${path}`),

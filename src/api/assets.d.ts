@@ -1,7 +1,8 @@
-// Files that are embedded in the executable: importing one `with { type: "file" }` gives its path.
-declare module "*/browser/standalone.js" {
-  const path: string;
-  export default path;
+// Files that are embedded in the executable, by their paths in it.
+
+// Written by scripts/packed-files.ts; absent until then.
+declare module "*/dist/packed/reference.js" {
+  export const path: string;
 }
 
 // Written by scripts/build-ui.ts; absent until then.

@@ -1,5 +1,5 @@
 // Where the API reference is, what its page may do, and its script; knows nothing of what is described.
-import scalarScript from "../../node_modules/@scalar/api-reference/dist/browser/standalone.js" with { type: "file" };
+import { join } from "node:path";
 
 export const DOCS_PATH = "/docs";
 export const DESCRIPTION_PATH = "/docs/json";
@@ -32,8 +32,30 @@ export const docsHeaders: Readonly<Record<string, Readonly<Record<string, string
   [SCRIPT_PATH]: { "cache-control": "private, max-age=3600" },
 };
 
-export function scriptResponse(): Response {
-  return new Response(Bun.file(scalarScript), {
-    headers: { "content-type": "text/javascript; charset=utf-8" },
-  });
+/** In the executable it is compressed, which every browser takes; others get it as it was. */
+export async function scriptResponse({ headers: asked }: Request): Promise<Response> {
+  const headers = { "content-type": "text/javascript; charset=utf-8", vary: "accept-encoding" };
+  const packed = await findPacked();
+  if (packed === null) {
+    // Not written as one literal, or the bundler would put it into the executable as well.
+    const path = join(import.meta.dir, "../../node_modules", SCRIPT_FILE);
+    return new Response(Bun.file(path), { headers });
+  }
+  const file = Bun.file(packed);
+  if (/\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(asked.get("accept-encoding") ?? ""))
+    return new Response(file, { headers: { ...headers, "content-encoding": "gzip" } });
+  return new Response(Bun.gunzipSync(await file.bytes()), { headers });
+}
+
+const SCRIPT_FILE = "@scalar/api-reference/dist/browser/standalone.js";
+
+/** Null in a checkout in which nothing was built; the executable always has it. */
+async function findPacked(): Promise<string | null> {
+  try {
+    return (await import("../../dist/packed/reference.js")).path;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")
+      return null;
+    throw error;
+  }
 }

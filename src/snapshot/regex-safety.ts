@@ -1,5 +1,5 @@
 // Whether a regular expression may run on what clients send; knows nothing of where it is used.
-import type { checkSync } from "recheck";
+import { findRecheck } from "./recheck.ts";
 
 const MAX_LENGTH = 1024;
 // A busy or slow machine takes five times as long as a quiet one, and must not refuse what is safe.
@@ -36,7 +36,7 @@ function check(source: string): { readonly problem: string | null; readonly isFi
     const reason = error instanceof Error ? error.message : String(error);
     return { problem: `must be a regular expression: ${lowerFirst(reason)}`, isFinal: true };
   }
-  const result = loadRecheck().checkSync(source, "", { timeout: TIMEOUT_MS });
+  const result = findRecheck().checkSync(source, "", { timeout: TIMEOUT_MS });
   if (result.status === "safe") return { problem: null, isFinal: true };
   if (result.status === "vulnerable") {
     const { complexity, attack } = result;
@@ -47,14 +47,6 @@ function check(source: string): { readonly problem: string | null; readonly isFi
     problem: `could not be judged safe against long matching times (${result.error.kind})`,
     isFinal: result.error.kind !== "timeout",
   };
-}
-
-/**
- * The pure build: the package's main entry may start Java or a native program. It is 2.9 MB and takes 60 ms to load, so
- * only a process that checks an expression loads it.
- */
-function loadRecheck(): { readonly checkSync: typeof checkSync } {
-  return require("recheck/lib/browser.js");
 }
 
 function lowerFirst(text: string): string {

@@ -144,7 +144,8 @@ export interface AssetRule {
 export const ASSET_RULES: readonly AssetRule[] = [
   { room: "store", path: /^drizzle\/.+\.(sql|json)$/, reason: "migrations" },
   { room: "api", path: /^(src\/ui|src\/api|dist\/ui)\//, reason: "the built pages" },
-  { room: "api", path: /^node_modules\/@scalar\//, reason: "the API reference" },
+  { room: "api", path: /^dist\/packed\/reference\.js$/, reason: "the API reference" },
+  { room: "snapshot", path: /^dist\/packed\/recheck\.js$/, reason: "the judge of expressions" },
   { room: "ui", path: /^src\/ui\//, reason: "styles and pictures" },
   { room: "cli", path: /^package\.json$/, reason: "the version" },
   { room: "main.ts", path: /^package\.json$/, reason: "the version" },

@@ -1,0 +1,176 @@
+// What `make release` puts out: executables that say what they were made from, the same each time, with sums, parts and licences.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { startGateway } from "../support/gateway.ts";
+
+const checkout = resolve(import.meta.dir, "../..");
+const scratch = mkdtempSync(join(tmpdir(), "sluice-release-"));
+const out = join(scratch, "out");
+const own = `sluice-linux-${process.arch === "arm64" ? "arm64" : "x64"}`;
+const other = process.arch === "arm64" ? "sluice-linux-x64" : "sluice-linux-arm64";
+
+function release(words: string, cwd = checkout): { code: number; text: string } {
+  const { exitCode, stdout, stderr } = Bun.spawnSync(
+    ["make", "--silent", "release", `ARGS=${words}`],
+    { cwd },
+  );
+  return { code: exitCode, text: `${stdout}${stderr}` };
+}
+
+const only = (...names: string[]) => names.map((name) => name.replace("sluice-", "")).join(",");
+
+beforeAll(() => {
+  const { code, text } = release(`--only ${only(own, other)} --out ${out}`);
+  if (code !== 0) throw new Error(text);
+}, 120_000);
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+const read = (name: string) => readFileSync(join(out, name), "utf8");
+const sumOf = (path: string) =>
+  new Bun.CryptoHasher("sha256").update(readFileSync(path)).digest("hex");
+
+test("every file has its sum, and no file is without", () => {
+  const rows = read("SHA256SUMS")
+    .trim()
+    .split("\n")
+    .map((line) => line.split("  "));
+  expect(rows.map(([, name]) => name).sort()).toEqual(
+    [own, other, "LICENSE.txt", "THIRD-PARTY-LICENSES.txt", "install.sh", "sbom.cdx.json"].sort(),
+  );
+  for (const [sum, name = ""] of rows) expect(sumOf(join(out, name))).toBe(sum ?? "");
+});
+
+test.each([own, other])("%s is under 130 MB and may be run by anybody", (name) => {
+  const { size, mode } = statSync(join(out, name));
+  expect(size).toBeLessThan(130_000_000);
+  expect(mode & 0o777).toBe(0o755);
+});
+
+test("the executable for another processor is one", () => {
+  const machines = { "sluice-linux-x64": 62, "sluice-linux-arm64": 183 } as Record<string, number>;
+  for (const name of [own, other]) {
+    const head = readFileSync(join(out, name)).subarray(0, 20);
+    expect(head.subarray(0, 4).toString("latin1")).toBe("\x7fELF");
+    expect([name, head.readUInt16LE(18)]).toEqual([name, machines[name] ?? 0]);
+  }
+});
+
+test("version says the version of package.json and the commit", () => {
+  const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"));
+  const commit = Bun.spawnSync(["git", "rev-parse", "HEAD"], { cwd: checkout })
+    .stdout.toString()
+    .trim();
+  const { stdout } = Bun.spawnSync([join(out, own), "version"], { cwd: "/", env: {} });
+  expect(stdout.toString()).toStartWith(
+    `sluice ${version} (Bun ${Bun.version}, linux ${process.arch}, commit ${commit}`,
+  );
+});
+
+test("it serves from an empty directory, without anything else", async () => {
+  const gateway = await startGateway({ binary: join(out, own) });
+  try {
+    expect((await gateway.api("GET", "/docs/scalar.js")).status).toBe(200);
+    const { port } = new URL(gateway.admin);
+    const check = (address: string) =>
+      Bun.spawnSync([join(out, own), "healthcheck"], { env: { SLUICE_ADMIN: address } }).exitCode;
+    expect([check(`127.0.0.1:${port}`), check("127.0.0.1:1")]).toEqual([0, 1]);
+  } finally {
+    await gateway.stop();
+  }
+});
+
+test("the same commit gives the same bytes, also in another directory", () => {
+  const elsewhere = join(scratch, "elsewhere");
+  const copied = [
+    "src",
+    "drizzle",
+    "scripts",
+    "package.json",
+    "bun.lock",
+    "bunfig.toml",
+    "tsconfig.json",
+    "Makefile",
+    "LICENSE",
+    ".git",
+  ];
+  mkdirSync(join(elsewhere, "dist"), { recursive: true });
+  for (const [paths, to] of [
+    [copied, elsewhere],
+    [["dist/ui"], join(elsewhere, "dist")],
+  ] as const)
+    expect(Bun.spawnSync(["cp", "-a", ...paths, to], { cwd: checkout }).exitCode).toBe(0);
+  // Paths of packages from the root of the checkout take part in names of chunks, so a link to them would not do.
+  const packages = ["-a", "--reflink=auto", "node_modules", elsewhere];
+  expect(Bun.spawnSync(["cp", ...packages], { cwd: checkout }).exitCode).toBe(0);
+  symlinkSync(join(checkout, ".bun"), join(elsewhere, ".bun"));
+  const again = join(scratch, "again");
+  const { code, text } = release(`--only ${only(own)} --out ${again}`, elsewhere);
+  expect([code, text]).toEqual([0, expect.stringContaining("sluice")]);
+  expect(sumOf(join(again, own))).toBe(sumOf(join(out, own)));
+}, 120_000);
+
+describe("the list of parts", () => {
+  const bom = () => JSON.parse(read("sbom.cdx.json"));
+
+  test("is CycloneDX, of this version, with the sums of the executables", () => {
+    const { bomFormat, specVersion, metadata } = bom();
+    expect([bomFormat, specVersion, metadata.component.name]).toEqual([
+      "CycloneDX",
+      "1.6",
+      "sluice",
+    ]);
+    for (const { name, hashes } of metadata.component.components)
+      expect(hashes).toEqual([{ alg: "SHA-256", content: sumOf(join(out, name)) }]);
+  });
+
+  test("names what is inside, in the versions of bun.lock, and nothing that only builds or tests", () => {
+    const { components } = bom();
+    const lock = readFileSync(join(checkout, "bun.lock"), "utf8");
+    const found = new Set<string>();
+    for (const { group, name, version, type } of components) {
+      const full = group === undefined ? name : `${group}/${name}`;
+      if (type === "library") expect(lock).toContain(`"${full}@${version}"`);
+      found.add(full);
+    }
+    for (const name of [
+      "bun",
+      "elysia",
+      "drizzle-orm",
+      "react",
+      "@scalar/api-reference",
+      "recheck",
+    ])
+      expect([name, found.has(name)]).toEqual([name, true]);
+    for (const name of ["@biomejs/biome", "drizzle-kit", "playwright-core", "oidc-provider"])
+      expect([name, found.has(name)]).toEqual([name, false]);
+  });
+
+  test("every part has its licence in the text", () => {
+    const text = read("THIRD-PARTY-LICENSES.txt");
+    for (const { group, name, version, type } of bom().components) {
+      const full = group === undefined ? name : `${group}/${name}`;
+      if (type === "library") expect(text).toContain(`\n${full} ${version} (`);
+    }
+    expect(text).toContain("JavaScriptCore");
+  });
+});
+
+test.each([
+  ["--only plan9", 'there is no target "plan9"'],
+  ["--onyl linux-x64", "onyl"],
+])("%s is refused", (words, problem) => {
+  const { code, text } = release(`${words} --out ${join(scratch, "refused")}`);
+  expect(code).not.toBe(0);
+  expect(text).toContain(problem);
+  expect(existsSync(join(scratch, "refused"))).toBe(false);
+});
