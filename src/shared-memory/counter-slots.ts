@@ -24,6 +24,21 @@ export const KIND_MASK = 3;
 /** In the flags beside the kind: survives the end of the gateway. */
 export const PERSISTED = 4;
 
+/** What of an entry lies together, so that it comes from memory with one or two reads: 24 bytes, and a key of 8. */
+const RECORD = { floats: 3, words: 6, expires: 4, use: 5 } as const;
+const SLOT_BYTES = 32;
+/** The word `use`, from its end: 3 bits of flags, 11 of a window's number and 18 of a tick. */
+const FLAGS_MASK = 7;
+const WINDOW_SHIFT = 3;
+const WINDOW_MASK = 0x7ff;
+const TOUCHED_SHIFT = 14;
+const TOUCHED_MASK = 0x3ffff;
+/** What is left of the word when the tick is taken out. */
+const BELOW_TOUCHED = (1 << TOUCHED_SHIFT) - 1;
+
+/** What the share of a worker in one key can say; those beyond it come in and are not counted. */
+export const MOST_INSIDE = 0xffff;
+
 /** Places in `CounterSlots.marks`. */
 export const marks = { inside: 0, persisted: 1 } as const;
 
@@ -41,21 +56,14 @@ export class CounterSlots {
   readonly salt: BigUint64Array;
   /** Words that are 1 once there may be such entries, so that nobody looks for them in vain; see `marks`. */
   readonly marks: Int32Array;
-  /** Two numbers of 64 bits, for whatever the entry is. */
-  readonly values: Float64Array;
-  /** Kind and `PERSISTED`. */
-  readonly flags: Int32Array;
-  /** Which window the first value is of; the lower 32 bits. */
-  readonly windows: Int32Array;
-  /** Tick from which on the entry says the same as none. */
-  readonly expires: Int32Array;
-  /** Tick of the last use. */
-  readonly touched: Int32Array;
-  /** Of each worker in turn, for each slot what it has entered. */
-  readonly shares: Int32Array;
-  readonly lows: Int32Array;
-  readonly highs: Int32Array;
+  /** Of each worker in turn, for each slot what it has entered; see `MOST_INSIDE`. */
+  readonly shares: Uint16Array;
   readonly now: () => number;
+  /** Of each slot the two halves of its key. */
+  readonly #keys: Int32Array;
+  /** Records, once as 64-bit numbers and once as words. */
+  readonly #floats: Float64Array;
+  readonly #words: Int32Array;
   readonly #locks: Int32Array;
   readonly #groups: number;
   readonly #madeAt: number;
@@ -71,21 +79,17 @@ export class CounterSlots {
     this.#groups = groups;
     this.salt = new BigUint64Array(buffer, SALT_BYTE, 1);
     this.marks = new Int32Array(buffer, MARKS_BYTE, 2);
-    this.values = new Float64Array(buffer, HEADER_BYTES, count * 2);
-    let offset = HEADER_BYTES + count * 16;
+    this.#floats = new Float64Array(buffer, HEADER_BYTES, count * RECORD.floats);
+    this.#words = new Int32Array(buffer, HEADER_BYTES, count * RECORD.words);
+    let offset = HEADER_BYTES + count * RECORD.words * 4;
     const words = (length: number) => {
       const view = new Int32Array(buffer, offset, length);
       offset += length * 4;
       return view;
     };
-    this.lows = words(count);
-    this.highs = words(count);
-    this.flags = words(count);
-    this.windows = words(count);
-    this.expires = words(count);
-    this.touched = words(count);
+    this.#keys = words(count * 2);
     this.#locks = words(groups);
-    this.shares = words(count * workers);
+    this.shares = new Uint16Array(buffer, offset, count * workers);
   }
 
   static create(
@@ -93,7 +97,7 @@ export class CounterSlots {
     now: () => number,
   ): CounterSlots {
     const groups = Math.ceil((keys * SLOTS_PER_KEY) / GROUP);
-    const bytes = HEADER_BYTES + groups * (4 + GROUP * (40 + 4 * workers));
+    const bytes = HEADER_BYTES + groups * (4 + GROUP * (SLOT_BYTES + 2 * workers));
     const buffer = new SharedArrayBuffer(bytes);
     new Float64Array(buffer, 0, 3).set([now(), workers, groups]);
     new BigUint64Array(buffer, SALT_BYTE, 1).set(crypto.getRandomValues(new BigUint64Array(1)));
@@ -112,7 +116,80 @@ export class CounterSlots {
 
   /** Whether a key was written to its end. */
   isWhole(slot: number): boolean {
-    return this.lows[slot] !== CHANGING && this.lows[slot] !== UNUSED;
+    const low = this.low(slot);
+    return low !== CHANGING && low !== UNUSED;
+  }
+
+  low(slot: number): number {
+    return this.#keys[slot * 2] ?? UNUSED;
+  }
+
+  high(slot: number): number {
+    return this.#keys[slot * 2 + 1] ?? 0;
+  }
+
+  /** Two numbers of 64 bits, for whatever the entry is. */
+  first(slot: number): number {
+    return this.#floats[slot * RECORD.floats] ?? 0;
+  }
+
+  second(slot: number): number {
+    return this.#floats[slot * RECORD.floats + 1] ?? 0;
+  }
+
+  setFirst(slot: number, value: number): void {
+    this.#floats[slot * RECORD.floats] = value;
+  }
+
+  setSecond(slot: number, value: number): void {
+    this.#floats[slot * RECORD.floats + 1] = value;
+  }
+
+  /** Tick from which on the entry says the same as none. */
+  expires(slot: number): number {
+    return this.#words[slot * RECORD.words + RECORD.expires] ?? 0;
+  }
+
+  setExpires(slot: number, tick: number): void {
+    this.#words[slot * RECORD.words + RECORD.expires] = tick;
+  }
+
+  /** Kind and `PERSISTED`. */
+  flags(slot: number): number {
+    return this.#use(slot) & FLAGS_MASK;
+  }
+
+  /** The end of the number of the window that the first value is of. */
+  windowOf(slot: number): number {
+    return (this.#use(slot) >> WINDOW_SHIFT) & WINDOW_MASK;
+  }
+
+  /** How many windows later this one is. More than a thousand in either direction are not told apart, and have expired. */
+  windowsSince(slot: number, window: number): number {
+    return ((window - this.windowOf(slot)) << 21) >> 21;
+  }
+
+  /** The tick of the last use. */
+  touch(slot: number, tick: number): void {
+    this.#setUse(slot, (this.#use(slot) & BELOW_TOUCHED) | (tick << TOUCHED_SHIFT));
+  }
+
+  setUse(slot: number, use: { flags: number; window: number; tick: number }): void {
+    const { flags, window, tick } = use;
+    this.#setUse(slot, flags | ((window & WINDOW_MASK) << WINDOW_SHIFT) | (tick << TOUCHED_SHIFT));
+  }
+
+  #use(slot: number): number {
+    return this.#words[slot * RECORD.words + RECORD.use] ?? 0;
+  }
+
+  #setUse(slot: number, use: number): void {
+    this.#words[slot * RECORD.words + RECORD.use] = use;
+  }
+
+  /** Ticks since the last use; after seven hours it begins anew. */
+  #idle(slot: number, tick: number): number {
+    return (tick - (this.#use(slot) >> TOUCHED_SHIFT)) & TOUCHED_MASK;
   }
 
   /** The group that a key belongs to. */
@@ -153,12 +230,12 @@ export class CounterSlots {
 
   /** The slot of a key, -1 when there is none. Only with the lock of its group. */
   find(low: number, high: number): number {
-    const { lows } = this;
+    const keys = this.#keys;
     const first = this.groupOf(high) * GROUP;
     for (let step = 0; step < GROUP; step++) {
       const slot = first + ((low + step) & (GROUP - 1));
-      const found = lows[slot];
-      if (found === low && this.highs[slot] === high) return slot;
+      const found = keys[slot * 2];
+      if (found === low && keys[slot * 2 + 1] === high) return slot;
       if (found === UNUSED) return -1;
     }
     return -1;
@@ -171,31 +248,29 @@ export class CounterSlots {
   claim({ low, high }: SlotKey, flags: number, tick: number): number {
     const slot = this.#victim(this.groupOf(high) * GROUP, low, tick);
     if (slot === -1) return -1;
+    const keys = this.#keys;
     // Not found under either key until all is written: its writer may die in between.
-    this.lows[slot] = CHANGING;
-    this.values[slot * 2] = 0;
-    this.values[slot * 2 + 1] = 0;
-    this.windows[slot] = 0;
-    this.expires[slot] = tick;
-    this.touched[slot] = tick;
-    this.flags[slot] = flags;
-    this.highs[slot] = high;
-    this.lows[slot] = low;
+    keys[slot * 2] = CHANGING;
+    this.setFirst(slot, 0);
+    this.setSecond(slot, 0);
+    this.setExpires(slot, tick);
+    this.setUse(slot, { flags, window: 0, tick });
+    keys[slot * 2 + 1] = high;
+    keys[slot * 2] = low;
     return slot;
   }
 
   #victim(first: number, low: number, tick: number): number {
-    const { lows, expires: ends, touched: uses } = this;
     let idlest = -1;
-    let idleSince = NEVER;
+    let longest = -1;
     for (let step = 0; step < GROUP; step++) {
       const slot = first + ((low + step) & (GROUP - 1));
-      const expires = ends[slot] ?? 0;
-      if (lows[slot] === UNUSED || expires <= tick) return slot;
-      const touched = uses[slot] ?? 0;
-      if (expires === NEVER || touched >= idleSince) continue;
+      const expires = this.expires(slot);
+      if (this.low(slot) === UNUSED || expires <= tick) return slot;
+      const idle = this.#idle(slot, tick);
+      if (expires === NEVER || idle <= longest) continue;
       idlest = slot;
-      idleSince = touched;
+      longest = idle;
     }
     return idlest;
   }

@@ -20,7 +20,7 @@ export function takeSnapshot(slots: CounterSlots): Uint8Array | null {
   if (Atomics.load(slots.marks, marks.persisted) === 0) return null;
   const tick = slots.tick(slots.now());
   const isKept = (slot: number) =>
-    ((slots.flags[slot] ?? 0) & PERSISTED) !== 0 && (slots.expires[slot] ?? 0) > tick;
+    (slots.flags(slot) & PERSISTED) !== 0 && slots.expires(slot) > tick;
   const kept: number[] = [];
   for (let slot = 0; slot < slots.count; slot++) if (isKept(slot)) kept.push(slot);
   const buffer = new ArrayBuffer(HEADER_BYTES + kept.length * ROW_BYTES);
@@ -34,13 +34,13 @@ export function takeSnapshot(slots: CounterSlots): Uint8Array | null {
     // Somebody else's by now, perhaps.
     const isStillKept = isKept(slot) && slots.isWhole(slot);
     if (isStillKept) {
-      numbers[0] = slots.values[slot * 2] ?? 0;
-      numbers[1] = slots.values[slot * 2 + 1] ?? 0;
-      numbers[2] = slots.time(slots.expires[slot] ?? 0);
-      integers[0] = slots.lows[slot] ?? 0;
-      integers[1] = slots.highs[slot] ?? 0;
-      integers[2] = slots.flags[slot] ?? 0;
-      integers[3] = slots.windows[slot] ?? 0;
+      numbers[0] = slots.first(slot);
+      numbers[1] = slots.second(slot);
+      numbers[2] = slots.time(slots.expires(slot));
+      integers[0] = slots.low(slot);
+      integers[1] = slots.high(slot);
+      integers[2] = slots.flags(slot);
+      integers[3] = slots.windowOf(slot);
     }
     slots.unlock(group, token);
     if (isStillKept) rows++;
@@ -70,10 +70,10 @@ export function restoreSnapshot(slots: CounterSlots, bytes: Uint8Array): number 
     if (expires <= tick || (kind !== kinds.window && kind !== kinds.bucket)) continue;
     const slot = slots.claim({ low: usableLow(low), high }, kind | PERSISTED, tick);
     if (slot === -1) continue;
-    slots.values[slot * 2] = value;
-    slots.values[slot * 2 + 1] = other;
-    slots.windows[slot] = window;
-    slots.expires[slot] = expires;
+    slots.setFirst(slot, value);
+    slots.setSecond(slot, other);
+    slots.setUse(slot, { flags: kind | PERSISTED, window, tick });
+    slots.setExpires(slot, expires);
     restored++;
   }
   if (restored > 0) Atomics.store(slots.marks, marks.persisted, 1);

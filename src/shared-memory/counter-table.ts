@@ -13,7 +13,7 @@ export interface CounterTableOptions {
 }
 
 /**
- * A hash table in memory that all threads share: 60 bytes for each key it has room for, and 6 for each worker, which take up
+ * A hash table in memory that all threads share: 48 bytes for each key it has room for, and 3 for each worker, which take up
  * memory only once they were used. When a part of it is full, a new key takes the place of one that expired or was idle
  * longest; keys that somebody has entered stay.
  */
@@ -58,13 +58,13 @@ export class CounterTable {
     const token = slots.lock(group, slots.now());
     slots.shares[worker * slots.count + slot] = 0;
     // Something else by now, if the worker died just before it was counted.
-    if (((slots.flags[slot] ?? 0) & KIND_MASK) === kinds.inside) {
+    if ((slots.flags(slot) & KIND_MASK) === kinds.inside) {
       // Counted anew: the worker may have died between two numbers.
       let count = 0;
       for (let other = 0; other < slots.workers; other++)
         count += slots.shares[other * slots.count + slot] ?? 0;
-      slots.values[slot * 2] = count;
-      if (count === 0) slots.expires[slot] = slots.tick(slots.now());
+      slots.setFirst(slot, count);
+      if (count === 0) slots.setExpires(slot, slots.tick(slots.now()));
     }
     slots.unlock(group, token);
   }

@@ -1,6 +1,14 @@
 // What one instance of a plugin counts by key, in memory shared by all workers; knows no plugin.
 import type { Admission, Counters, WindowCost, WindowCount, WindowDemand } from "../pdk/kit.ts";
-import { type CounterSlots, kinds, marks, NEVER, PERSISTED, usableLow } from "./counter-slots.ts";
+import {
+  type CounterSlots,
+  kinds,
+  marks,
+  MOST_INSIDE,
+  NEVER,
+  PERSISTED,
+  usableLow,
+} from "./counter-slots.ts";
 
 /** Mixed into keys, so that a count, a bucket, the places and the value of one key are four entries. */
 const mixes = { window: 0, bucket: 0x2545f491, inside: 0x6c078965, value: 0x19d699a5 } as const;
@@ -68,14 +76,14 @@ export class InstanceCounters implements Counters {
     let elapsedMs = now - window * windowMs;
     let age = 0;
     if (slot !== -1) {
-      const known = slots.values[slot * 2] ?? 0;
-      age = (window - (slots.windows[slot] ?? 0)) | 0;
+      const known = slots.first(slot);
+      age = slots.windowsSince(slot, window);
       // -1: another thread has looked at the time later and was here earlier.
       const isSame = age === 0 || age === -1;
       if (age === -1) elapsedMs = 0;
-      previous = isSame ? (slots.values[slot * 2 + 1] ?? 0) : age === 1 ? known : 0;
+      previous = isSame ? slots.second(slot) : age === 1 ? known : 0;
       current = isSame ? known : 0;
-      slots.touched[slot] = tick;
+      slots.touch(slot, tick);
     }
     const before = isSliding ? previous * (1 - elapsedMs / windowMs) : 0;
     const isAdmitted = before + current + cost <= max + ROUNDING;
@@ -83,11 +91,11 @@ export class InstanceCounters implements Counters {
       current = Math.max(0, current + cost);
       if (slot === -1) slot = slots.claim({ low, high }, kinds.window, tick);
       if (slot !== -1) {
-        slots.values[slot * 2 + 1] = previous;
-        slots.values[slot * 2] = current;
-        if (age !== -1) slots.windows[slot] = window | 0;
-        slots.flags[slot] = kinds.window | this.#persisted;
-        slots.expires[slot] = slots.tick((window + 2) * windowMs);
+        slots.setSecond(slot, previous);
+        slots.setFirst(slot, current);
+        const flags = kinds.window | this.#persisted;
+        slots.setUse(slot, { flags, window: age === -1 ? window + 1 : window, tick });
+        slots.setExpires(slot, slots.tick((window + 2) * windowMs));
       }
     }
     slots.unlock(group, token);
@@ -103,11 +111,9 @@ export class InstanceCounters implements Counters {
 
     const token = slots.lock(group, slots.now());
     const slot = slots.find(low, high);
-    const age = slot === -1 ? -1 : ((slots.windows[slot] ?? 0) - window) | 0;
-    if (age === 0 || age === 1) {
-      const at = slot * 2 + age;
-      slots.values[at] = Math.max(0, (slots.values[at] ?? 0) - cost);
-    }
+    const age = slot === -1 ? 1 : slots.windowsSince(slot, window);
+    if (age === 0) slots.setFirst(slot, Math.max(0, slots.first(slot) - cost));
+    else if (age === -1) slots.setSecond(slot, Math.max(0, slots.second(slot) - cost));
     slots.unlock(group, token);
   }
 
@@ -137,21 +143,20 @@ export class InstanceCounters implements Counters {
     let filledAt = now;
     let level = capacity;
     if (known !== -1) {
-      const last = slots.values[slot * 2 + 1] ?? 0;
+      const last = slots.second(slot);
       // Another thread has looked at the time later and was here earlier. More than that is a clock that was set back.
       if (last > now && last - now < 1000) filledAt = last;
       const gained = (Math.max(0, now - last) * perSecond) / 1000;
-      level = Math.min(capacity, (slots.values[slot * 2] ?? 0) + gained);
+      level = Math.min(capacity, slots.first(slot) + gained);
     }
     const isTaken = level + ROUNDING >= cost;
     if (isTaken) level = Math.min(capacity, Math.max(0, level - cost));
     if (slot !== -1) {
-      slots.values[slot * 2] = level;
-      slots.values[slot * 2 + 1] = filledAt;
-      slots.touched[slot] = tick;
-      slots.flags[slot] = kinds.bucket | this.#persisted;
+      slots.setFirst(slot, level);
+      slots.setSecond(slot, filledAt);
+      slots.setUse(slot, { flags: kinds.bucket | this.#persisted, window: 0, tick });
       // A full bucket is as good as none.
-      slots.expires[slot] = slots.tick(now + msToGain(capacity - level, perSecond));
+      slots.setExpires(slot, slots.tick(now + msToGain(capacity - level, perSecond)));
     }
     slots.unlock(group, token);
     if (isTaken) return { remaining: level, wait: 0 };
@@ -169,19 +174,19 @@ export class InstanceCounters implements Counters {
 
     const token = slots.lock(group, now);
     let slot = slots.find(low, high);
-    const before = slot === -1 ? 0 : (slots.values[slot * 2] ?? 0);
+    const before = slot === -1 ? 0 : slots.first(slot);
     const mayEnter = before < max;
     if (mayEnter && slot === -1) {
       slot = slots.claim({ low, high }, kinds.inside, slots.tick(now));
       if (Atomics.load(slots.marks, marks.inside) === 0)
         Atomics.store(slots.marks, marks.inside, 1);
     }
-    if (mayEnter && slot !== -1) {
-      const share = this.#shares + slot;
+    const share = this.#shares + slot;
+    if (mayEnter && slot !== -1 && (slots.shares[share] ?? 0) < MOST_INSIDE) {
       // First, because a thread that dies from here on is known by its share.
       slots.shares[share] = (slots.shares[share] ?? 0) + 1;
-      slots.expires[slot] = NEVER;
-      slots.values[slot * 2] = before + 1;
+      slots.setExpires(slot, NEVER);
+      slots.setFirst(slot, before + 1);
     }
     slots.unlock(group, token);
     return mayEnter;
@@ -198,9 +203,9 @@ export class InstanceCounters implements Counters {
     const slot = slots.find(low, high);
     const share = slot === -1 ? 0 : (slots.shares[this.#shares + slot] ?? 0);
     if (share > 0) {
-      const left = (slots.values[slot * 2] ?? 0) - 1;
-      slots.values[slot * 2] = left;
-      if (left <= 0) slots.expires[slot] = slots.tick(now);
+      const left = slots.first(slot) - 1;
+      slots.setFirst(slot, left);
+      if (left <= 0) slots.setExpires(slot, slots.tick(now));
       slots.shares[this.#shares + slot] = share - 1;
     }
     slots.unlock(group, token);
@@ -214,7 +219,7 @@ export class InstanceCounters implements Counters {
 
     const token = slots.lock(group, slots.now());
     const slot = slots.find(low, high);
-    const count = slot === -1 ? 0 : (slots.values[slot * 2] ?? 0);
+    const count = slot === -1 ? 0 : slots.first(slot);
     slots.unlock(group, token);
     return count;
   }
@@ -229,9 +234,9 @@ export class InstanceCounters implements Counters {
     const token = slots.lock(group, now);
     const slot = slots.find(low, high);
     const tick = slots.tick(now);
-    const isThere = slot !== -1 && (slots.expires[slot] ?? 0) > tick;
-    const value = isThere ? (slots.values[slot * 2] ?? 0) : 0;
-    if (isThere) slots.touched[slot] = tick;
+    const isThere = slot !== -1 && slots.expires(slot) > tick;
+    const value = isThere ? slots.first(slot) : 0;
+    if (isThere) slots.touch(slot, tick);
     slots.unlock(group, token);
     return value;
   }
@@ -253,13 +258,13 @@ export class InstanceCounters implements Counters {
 
     const token = slots.lock(group, now);
     let slot = slots.find(low, high);
-    const isThere = slot !== -1 && (slots.expires[slot] ?? 0) > tick;
-    const isExpected = (isThere ? slots.values[slot * 2] : 0) === expected;
+    const isThere = slot !== -1 && slots.expires(slot) > tick;
+    const isExpected = (isThere ? slots.first(slot) : 0) === expected;
     if (isExpected && slot === -1) slot = slots.claim({ low, high }, kinds.value, tick);
     if (isExpected && slot !== -1) {
-      slots.values[slot * 2] = next;
-      slots.touched[slot] = tick;
-      slots.expires[slot] = slots.tick(now + keepMs);
+      slots.setFirst(slot, next);
+      slots.touch(slot, tick);
+      slots.setExpires(slot, slots.tick(now + keepMs));
     }
     slots.unlock(group, token);
     return isExpected;
