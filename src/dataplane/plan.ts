@@ -34,5 +34,7 @@ export function requestBodyOf(plan: Plan, now: () => number): RequestBody | null
     bodyLimit === 0 || maxBodyBytes === 0
       ? bodyLimit + maxBodyBytes
       : Math.min(bodyLimit, maxBodyBytes);
-  return new RequestBody({ stream, bytes, length, maxBytes, readTimeout, now });
+  // Plugins may keep what they have passed on.
+  const isShared = context.bodyStream !== null;
+  return new RequestBody({ stream, isShared, bytes, length, maxBytes, readTimeout, now });
 }

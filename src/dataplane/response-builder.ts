@@ -1,5 +1,6 @@
 // Makes the Response that Bun.serve writes with the fewest system calls; knows no upstream.
-import { streamedBytes } from "./streamed-bytes.ts";
+import { free, passedOn } from "./passed-on.ts";
+
 /** A part of a body, as it came from the socket. */
 export type Piece = Uint8Array;
 
@@ -20,9 +21,6 @@ export interface ResponseParts {
  * more, 90 to 190 microseconds. Given as a direct stream it is one call and keeps its Content-Length (`make bench`, 20 KB).
  */
 const DIRECT_FROM_BYTES = 15_000;
-
-/** Pieces below this size live in memory that cannot be given back one by one. */
-const FREE_FROM_BYTES = 4096;
 
 /**
  * A response whose whole body is there, in pieces. They are used up unless they are shared: nobody else may hold them.
@@ -61,20 +59,6 @@ export function completeResponse(parts: ResponseParts, pieces: readonly Piece[])
   return new Response(stream, { status, headers });
 }
 
-/**
- * Gives the memory of pieces that were copied out back at once. Left to the garbage collector, every request would get
- * fresh memory that is in no cache: 3 microseconds more at 20 KB, 18 at 100 KB (`make bench`), and three times the
- * resident memory under load.
- */
-export function free(pieces: readonly Piece[]): void {
-  for (const piece of pieces) {
-    if (piece.byteLength < FREE_FROM_BYTES) continue;
-    const { buffer } = piece;
-    // Pieces of a chunked body share one buffer, and to transfer one twice would throw.
-    if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
-  }
-}
-
 /** A body of unknown length that ends at once. */
 function nothing(): ReadableStream {
   const source: Bun.DirectUnderlyingSource<Uint8Array> = {
@@ -101,47 +85,103 @@ export interface StreamSource {
   cancelled(): void;
 }
 
-/** A body that is passed on as it comes. */
+/** What Bun gives the `pull` of a direct stream. */
+interface DirectController {
+  /** Copies the bytes; a promise when the client should be waited for. */
+  write(bytes: Uint8Array): number | Promise<number>;
+  end(): void;
+}
+
+/**
+ * A body that is passed on as it comes. A direct stream copies pieces at once, so that their memory is given back and not
+ * left to the garbage collector: a gigabyte in pieces would grow the worker by 50 MB.
+ */
 export class StreamedBody {
   readonly stream: ReadableStream<Uint8Array>;
   /** True until the first bytes were passed on. */
   isEmpty = true;
-  #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
+  readonly #source: StreamSource;
+  readonly #isShared: boolean;
+  readonly #over = Promise.withResolvers<void>();
+  #controller: DirectController | null = null;
+  /** Pieces from before the client was ready. */
+  #early: Uint8Array[] = [];
+  #earlyBytes = 0;
+  #isOver = false;
+  #isFull = false;
 
-  constructor(source: StreamSource) {
-    this.stream = new ReadableStream<Uint8Array>(
-      {
-        start: (controller) => {
-          this.#controller = controller;
-        },
-        pull: () => source.wanted(),
-        cancel: () => {
-          this.#controller = null;
-          source.cancelled();
-        },
-      },
-      new ByteLengthQueuingStrategy({ highWaterMark: STREAM_BUFFER_BYTES }),
-    );
+  /** `isShared`: somebody else goes on holding the pieces. */
+  constructor(source: StreamSource, { isShared = false } = {}) {
+    this.#source = source;
+    this.#isShared = isShared;
+    const direct: Bun.DirectUnderlyingSource<Uint8Array> = {
+      type: "direct",
+      pull: (controller) => this.#begin(controller as unknown as DirectController),
+      cancel: () => this.#cancelled(),
+    };
+    this.stream = new ReadableStream<Uint8Array>(direct as unknown as UnderlyingSource<Uint8Array>);
   }
 
   /** Passes bytes on; false when the source should pause. */
   push(chunk: Uint8Array): boolean {
     this.isEmpty = false;
-    streamedBytes.add(chunk.byteLength);
-    this.#controller?.enqueue(chunk);
-    return (this.#controller?.desiredSize ?? 1) > 0;
+    if (this.#isOver) return true;
+    if (this.#controller !== null) return this.#write(this.#controller, chunk);
+    this.#early.push(chunk);
+    this.#earlyBytes += chunk.byteLength;
+    return this.#earlyBytes < STREAM_BUFFER_BYTES;
   }
 
   /** The target has sent everything; `done` is called when nothing is left to pass on. */
   end(done: () => void): void {
-    this.#controller?.close();
-    this.#controller = null;
+    this.#close();
     done();
   }
 
   /** Breaks the client's response off: HTTP/1.1 is reset, HTTP/2 gets RST_STREAM. */
   fail(error: Error): void {
-    this.#controller?.error(error);
-    this.#controller = null;
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#over.reject(error);
+  }
+
+  /** Resolves at the end of the body: the stream ends when the promise does. */
+  #begin(controller: DirectController): Promise<void> {
+    this.#controller = controller;
+    const isPaused = this.#earlyBytes >= STREAM_BUFFER_BYTES;
+    for (const chunk of this.#early.splice(0)) this.#write(controller, chunk);
+    if (this.#isOver) controller.end();
+    else if (isPaused && !this.#isFull) this.#source.wanted();
+    return this.#over.promise;
+  }
+
+  #write(controller: DirectController, chunk: Uint8Array): boolean {
+    const written = controller.write(chunk);
+    if (this.#isShared) passedOn.leave(chunk);
+    else passedOn.free(chunk);
+    if (typeof written === "number") return !this.#isFull;
+    this.#isFull = true;
+    written.then(
+      () => {
+        this.#isFull = false;
+        if (!this.#isOver) this.#source.wanted();
+      },
+      () => {},
+    );
+    return false;
+  }
+
+  #close(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#controller?.end();
+    this.#over.resolve();
+  }
+
+  #cancelled(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#over.resolve();
+    this.#source.cancelled();
   }
 }

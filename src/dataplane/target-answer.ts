@@ -6,11 +6,11 @@ import { PipedBody } from "./plugin/piped-body.ts";
 import type { Plan } from "./plan.ts";
 import {
   completeResponse,
-  free,
   type Piece,
   StreamedBody,
   type StreamSource,
 } from "./response-builder.ts";
+import { free } from "./passed-on.ts";
 import { addStickyCookie } from "./sticky.ts";
 import type { ResponseHead } from "./upstream/response-parser.ts";
 

@@ -12,8 +12,7 @@ import { executable, requireExecutable } from "../support/variants.ts";
 const GIGABYTE = 1_073_741_824;
 const IDLE_STREAMS = 5000;
 const MOST_IDLE_MB = 60;
-/** It should be 160, which it was before there were plugins. */
-const MOST_MEMORY_MB = 210;
+const MOST_MEMORY_MB = 160;
 
 let gateway: Gateway;
 let scratch = "";

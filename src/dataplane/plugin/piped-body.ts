@@ -19,15 +19,19 @@ export class PipedBody {
     this.#passed = passed;
     this.#source = source;
     this.#pipe = pipe;
-    this.#body = new StreamedBody({
-      wanted: () => {
-        if (!this.#isBusy) source.wanted();
+    this.#body = new StreamedBody(
+      {
+        wanted: () => {
+          if (!this.#isBusy) source.wanted();
+        },
+        cancelled: () => {
+          this.#abort();
+          source.cancelled();
+        },
       },
-      cancelled: () => {
-        this.#abort();
-        source.cancelled();
-      },
-    });
+      // Plugins may keep what went through them.
+      { isShared: true },
+    );
   }
 
   get stream(): ReadableStream<Uint8Array> {

@@ -1,5 +1,5 @@
 // Carries bytes between two sockets, both ways, with back-pressure and half-closes; knows no target and no route.
-import { streamedBytes } from "../streamed-bytes.ts";
+import { passedOn } from "../passed-on.ts";
 import type { Socket } from "bun";
 
 /** What the pipe needs of a socket; Bun's own has it. */
@@ -12,6 +12,8 @@ export type Side = Pick<
 class Direction {
   bytes = 0;
   #held: Buffer | null = null;
+  /** The piece that what is held is the rest of. */
+  #piece: Buffer | null = null;
   #isEnded = false;
   #isShut = false;
   readonly #from: Side;
@@ -36,10 +38,15 @@ class Direction {
     if (this.#held !== null) {
       // Read before the pause took effect.
       this.#held = Buffer.concat([this.#held, chunk]);
+      this.#freePiece();
+      this.#piece = this.#held;
+      passedOn.free(chunk);
       return;
     }
     const written = this.#to.write(chunk);
-    if (written === chunk.length || written < 0) return;
+    if (written === chunk.length) return passedOn.free(chunk);
+    if (written < 0) return;
+    this.#piece = chunk;
     this.#held = chunk.subarray(written);
     this.#from.pause();
   }
@@ -55,6 +62,7 @@ class Direction {
       return;
     }
     this.#held = null;
+    this.#freePiece();
     if (this.#isEnded) this.#shut();
     else this.#from.resume();
   }
@@ -63,6 +71,11 @@ class Direction {
   ended(): void {
     this.#isEnded = true;
     if (this.#held === null) this.#shut();
+  }
+
+  #freePiece(): void {
+    if (this.#piece !== null) passedOn.free(this.#piece);
+    this.#piece = null;
   }
 
   #shut(): void {
@@ -110,12 +123,10 @@ export class Pipe {
   }
 
   clientSent(chunk: Buffer): void {
-    streamedBytes.add(chunk.byteLength);
     this.#up.received(chunk);
   }
 
   targetSent(chunk: Buffer): void {
-    streamedBytes.add(chunk.byteLength);
     this.#down.received(chunk);
   }
 

@@ -1,6 +1,6 @@
 // Carries the client's request body to the target with back-pressure; knows no response.
 import { failures, type ProxyError } from "../error.ts";
-import { streamedBytes } from "../streamed-bytes.ts";
+import { passedOn } from "../passed-on.ts";
 import type { UpstreamConnection } from "./connection.ts";
 
 /** Bodies up to this size go out in one write with the head. */
@@ -10,6 +10,8 @@ export interface RequestBodyOptions {
   /** Null when all of it is there already, as `bytes`. */
   readonly stream: ReadableStream<Uint8Array> | null;
   readonly bytes?: Uint8Array | null;
+  /** Whether somebody else may hold the pieces of the stream; default false. */
+  readonly isShared?: boolean;
   /** Declared length, -1 when unknown: then it goes out chunked. */
   readonly length: number;
   /** More bytes than this are refused with 413; 0 for no limit. */
@@ -77,7 +79,6 @@ export class RequestBody {
       if (this.#isCancelled) return null;
       if (done) break;
       this.bytes += value.byteLength;
-      streamedBytes.add(value.byteLength);
       if (maxBytes > 0 && this.bytes > maxBytes) return failures.bodyTooLarge;
       if (isShort) {
         pieces.push(value);
@@ -86,6 +87,9 @@ export class RequestBody {
       }
       await this.#write(connection, this.#frame(prefix, value));
       prefix = "";
+      if (this.#isCancelled) return null;
+      if (this.#options.isShared === true) passedOn.leave(value);
+      else if (!isShort) passedOn.free(value);
     }
     if (prefix !== "") await this.#write(connection, Buffer.from(prefix, "latin1"));
     if (length < 0) await this.#write(connection, LAST_CHUNK);

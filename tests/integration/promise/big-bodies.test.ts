@@ -16,7 +16,7 @@ const MEGABYTES = 200;
 /** Long enough for every buffer on the way to fill. */
 const PAUSE_MS = 1500;
 /** Far less than the bodies, so that none is kept as a whole. */
-const MOST_GROWTH_MB = 90;
+const MOST_GROWTH_MB = 60;
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
