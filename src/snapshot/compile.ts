@@ -5,6 +5,7 @@ import type { Listener } from "../model/listener.ts";
 import type { Target } from "../model/target.ts";
 import type { ListenAddress } from "./address-overlap.ts";
 import { type ConfigDifference, checkConfig, differenceOf } from "./cross-rules.ts";
+import { keepDifference } from "./diff.ts";
 import type { FieldChecks } from "./field-rules.ts";
 import type { Problem } from "./problem.ts";
 import { findShadows, type Shadows } from "./shadow.ts";
@@ -142,12 +143,15 @@ function planServices(
 function planRoutes(previous: Compiled | null, { routes }: ConfigDifference): Snapshot["routes"] {
   if (previous !== null && routes.upserts.length + routes.removals.length === 0)
     return previous.snapshot.routes;
-  const plans = new Map<string, RoutePlan>(previous?.snapshot.routes);
-  for (const id of routes.removals) plans.delete(id);
-  for (const route of routes.upserts) {
-    if (route.enabled) plans.set(route.id, { id: route.id, route });
-    else plans.delete(route.id);
-  }
+  const before = previous?.snapshot.routes;
+  const plans = new Map<string, RoutePlan>(before);
+  const upserts = routes.upserts
+    .filter(({ enabled }) => enabled)
+    .map((route): RoutePlan => ({ id: route.id, route }));
+  const off = routes.upserts.filter(({ enabled }) => !enabled).map(({ id }) => id);
+  const removals = [...routes.removals, ...off].filter((id) => plans.delete(id));
+  for (const plan of upserts) plans.set(plan.id, plan);
+  if (before !== undefined) keepDifference(before, plans, { upserts, removals });
   return plans;
 }
 

@@ -33,7 +33,26 @@ export function diffMaps<T>(
 ): CollectionChange<T> {
   if (before === after) return { upserts: [], removals: [] };
   if (before === undefined) return { upserts: [...after.values()], removals: [] };
-  return inStep(before, after) ?? byLookup(before, after);
+  const known = differences.get(after);
+  if (known?.before.deref() === before) return known.change as CollectionChange<T>;
+  const change = inStep(before, after) ?? byLookup(before, after);
+  keepDifference(before, after, change);
+  return change;
+}
+
+/** What was found last of each map, or known without looking: several parts ask for the same of a change. */
+const differences = new WeakMap<
+  object,
+  { readonly before: WeakRef<object>; readonly change: CollectionChange<unknown> }
+>();
+
+/** Tells what differs between two maps that nobody changes any more. */
+export function keepDifference<T>(
+  before: ReadonlyMap<string, T>,
+  after: ReadonlyMap<string, T>,
+  change: CollectionChange<T>,
+): void {
+  differences.set(after, { before: new WeakRef(before), change });
 }
 
 /**
