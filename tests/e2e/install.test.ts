@@ -1,0 +1,327 @@
+// The installer in a directory tree of its own: sums, upgrades, the way back when a version fails, and what removal leaves.
+import { afterEach, beforeAll, describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { Database } from "bun:sqlite";
+import { quietPort } from "../support/quiet-port.ts";
+import { executable, requireExecutable } from "../support/variants.ts";
+
+const installer = resolve(import.meta.dir, "../../scripts/install.sh");
+const target = `linux-${process.arch === "arm64" ? "arm64" : "x64"}`;
+const sumOf = (path: string) =>
+  new Bun.CryptoHasher("sha256").update(readFileSync(path)).digest("hex");
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+beforeAll(requireExecutable);
+
+/** Stands for systemd: starts and stops what the unit file says, with the environment that it names. */
+const SYSTEMCTL = `#!/bin/sh
+unit=$SCENE/root/etc/systemd/system/sluice.service
+echo "$*" >>"$SCENE/systemctl.log"
+stop() {
+  [ -f "$SCENE/pid" ] || return 0
+  kill "$(cat "$SCENE/pid")" 2>/dev/null
+  while kill -0 "$(cat "$SCENE/pid")" 2>/dev/null; do sleep 0.05; done
+  rm -f "$SCENE/pid"
+}
+start() {
+  set -a; . "$SCENE/root$(sed -n 's/^EnvironmentFile=//p' "$unit")"; set +a
+  program=$(sed -n 's/^ExecStart=//p' "$unit" | cut -d ' ' -f 1)
+  SLUICE_WORKERS=1 "$SCENE/root$program" serve --data-dir "$SCENE/root/var/lib/sluice" >>"$SCENE/journal" 2>&1 &
+  echo $! >"$SCENE/pid"
+}
+case $1 in
+  enable) start ;;
+  start) start ;;
+  restart) stop; start ;;
+  stop | disable) stop ;;
+esac
+`;
+
+interface Scene {
+  readonly path: string;
+  readonly root: string;
+  readonly bin: string;
+  readonly data: string;
+  readonly admin: string;
+  /** The installer with `--root`; `words` are added. */
+  run(...words: string[]): { code: number; text: string };
+  /** An executable in a directory of a release; `text`: a script instead of the real one. */
+  release(name: string, text?: string): string;
+  systemctl(): string;
+}
+
+function createScene(): Scene {
+  const path = mkdtempSync(join(tmpdir(), "sluice-install-"));
+  const root = join(path, "root");
+  const ports = [quietPort(), quietPort(), quietPort()].map((port) => `127.0.0.1:${port}`);
+  const [http = "", https = "", admin = ""] = ports;
+  mkdirSync(root);
+  mkdirSync(join(path, "path"));
+  writeFileSync(join(path, "path/systemctl"), SYSTEMCTL, { mode: 0o755 });
+  const env = { PATH: `${join(path, "path")}:${process.env["PATH"]}`, SCENE: path, HOME: path };
+  cleanups.push(() => {
+    Bun.spawnSync([join(path, "path/systemctl"), "stop"], { env });
+    rmSync(path, { recursive: true, force: true });
+  });
+  return {
+    path,
+    root,
+    admin,
+    bin: join(root, "usr/local/bin/sluice"),
+    data: join(root, "var/lib/sluice"),
+    run(...words) {
+      const addresses = ["--http", http, "--https", https, "--admin", admin];
+      const { exitCode, stdout, stderr } = Bun.spawnSync(
+        ["sh", installer, "--root", root, "--target", target, ...addresses, ...words],
+        { env },
+      );
+      return { code: exitCode, text: `${stdout}${stderr}` };
+    },
+    release(name, text) {
+      const folder = join(path, name);
+      const file = join(folder, `sluice-${target}`);
+      mkdirSync(folder);
+      if (text === undefined) copyFileSync(executable, file);
+      else writeFileSync(file, text);
+      chmodSync(file, 0o755);
+      writeFileSync(join(folder, "SHA256SUMS"), `${sumOf(file)}  sluice-${target}\n`);
+      return folder;
+    },
+    systemctl: () => readFileSync(join(path, "systemctl.log"), "utf8"),
+  };
+}
+
+/** A version that says what it is and serves as the real one does. */
+const wrapper = (version: string) =>
+  `#!/bin/sh\n[ "$1" != version ] || { echo "sluice ${version}"; exit 0; }\nexec "${executable}" "$@"\n`;
+
+describe("without a service", () => {
+  test("files are where they belong, and the data directory is closed to others", () => {
+    const scene = createScene();
+    const { code, text } = scene.run("--from", scene.release("one", wrapper("1")));
+    expect([code, text]).toEqual([0, expect.stringContaining("installed sluice 1")]);
+    expect(statSync(scene.data).mode & 0o777).toBe(0o700);
+    expect(statSync(join(scene.root, "etc/sluice/sluice.env")).mode & 0o777).toBe(0o640);
+    expect(readFileSync(join(scene.root, "etc/sysctl.d/60-sluice.conf"), "utf8")).toContain(
+      "net.ipv4.tcp_migrate_req = 1",
+    );
+    expect(existsSync(join(scene.root, "etc/systemd"))).toBe(false);
+    expect(readdirSync(join(scene.root, "usr/local/bin"))).toEqual(["sluice"]);
+  });
+
+  test("a second installation changes nothing and names the way", () => {
+    const scene = createScene();
+    scene.run("--from", scene.release("one", wrapper("1")));
+    const { code, text } = scene.run("--from", scene.release("two", wrapper("2")));
+    expect([code, text]).toEqual([1, expect.stringContaining("--upgrade")]);
+    expect(Bun.spawnSync([scene.bin, "version"]).stdout.toString()).toBe("sluice 1\n");
+  });
+
+  test.each([
+    [
+      "a wrong sum in SHA256SUMS",
+      (folder: string) => Bun.spawnSync(["sed", "-i", "s/^..../0000/", join(folder, "SHA256SUMS")]),
+      [],
+      "nothing was changed",
+    ],
+    [
+      "a wrong sum on the command line",
+      () => undefined,
+      ["--sha256", "0".repeat(64)],
+      "nothing was changed",
+    ],
+    ["no sum at all", (folder: string) => rmSync(join(folder, "SHA256SUMS")), [], "--unchecked"],
+    [
+      "a program that does not run",
+      (folder: string) => writeFileSync(join(folder, `sluice-${target}`), "#!/bin/sh\nexit 1\n"),
+      ["--unchecked"],
+      "should have",
+    ],
+    ["another machine's", () => undefined, ["--target", "darwin-arm64"], "there is no"],
+  ] as const)("%s is refused", (_why, spoil, words, problem) => {
+    const scene = createScene();
+    const folder = scene.release("one", wrapper("1"));
+    spoil(folder);
+    const { code, text } = scene.run("--from", folder, ...words);
+    expect([code, text]).toEqual([1, expect.stringContaining(problem)]);
+    expect(existsSync(scene.bin)).toBe(false);
+    expect(readdirSync(join(scene.root, "usr/local/bin"))).toEqual([]);
+  });
+
+  test("from a URL, with the sum that is there", async () => {
+    const scene = createScene();
+    const folder = scene.release("one", wrapper("1"));
+    const server = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: (request) =>
+        new Response(Bun.file(join(folder, new URL(request.url).pathname.replace("/v1/", "")))),
+    });
+    cleanups.push(() => server.stop(true));
+    const child = Bun.spawn(["sh", installer, "--root", scene.root, "--target", target], {
+      env: { PATH: process.env["PATH"] ?? "", SLUICE_URL: `http://127.0.0.1:${server.port}/v1/` },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    expect(await new Response(child.stdout).text()).toContain("installed sluice 1");
+  });
+
+  test.each([
+    ["--data-dir", "/var"],
+    ["--data-dir", "relative"],
+    ["--data-dir", "/srv/with space"],
+    ["--prefix", "/opt/\nExecStart=/bin/evil"],
+    ["--purge", "--upgrade"],
+    ["--service", "upstart"],
+    ["--nonsense", ""],
+  ])("%s %j is refused", (flag, value) => {
+    const scene = createScene();
+    expect(scene.run(flag, value).code).toBe(1);
+    expect(readdirSync(scene.root)).toEqual([]);
+  });
+});
+
+describe("with a service", () => {
+  const create = (scene: Scene, name: string) =>
+    fetch(`http://${scene.admin}/api/v1/services`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ name }),
+    });
+  const services = async (scene: Scene) => {
+    const response = await fetch(`http://${scene.admin}/api/v1/services`);
+    return ((await response.json()) as { name: string }[]).map(({ name }) => name);
+  };
+
+  test("it serves when the installer ends, and the next version takes its place and its data", async () => {
+    const scene = createScene();
+    const first = scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+    expect([first.code, first.text]).toEqual([0, expect.stringContaining("the gateway is ready")]);
+    expect(scene.systemctl()).toBe("daemon-reload\nenable --now sluice.service\n");
+    await create(scene, "kept");
+    const { code, text } = scene.run(
+      "--service",
+      "systemd",
+      "--upgrade",
+      "--from",
+      scene.release("two", wrapper("2")),
+    );
+    expect([code, text]).toEqual([0, expect.stringContaining("replaced sluice 1 by sluice 2")]);
+    expect(await services(scene)).toEqual(["kept"]);
+    expect(readdirSync(join(scene.data, "backups")).length).toBe(1);
+    const back = scene.run("--service", "systemd", "--rollback");
+    expect([back.code, back.text]).toEqual([0, expect.stringContaining("went back to sluice 1")]);
+    expect(await services(scene)).toEqual(["kept"]);
+  }, 60_000);
+
+  test("a version that does not get ready is replaced by the former one", async () => {
+    const scene = createScene();
+    scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+    await create(scene, "kept");
+    const bad =
+      '#!/bin/sh\ncase $1 in version) echo "sluice 9";; check) ;; healthcheck) exit 1;; *) exit 1;; esac\n';
+    const { code, text } = scene.run(
+      "--service",
+      "systemd",
+      "--upgrade",
+      "--from",
+      scene.release("bad", bad),
+    );
+    expect([code, text]).toEqual([1, expect.stringContaining("the former version serves again")]);
+    expect(Bun.spawnSync([scene.bin, "version"]).stdout.toString()).toBe("sluice 1\n");
+    expect(await services(scene)).toEqual(["kept"]);
+  }, 60_000);
+
+  test("a database that a failed version has changed is put aside for the copy from before", async () => {
+    const scene = createScene();
+    scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+    await create(scene, "kept");
+    const migrator = join(scene.path, "migrate.ts");
+    writeFileSync(
+      migrator,
+      `import { Database } from "bun:sqlite"; new Database(${JSON.stringify(join(scene.data, "sluice.db"))}).run("PRAGMA user_version = 999");`,
+    );
+    const bad = `#!/bin/sh\ncase $1 in version) echo "sluice 9";; check) ;; serve) "${process.execPath}" "${migrator}"; exit 1;; healthcheck) sleep 2; exit 1;; esac\n`;
+    const { code, text } = scene.run(
+      "--service",
+      "systemd",
+      "--upgrade",
+      "--from",
+      scene.release("bad", bad),
+    );
+    expect([code, text]).toEqual([
+      1,
+      expect.stringContaining("the database is the one from before the upgrade"),
+    ]);
+    expect(await services(scene)).toEqual(["kept"]);
+    const aside = readdirSync(scene.data).find((name) =>
+      /^sluice\.db\.newer-\d{8}T\d{6}Z$/.test(name),
+    );
+    const version = new Database(join(scene.data, aside ?? ""), { readonly: true })
+      .query("PRAGMA user_version")
+      .get();
+    expect(version).toEqual({ user_version: 999 });
+  }, 60_000);
+
+  test("a version that cannot serve what is stored is never switched to", async () => {
+    const scene = createScene();
+    scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+    const bad =
+      '#!/bin/sh\ncase $1 in version) echo "sluice 9";; check) echo "no such plugin"; exit 1;; esac\n';
+    const { code, text } = scene.run(
+      "--service",
+      "systemd",
+      "--upgrade",
+      "--from",
+      scene.release("bad", bad),
+    );
+    expect([code, text]).toEqual([1, expect.stringContaining("no such plugin")]);
+    expect(scene.systemctl()).not.toContain("restart");
+    expect(await services(scene)).toEqual([]);
+  }, 60_000);
+
+  test("removal keeps configuration and data, and a purge does not", () => {
+    const scene = createScene();
+    scene.run("--service", "systemd", "--from", scene.release("one", wrapper("1")));
+    expect(scene.run("--service", "systemd", "--uninstall").code).toBe(0);
+    expect(existsSync(scene.bin)).toBe(false);
+    expect(existsSync(join(scene.root, "etc/systemd/system/sluice.service"))).toBe(false);
+    expect(existsSync(join(scene.root, "etc/sysctl.d/60-sluice.conf"))).toBe(false);
+    expect(existsSync(join(scene.data, "sluice.db"))).toBe(true);
+    expect(scene.systemctl()).toContain("disable --now sluice.service");
+    expect(scene.run("--service", "systemd", "--uninstall", "--purge").code).toBe(0);
+    expect(existsSync(scene.data)).toBe(false);
+    expect(existsSync(join(scene.root, "etc/sluice"))).toBe(false);
+  }, 60_000);
+});
+
+test("the unit asks for one privilege only, and lets code be compiled while it runs", () => {
+  const unit = Bun.spawnSync(["sh", installer, "--print-unit"]).stdout.toString();
+  for (const line of [
+    "AmbientCapabilities=CAP_NET_BIND_SERVICE",
+    "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
+    "NoNewPrivileges=yes",
+    "ProtectSystem=strict",
+    "ReadWritePaths=/var/lib/sluice",
+    "LimitNOFILE=1048576",
+    "MemoryDenyWriteExecute=no",
+    "ExecStart=/usr/local/bin/sluice serve --data-dir /var/lib/sluice",
+  ])
+    expect(unit.split("\n")).toContain(line);
+});
