@@ -21,6 +21,8 @@ const open = { GET: "open" } as const;
 
 export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/applications", methods: collection },
+  // Before the row of all ids.
+  { path: "/api/v1/applications/check-upstream", methods: { POST: "editor" } },
   { path: "/api/v1/applications/:id", methods: element },
   { path: "/api/v1/services", methods: collection },
   { path: "/api/v1/services/:id", methods: element },

@@ -1,5 +1,6 @@
 // Schemas of applications as the management API shows them; used for the description only.
 import { type TSchema, Type as t } from "@sinclair/typebox";
+import { upstreamCheckInput } from "../control/applications/upstream-check.ts";
 import { applicationInput } from "../model/application.ts";
 import { identity } from "../model/fields.ts";
 
@@ -21,6 +22,7 @@ const drift = t.Object(
 
 export const applicationSchemas: Readonly<Record<string, TSchema>> = {
   ApplicationInput: applicationInput,
+  UpstreamCheckInput: upstreamCheckInput,
   Application: t.Composite(
     [
       t.Object(identity),

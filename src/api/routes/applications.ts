@@ -1,8 +1,9 @@
 // Endpoints of applications; decodes nothing itself.
 import type { ControlPlane } from "../../control/control-plane.ts";
-import { queryParameter } from "../description.ts";
+import { checkUpstream } from "../../control/applications/upstream-check.ts";
+import { bodyOf, plainResponses, queryParameter } from "../description.ts";
 import type { Call, Endpoint, Reply } from "../endpoint.ts";
-import { flagOf, replyWritten, writeOptionsOf } from "../write-options.ts";
+import { flagOf, replyWritten, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
 import { idOf, readEndpoints, writeEndpoints } from "./resource-endpoints.ts";
 
 const at = {
@@ -47,7 +48,27 @@ export function applicationEndpoints({ applications }: ControlPlane): Endpoint[]
     const description = { ...endpoint.description, parameters: [...parameters, ...more] };
     return { ...endpoint, answer, description };
   });
-  return [...readEndpoints(at, applications), ...writing];
+  return [checkEndpoint(), ...readEndpoints(at, applications), ...writing];
+}
+
+function checkEndpoint(): Endpoint {
+  return {
+    method: "POST",
+    path: `${at.path}/check-upstream`,
+    takesBody: true,
+    description: {
+      summary: "Check whether an application answers",
+      description:
+        "Asks the address for its first page, as a target would be asked. Answers 200 whatever is found, and changes nothing.",
+      tags: [at.tag],
+      requestBody: bodyOf("UpstreamCheckInput"),
+      responses: plainResponses("CheckReport", "What was found", [400, 403, 413, 415, 500]),
+    },
+    answer: async (call) => {
+      requireKnownQuery(call, []);
+      return { body: await checkUpstream(call.body) };
+    },
+  };
 }
 
 function optionsOf(call: Call, known: readonly string[]) {
