@@ -5,8 +5,7 @@ import { failures, type ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { hangUp } from "./hang-up.ts";
 import { fail, own, type Scene } from "./own-answer.ts";
-import type { Chain } from "./plugin/chain.ts";
-import { throughPlugins } from "./plugin/through-plugins.ts";
+import { type Steps, throughPlugins } from "./plugin/through-plugins.ts";
 import type { Plan } from "./plan.ts";
 import { ProxiedRequest } from "./proxied-request.ts";
 import { defaultSiteAnswer, maintenanceAnswer, redirectToHttps } from "./local-answer.ts";
@@ -47,28 +46,21 @@ export function handle(
   const { plugins } = generation;
   if (!plugins.isEmpty) {
     const chain = route === null ? plugins.elsewhere : chainOf(route, plugins);
-    if (chain !== null) return visitPlugins(context, { ...scene, route, chain });
+    if (chain !== null)
+      return throughPlugins(context, { generation, scope, route, chain }, aroundPlugins);
   }
   if (route === null) return answerNoRoute(context, scene);
   return ownAnswerOf(context, route, scene) ?? proxy(context, route, scene);
 }
 
-/** The way of a request on which plugins run. */
-function visitPlugins(
-  context: RequestContext,
-  scene: Scene & { readonly route: RouteRuntime | null; readonly chain: Chain },
-): Answer {
-  const { route } = scene;
-  const goOn = (request: RequestContext, scope: WorkerScope) =>
-    route === null
-      ? answerNoRoute(request, { ...scene, scope })
-      : proxy(request, route, scope === scene.scope ? scene : { ...scene, scope });
-  return throughPlugins(context, scene, {
-    // What the route answers itself does not depend on who asks.
-    before: () => (route === null ? null : ownAnswerOf(context, route, scene)),
-    goOn,
-  });
-}
+/** What comes before plugins and after them; made once, not for each request. */
+const aroundPlugins: Steps = {
+  // What the route answers itself does not depend on who asks.
+  before: (context, scene) =>
+    scene.route === null ? null : ownAnswerOf(context, scene.route, scene),
+  goOn: (context, scene) =>
+    scene.route === null ? answerNoRoute(context, scene) : proxy(context, scene.route, scene),
+};
 
 function answerNoRoute(context: RequestContext, scene: Scene): Answer {
   const site = defaultSiteAnswer(context, scene.generation.settings.default_site);

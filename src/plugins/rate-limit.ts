@@ -90,13 +90,15 @@ function createHandlers(own: Config, store: LimitStore): PluginHandlers {
   };
   const tell = own.headers === "off" ? null : states.tell;
   if (isCounted === null) {
-    const access = (context: RequestContext) => ask(context, (demands) => store.take(demands));
+    const take = (demands: readonly Demand[]) => store.take(demands);
+    const access = (context: RequestContext) => ask(context, take);
     return tell === null ? { access } : { access, response: tell };
   }
   const count = (context: RequestContext, status: number) =>
     states.count(context, status, { isCounted, store });
+  const lookAt = (demands: readonly Demand[]) => store.look(demands);
   const look = (context: RequestContext) =>
-    states.of(context) === undefined ? ask(context, (demands) => store.look(demands)) : undefined;
+    states.of(context) === undefined ? ask(context, lookAt) : undefined;
   return {
     ...(isKnownEarly(own.limits) ? { early: look } : {}),
     // Instances for consumers are not there before.

@@ -16,6 +16,9 @@ export interface DraftParts {
   readonly isHead: boolean;
 }
 
+const NONE: readonly BodyTransform[] = [];
+const NO_EDITS = { names: [], values: [] };
+
 export class AnswerDraft implements ResponseDraft {
   readonly source: ResponseDraft["source"];
   status: number;
@@ -27,10 +30,9 @@ export class AnswerDraft implements ResponseDraft {
   /** Null once the headers are this answer's own. */
   #sharedBy: EditHolder | null;
   /** What is still to be done to the headers while they are shared. */
-  #names: string[] = [];
-  #values: (string | null)[] = [];
+  #edits: { readonly names: string[]; readonly values: (string | null)[] } | null = null;
   #replacement: { readonly body: Uint8Array | null } | null = null;
-  #transforms: BodyTransform[] = [];
+  #transforms: readonly BodyTransform[] = NONE;
 
   constructor(parts: DraftParts) {
     this.source = parts.source;
@@ -49,7 +51,7 @@ export class AnswerDraft implements ResponseDraft {
     if (this.#sharedBy !== null) {
       this.#headers = new Headers(this.#headers);
       this.#sharedBy = null;
-      applyEdits(this.#headers, { names: this.#names, values: this.#values });
+      if (this.#edits !== null) applyEdits(this.#headers, this.#edits);
     }
     return this.#headers;
   }
@@ -64,8 +66,9 @@ export class AnswerDraft implements ResponseDraft {
 
   #edit(name: string, value: string | null): void {
     if (this.#sharedBy !== null) {
-      this.#names.push(name);
-      this.#values.push(value);
+      this.#edits ??= { names: [], values: [] };
+      this.#edits.names.push(name);
+      this.#edits.values.push(value);
     } else if (value === null) this.#headers.delete(name);
     else this.#headers.set(name, value);
   }
@@ -73,15 +76,12 @@ export class AnswerDraft implements ResponseDraft {
   /** Null: somebody has looked at the headers, so that they are this answer's own. The object serves others afterwards. */
   get editedFields(): EditedFields | null {
     if (this.#sharedBy === null) return null;
-    return editedFields(this.#sharedBy, this.#headers, {
-      names: this.#names,
-      values: this.#values,
-    });
+    return editedFields(this.#sharedBy, this.#headers, this.#edits ?? NO_EDITS);
   }
 
   /** The headers to be read at once, which needs no copy. */
   get sentHeaders(): Headers {
-    return this.#names.length === 0 ? this.#headers : (this.editedFields?.headers ?? this.#headers);
+    return this.#edits === null ? this.#headers : (this.editedFields?.headers ?? this.#headers);
   }
 
   get hasBody(): boolean {
@@ -92,11 +92,11 @@ export class AnswerDraft implements ResponseDraft {
     this.#replacement = { body };
     // Those that were asked for before have seen to the body that is gone.
     for (const transform of this.#transforms) transform.abort?.();
-    this.#transforms = [];
+    this.#transforms = NONE;
   }
 
   transformBody(transform: BodyTransform): void {
-    this.#transforms.push(transform);
+    this.#transforms = [...this.#transforms, transform];
   }
 
   /** Whether nobody has looked at the headers or asked for another body. */

@@ -6,7 +6,7 @@ import type { RequestContext } from "../request-context.ts";
 import { chainOf, type RouteRuntime } from "../route-runtime.ts";
 import type { Chain } from "./chain.ts";
 import type { Geo } from "./geo.ts";
-import { HeldBody } from "./held-body.ts";
+import { declaredLength, HeldBody } from "./held-body.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
 import { Visit, type VisitScene } from "./visit.ts";
 
@@ -53,6 +53,7 @@ function sceneOf(
     serviceNamed: () => null,
     refetch: () => Promise.reject(new Error("the request was not made")),
     body: new HeldBody({ context, readTimeout: 0, refuse() {} }),
+    bodyLength: declaredLength(context),
     failed() {},
     decided() {},
     copyFor: (copy) => sceneOf(copy, parts),

@@ -13,7 +13,15 @@ export interface HeldBodyOptions {
 /** What a plugin may ask for at most, whatever it says. */
 const MAX_HELD_BYTES = 64 * 1_048_576;
 
-/** Made for every request that visits plugins; costs nothing until somebody asks. */
+/** -1: unknown, 0: there is no body. */
+export function declaredLength({ headers, request }: RequestContext): number {
+  if (headers["transfer-encoding"] !== undefined) return -1;
+  const length = headers["content-length"];
+  if (length !== undefined) return Number(length);
+  return request.body === null ? 0 : -1;
+}
+
+/** Made for requests whose body a plugin wants; costs nothing until somebody asks. */
 export class HeldBody {
   readonly #options: HeldBodyOptions;
   #read: Promise<Uint8Array | null> | null = null;
@@ -26,11 +34,7 @@ export class HeldBody {
   /** Declared length, -1 when unknown, 0: no body. */
   get length(): number {
     if (this.#bytes !== null) return this.#bytes.byteLength;
-    const { headers, request } = this.#options.context;
-    if (headers["transfer-encoding"] !== undefined) return -1;
-    const length = headers["content-length"];
-    if (length !== undefined) return Number(length);
-    return request.body === null ? 0 : -1;
+    return declaredLength(this.#options.context);
   }
 
   limit(maxBytes: number): void {

@@ -14,18 +14,18 @@ import { resultOf } from "../request-result.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { WorkerScope } from "../worker-scope.ts";
 import type { Chain } from "./chain.ts";
-import { HeldBody } from "./held-body.ts";
+import { declaredLength, HeldBody } from "./held-body.ts";
 import { readRefetched } from "./refetched.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
 import { type Decision, type PluginAnswer, Visit, type VisitScene } from "./visit.ts";
 
 type Answer = Response | undefined | Promise<Response | undefined>;
 
-interface Steps {
+export interface Steps {
   /** The answer that the route gives whatever plugins say; null: none. */
-  readonly before: () => Answer | null;
+  readonly before: (context: RequestContext, scene: PluginScene) => Answer | null;
   /** What becomes of the request, or of a copy of it, when no plugin has answered it. */
-  readonly goOn: (context: RequestContext, scope: WorkerScope) => Answer;
+  readonly goOn: (context: RequestContext, scene: PluginScene) => Answer;
 }
 
 type PluginScene = Scene & { readonly route: RouteRuntime | null; readonly chain: Chain };
@@ -35,7 +35,7 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
   const passage = new Passage(context, scene, steps);
   const visit = new Visit(context, passage);
   context.visit = visit;
-  const before = steps.before();
+  const before = steps.before(context, scene);
   if (before !== null) return before;
   const outcome = visit.run();
   if (!(outcome instanceof Promise)) return afterwards(outcome, context, { scene, steps });
@@ -85,6 +85,10 @@ class Passage implements VisitScene {
 
   get consumers(): Consumers {
     return this.#scene.generation.consumers;
+  }
+
+  get bodyLength(): number {
+    return this.#body === null ? declaredLength(this.#context) : this.#body.length;
   }
 
   get body(): HeldBody {
@@ -172,7 +176,7 @@ function afterwards(
   context: RequestContext,
   { scene, steps }: { readonly scene: PluginScene; readonly steps: Steps },
 ): Answer {
-  if (outcome === undefined) return steps.goOn(context, scene.scope);
+  if (outcome === undefined) return steps.goOn(context, scene);
   const { answer, order } = outcome;
   if (answer.kind === "reply") {
     if (answer.status === 0) return ended(hangUp(), context, scene);

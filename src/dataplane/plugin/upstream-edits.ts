@@ -18,7 +18,7 @@ export class UpstreamEdits implements UpstreamRequest {
   readonly #context: RequestContext;
   readonly #services: Services;
   /** Lines by lower-case name, in the place of the client's. */
-  readonly #fields = new FieldLines();
+  #fields: FieldLines | null = null;
   /** Lines that say who the client is. */
   identity = "";
   #method: string | null = null;
@@ -31,6 +31,12 @@ export class UpstreamEdits implements UpstreamRequest {
   constructor(context: RequestContext, services: Services) {
     this.#context = context;
     this.#services = services;
+  }
+
+  /** Made when the first field changes. */
+  get #own(): FieldLines {
+    this.#fields ??= new FieldLines();
+    return this.#fields;
   }
 
   get method(): string {
@@ -48,7 +54,7 @@ export class UpstreamEdits implements UpstreamRequest {
   /** The same for another request. */
   copyFor(context: RequestContext): UpstreamEdits {
     const copy = new UpstreamEdits(context, this.#services);
-    copy.#fields.take(this.#fields);
+    if (this.#fields !== null) copy.#own.take(this.#fields);
     copy.identity = this.identity;
     copy.#method = this.#method;
     copy.#path = this.#path;
@@ -70,7 +76,7 @@ export class UpstreamEdits implements UpstreamRequest {
 
   header(name: string): string | null {
     const lower = name.toLowerCase();
-    const own = this.#fields.get(lower);
+    const own = this.#fields?.get(lower);
     if (own !== undefined) return valuesIn(own, lower);
     return (
       valuesIn(this.identity, lower) ??
@@ -79,7 +85,7 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   snapshot(): (name: string) => string | null {
-    if (this.#fields.names.length === 0 && this.identity === "") {
+    if (this.#fields === null && this.identity === "") {
       const context = this.#context;
       return (name) => {
         const lower = name.toLowerCase();
@@ -92,23 +98,23 @@ export class UpstreamEdits implements UpstreamRequest {
 
   get changed(): readonly string[] {
     const ofIdentity = this.identity.split("\r\n").map((line) => line.split(":", 1)[0] ?? "");
-    return [...this.#fields.names, ...ofIdentity.filter((name) => name !== "")];
+    return [...(this.#fields?.names ?? []), ...ofIdentity.filter((name) => name !== "")];
   }
 
   setHeader(name: string, value: string): void {
     const key = checkedName(name);
-    this.#fields.set(key, `${key}: ${checkedValue(value)}\r\n`);
+    this.#own.set(key, `${key}: ${checkedValue(value)}\r\n`);
   }
 
   addHeader(name: string, value: string): void {
     const key = checkedName(name);
     const present = this.#context.header(key);
-    const before = this.#fields.get(key) ?? (present === null ? "" : `${key}: ${present}\r\n`);
-    this.#fields.set(key, `${before}${key}: ${checkedValue(value)}\r\n`);
+    const before = this.#own.get(key) ?? (present === null ? "" : `${key}: ${present}\r\n`);
+    this.#own.set(key, `${before}${key}: ${checkedValue(value)}\r\n`);
   }
 
   removeHeader(name: string): void {
-    this.#fields.set(checkedName(name), "");
+    this.#own.set(checkedName(name), "");
   }
 
   removeCookie(name: string): void {
@@ -118,7 +124,7 @@ export class UpstreamEdits implements UpstreamRequest {
       .split(";")
       .map((pair) => pair.trim())
       .filter((pair) => pair !== "" && (pair.split("=")[0] ?? "").trim() !== name);
-    this.#fields.set("cookie", left.length === 0 ? "" : `cookie: ${left.join("; ")}\r\n`);
+    this.#own.set("cookie", left.length === 0 ? "" : `cookie: ${left.join("; ")}\r\n`);
   }
 
   removeQuery(name: string): void {
@@ -170,13 +176,13 @@ export class UpstreamEdits implements UpstreamRequest {
    */
   replaces(name: string): boolean {
     const fields = this.#fields;
-    if (!fields.mayHave(name)) return false;
+    if (fields === null || !fields.mayHave(name)) return false;
     return fields.has(name) || (name.includes("_") && fields.has(name.replaceAll("_", "-")));
   }
 
   /** The lines of all fields that were set. */
   lines(): string {
-    return this.identity + this.#fields.joined();
+    return this.#fields === null ? this.identity : this.identity + this.#fields.joined();
   }
 }
 

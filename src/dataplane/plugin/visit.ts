@@ -28,6 +28,8 @@ export interface VisitScene {
   readonly service: NamedObject | null;
   readonly consumers: Consumers;
   readonly body: HeldBody;
+  /** Of the body, without making it ready to be read. */
+  readonly bodyLength: number;
   hasService(id: string): boolean;
   serviceNamed(id: string): NamedObject | null;
   country(address: string): string | null;
@@ -173,7 +175,7 @@ export class Visit extends RequestFacts implements PluginRequest {
   }
 
   get bodyLength(): number {
-    return this.#scene.body.length;
+    return this.#scene.bodyLength;
   }
 
   readBody(maxBytes: number): Promise<Uint8Array | null> {

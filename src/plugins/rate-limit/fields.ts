@@ -62,13 +62,16 @@ export function tellLimits(
 }
 
 function itemsOf(demands: readonly Demand[], verdicts: readonly Verdict[]): Item[] {
+  const [rule, verdict] = [demands[0]?.rule, verdicts[0]];
+  if (demands.length === 1 && rule !== undefined && verdict !== undefined)
+    return [{ rule, verdict }];
   const items: Item[] = [];
   for (let at = 0; at < demands.length; at++) {
     const verdict = verdicts[at];
     const rule = demands[at]?.rule;
     if (verdict !== undefined && rule !== undefined) items.push({ rule, verdict });
   }
-  return items.length < 2 ? items : items.sort(byRoom);
+  return items.sort(byRoom);
 }
 
 function byRoom(a: Item, b: Item): number {
