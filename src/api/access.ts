@@ -62,7 +62,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/users", methods: adminCollection },
   { path: "/api/v1/users/:id", methods: adminElement },
   { path: "/api/v1/users/:id/password", methods: { PUT: self } },
-  { path: "/api/v1/users/:id/totp", methods: { POST: self, DELETE: self } },
+  { path: "/api/v1/users/:id/totp", methods: { GET: self, POST: self, DELETE: self } },
   { path: "/api/v1/users/:id/totp/confirm", methods: { POST: self } },
   { path: "/api/v1/auth/login", methods: { POST: "open" } },
   { path: "/api/v1/auth/logout", methods: { POST: self } },

@@ -236,6 +236,15 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   PasswordChange: passwordChangeInput,
   OwnPassword: ownPasswordInput,
   TotpCode: totpCodeInput,
+  SignInMeans: t.Object(
+    {
+      has_password: t.Boolean({ description: "Whether there is a password" }),
+      sso_linked: t.Boolean({ description: "Whether the user has signed in with SSO" }),
+      totp_enabled: t.Boolean({ description: "Whether a code is needed beside the password" }),
+      recovery_codes_left: t.Integer({ description: "Recovery codes that have not been used" }),
+    },
+    { title: "SignInMeans" },
+  ),
   TotpSetup: t.Object(
     {
       secret: t.String({ description: "The key in base32, to be typed into an app" }),
@@ -321,6 +330,11 @@ export const schemas: Readonly<Record<string, TSchema>> = {
       }),
       setup_required: t.Boolean({ description: "Whether the first user is still to be created" }),
       sso_enabled: t.Boolean({ description: "Whether people can sign in with OpenID Connect" }),
+      sso_label: t.Optional(
+        t.String({
+          description: "Text of the button that begins to sign in with it, while it is on",
+        }),
+      ),
       uptime_seconds: t.Integer({ description: "Seconds since the start" }),
       revision: t.Integer({ description: "Number of the configuration in service" }),
       workers: t.Integer({ description: "Number of workers" }),

@@ -67,12 +67,14 @@ function readiness({ control }: StatusSource) {
 
 function status({ control, clock, version, startedAt }: StatusSource) {
   const { workers, ready } = control.rolloutStatus();
+  const { sso } = control.changes.config;
   return {
     name: "sluice",
     version,
     authentication: control.auth.authenticator.isEnabled ? "enabled" : "disabled",
     setup_required: !control.auth.authenticator.isEnabled,
-    sso_enabled: control.changes.config.sso.enabled,
+    sso_enabled: sso.enabled,
+    ...(sso.enabled ? { sso_label: sso.button_label } : {}),
     uptime_seconds: Math.max(0, Math.floor((clock.now() - startedAt) / 1000)),
     revision: control.changes.revision,
     workers,

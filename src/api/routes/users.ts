@@ -69,6 +69,22 @@ function totpEndpoints({ account }: ControlPlane): Endpoint[] {
   const path = `${at.path}/:id/totp`;
   return [
     {
+      method: "GET",
+      path,
+      takesBody: false,
+      description: {
+        summary: "What a user signs in with",
+        description: "Everybody may ask for themselves, admins for everybody.",
+        tags,
+        parameters: [user],
+        responses: plainResponses("SignInMeans", "What there is", [403, 404, 500]),
+      },
+      answer: (call) => {
+        requireKnownQuery(call, []);
+        return { body: account.signInMeans({ principal: call.principal, key: idOf(call) }) };
+      },
+    },
+    {
       method: "POST",
       path,
       takesBody: true,

@@ -39,6 +39,18 @@ export class Account {
     this.#options = options;
   }
 
+  /** What a user can sign in with; users see it of themselves, admins of everybody. */
+  signInMeans({ principal, key }: Omit<AccountCall, "body">): SignInMeans {
+    const { id, password_hash, sso } = this.#userFor(principal, key);
+    const { secondFactors } = this.#options;
+    return {
+      has_password: password_hash !== null,
+      sso_linked: sso !== null,
+      totp_enabled: secondFactors.needsSecondFactor(id),
+      recovery_codes_left: secondFactors.recoveryCodesLeft(id),
+    };
+  }
+
   /** Users give their old password, admins need none for others. The user's other sessions end with the change. */
   async changePassword(
     { principal, key, body }: AccountCall,
@@ -137,6 +149,14 @@ export class Account {
       detail: null,
     });
   }
+}
+
+/** What somebody has to sign in with. */
+export interface SignInMeans {
+  readonly has_password: boolean;
+  readonly sso_linked: boolean;
+  readonly totp_enabled: boolean;
+  readonly recovery_codes_left: number;
 }
 
 /** Who calls, which user is meant (id or e-mail address), and what was sent. */

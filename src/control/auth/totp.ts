@@ -80,6 +80,12 @@ export class SecondFactors {
     return this.#store.get(userId)?.confirmed ?? false;
   }
 
+  /** How many recovery codes have not been used; 0 without a second factor. */
+  recoveryCodesLeft(userId: string): number {
+    const record = this.#store.get(userId);
+    return record?.confirmed === true ? record.recovery_hashes.length : 0;
+  }
+
   /**
    * Whether `code`, from the app or one of the recovery codes, is right at `now` (milliseconds). It is used up by that.
    * False for users without a second factor.

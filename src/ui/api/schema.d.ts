@@ -1052,7 +1052,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * What a user signs in with
+         * @description Everybody may ask for themselves, admins for everybody.
+         */
+        get: operations["getApiV1UsersByIdTotp"];
         put?: never;
         /**
          * Begin the use of a second factor
@@ -4117,6 +4121,17 @@ export interface components {
             /** @description What the authenticator app shows now */
             code: string;
         };
+        /** SignInMeans */
+        SignInMeans: {
+            /** @description Whether there is a password */
+            has_password: boolean;
+            /** @description Whether the user has signed in with SSO */
+            sso_linked: boolean;
+            /** @description Whether a code is needed beside the password */
+            totp_enabled: boolean;
+            /** @description Recovery codes that have not been used */
+            recovery_codes_left: number;
+        };
         /** TotpSetup */
         TotpSetup: {
             /** @description The key in base32, to be typed into an app */
@@ -6851,6 +6866,8 @@ export interface components {
             setup_required: boolean;
             /** @description Whether people can sign in with OpenID Connect */
             sso_enabled: boolean;
+            /** @description Text of the button that begins to sign in with it, while it is on */
+            sso_label?: string;
             /** @description Seconds since the start */
             uptime_seconds: number;
             /** @description Number of the configuration in service */
@@ -11708,6 +11725,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1UsersByIdTotp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id or e-mail address of the user */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What there is */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInMeans"];
                 };
             };
             /** @description Refused */

@@ -60,6 +60,18 @@ test("an admin turns off that of others without a password, but begins none for 
   expect(await people.signInStatus(user.email, PASSWORD)).toBe(200);
 });
 
+test("users see what they sign in with, admins see it of everybody, and others do not", async () => {
+  const { user, call, codes } = await withSecondFactor("curious");
+  const means = async (by: typeof call) => await by(`GET /users/${user.id}/totp`);
+  expect((await means(call)).body).toEqual({
+    ...{ has_password: true, sso_linked: false, totp_enabled: true, recovery_codes_left: 10 },
+  });
+  expect(await people.signInStatus(user.email, PASSWORD, codes[0])).toBe(200);
+  expect((await means(root)).body.recovery_codes_left).toBe(9);
+  await people.create("stranger");
+  expect((await means(await people.signIn("stranger@a.example"))).status).toBe(403);
+});
+
 test("one code sent twice at the same time opens one session", async () => {
   const { user, next } = await withSecondFactor("twice");
   const attempts = Array.from({ length: 4 }, () => people.signInStatus(user.email, PASSWORD, next));
