@@ -23,7 +23,7 @@ function scratchDirectory(): string {
 test("it is one file that anybody may run, and not larger than it needs to be", () => {
   const { mode, size } = statSync(executable);
   expect(mode & 0o111).toBe(0o111);
-  expect(size).toBeLessThan(160_000_000);
+  expect(size).toBeLessThan(130_000_000);
 });
 
 test("it says the version of package.json", async () => {

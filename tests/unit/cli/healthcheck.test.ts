@@ -1,0 +1,53 @@
+// The command healthcheck: which address it asks, and what it makes of the answers.
+import { afterEach, expect, test } from "bun:test";
+import { healthcheckCommand, readyUrl } from "../../../src/cli/healthcheck.ts";
+
+const cleanups: (() => unknown)[] = [];
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup();
+});
+
+test.each([
+  [undefined, false, "http://127.0.0.1:9080/readyz"],
+  ["0.0.0.0:9080", false, "http://127.0.0.1:9080/readyz"],
+  ["[::]:9080", false, "http://[::1]:9080/readyz"],
+  ["10.0.0.2:9443", true, "https://10.0.0.2:9443/readyz"],
+  ["localhost:1", false, "http://localhost:1/readyz"],
+])("%s is asked at %s", (admin, speaksTls, url) => {
+  expect(readyUrl(admin, speaksTls)).toBe(url);
+});
+
+function serve(statuses: readonly number[]): string {
+  const left = [...statuses];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () => new Response(null, { status: (left.length > 1 ? left.shift() : left[0]) ?? 500 }),
+  });
+  cleanups.push(() => server.stop(true));
+  return `127.0.0.1:${server.port}`;
+}
+
+const run = (env: Record<string, string>, ...argv: string[]) =>
+  healthcheckCommand.run(argv, { env, print: () => undefined });
+
+test.each([
+  ["ready", [200], [], 0],
+  ["not ready", [503], [], 1],
+  ["somebody else, who redirects", [302], [], 1],
+  ["ready after a while", [503, 503, 200], ["--wait", "20"], 0],
+] as const)("%s", async (_why, statuses, argv, code) => {
+  expect(await run({ SLUICE_ADMIN: serve(statuses) }, ...argv)).toBe(code);
+});
+
+test("nobody there", async () => {
+  expect(await run({ SLUICE_ADMIN: "127.0.0.1:1" })).toBe(1);
+});
+
+test.each([
+  ["--wait", "soon"],
+  ["--wait", "-1"],
+  ["--admin", "nonsense"],
+])("%s %s is refused", (flag, value) => {
+  expect(run({}, flag, value)).rejects.toThrow(flag);
+});
