@@ -1,34 +1,98 @@
-// Requests that the gateway served last; knows no other page.
-import type { Schemas } from "../../api/resources.ts";
+// Requests: what goes through the gateway, live, and why each ended as it did; puts the parts of the page together.
+import { Button, Stack } from "@mantine/core";
+import { type PointerEvent, useCallback, useState } from "react";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { PageHead } from "../../parts/page-layout.tsx";
-import { SimpleTable } from "../../parts/simple-table.tsx";
-import { RelativeTime } from "../../parts/status.tsx";
+import { RowsSkeleton } from "../../parts/skeletons.tsx";
+import { useUrlState } from "../../parts/url-state.ts";
+import { RequestDrawer } from "./request-drawer.tsx";
+import { RequestFilterBar, useRequestFilters } from "./request-filters.tsx";
+import { RequestRows } from "./request-rows.tsx";
+import { type Hold, TailState } from "./tail-state.tsx";
+import { type Tail, useTail } from "./use-tail.ts";
 
 export default function RequestsPage() {
+  const { filters, set, clear } = useRequestFilters();
+  const [isPaused, setPaused] = useState(false);
+  const [isPointedAt, setPointedAt] = useState(false);
+  const [open, setOpen] = useUrlState("open");
+  // Rows that move away from under the pointer cannot be clicked.
+  const hold: Hold = isPaused ? "paused" : isPointedAt || open !== "" ? "pointed" : "none";
+  const tail = useTail(filters, hold !== "none");
+  const isFiltered = Object.keys(filters).length > 0;
   return (
     <>
-      <PageHead title="Requests" text="What the gateway served last, and why it ended as it did." />
-      <SimpleTable<Schemas["Request"]>
-        path="requests"
-        query={{ limit: 200 }}
-        label="Requests"
-        keyOf={({ id }) => id}
-        columns={[
-          { title: "When", render: ({ time }) => <RelativeTime at={time} /> },
-          { title: "Status", render: ({ status }) => status ?? "–" },
-          {
-            title: "Request",
-            render: ({ method, host, path }) => `${method ?? ""} ${host ?? ""}${path ?? ""}`,
-          },
-          { title: "Route", render: ({ route }) => route?.name ?? "none" },
-          { title: "Time", render: ({ timings }) => `${Math.round(timings.total)} ms` },
-          { title: "Reasons", render: ({ reasons }) => reasons.join(", ") },
-        ]}
-        empty={{
-          title: "No requests yet",
-          text: "Send one through the gateway and it appears here.",
-        }}
+      <PageHead
+        title="Requests"
+        text="What goes through the gateway, and why it ended as it did."
+      />
+      <Stack gap="sm">
+        <RequestFilterBar {...{ filters, set, clear }} error={tail.error} />
+        {tail.error === null && <TailState tail={tail} hold={hold} onPause={setPaused} />}
+        <Body
+          tail={tail}
+          onOpen={setOpen}
+          onPointedAt={setPointedAt}
+          onClear={isFiltered ? clear : null}
+        />
+      </Stack>
+      <RequestDrawer
+        id={open}
+        known={tail.view.rows.find(({ id }) => id === open) ?? null}
+        onClose={() => setOpen("")}
       />
     </>
+  );
+}
+
+interface BodyProps {
+  readonly tail: Tail;
+  readonly onOpen: (id: string) => void;
+  readonly onPointedAt: (isPointedAt: boolean) => void;
+  /** Null: nothing is filtered. */
+  readonly onClear: (() => void) | null;
+}
+
+function Body({ tail, onOpen, onPointedAt, onClear }: BodyProps) {
+  const hasRows = tail.view.rows.length > 0;
+  const point = useCallback(
+    (isOver: boolean) => (event: PointerEvent) => {
+      // A finger leaves no pointer behind, and what is empty cannot move away.
+      if (event.pointerType === "mouse") onPointedAt(isOver && hasRows);
+    },
+    [onPointedAt, hasRows],
+  );
+  if (tail.error !== null)
+    return <ErrorPanel error={tail.error} title="Not shown" onRetry={tail.retry} />;
+  if (tail.isPending && !hasRows) return <RowsSkeleton />;
+  return (
+    <div onPointerEnter={point(true)} onPointerLeave={point(false)}>
+      {hasRows ? (
+        <RequestRows rows={tail.view.rows} onOpen={onOpen} />
+      ) : (
+        <NothingYet onClear={onClear} />
+      )}
+    </div>
+  );
+}
+
+function NothingYet({ onClear }: Pick<BodyProps, "onClear">) {
+  if (onClear !== null)
+    return (
+      <EmptyState
+        title="Nothing fits"
+        text="No request that is kept fits the filters. New ones appear here as they end."
+      >
+        <Button variant="default" onClick={onClear}>
+          Show all
+        </Button>
+      </EmptyState>
+    );
+  return (
+    <EmptyState
+      title="No requests yet"
+      text="Send one to one of your domains, and it appears here within a second: where it went, how long each part took, and why it was answered as it was."
+    />
   );
 }

@@ -1,0 +1,192 @@
+// The filters above recent requests, which live in the address; reads no request.
+import { Autocomplete, Button, Group, Select, TextInput } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { IconSearch } from "@tabler/icons-react";
+import { useEffect, useRef, useState } from "react";
+import { useSearchParams } from "wouter";
+import { ApiError } from "../../api/error.ts";
+import { useResourceList } from "../../api/queries.ts";
+import { nameOf } from "../../api/resources.ts";
+import { useShortcut } from "../../parts/shortcut.ts";
+import type { RequestFilters } from "./use-tail.ts";
+
+const names = ["q", "status", "host", "route", "address", "kind"] as const;
+type FilterName = (typeof names)[number];
+
+/** What the address asks for, and how to ask for something else. */
+export function useRequestFilters(): {
+  readonly filters: RequestFilters;
+  readonly set: (name: FilterName, value: string) => void;
+  readonly clear: () => void;
+} {
+  const [parameters, setParameters] = useSearchParams();
+  const given = names.flatMap((name) => {
+    const value = parameters.get(name) ?? "";
+    return value === "" ? [] : [[name, value] as const];
+  });
+  const change = (edit: (next: URLSearchParams) => void) =>
+    setParameters(
+      (before) => {
+        const next = new URLSearchParams(before);
+        edit(next);
+        return next;
+      },
+      { replace: true },
+    );
+  return {
+    filters: Object.fromEntries(given),
+    set: (name, value) =>
+      change((next) => (value === "" ? next.delete(name) : next.set(name, value))),
+    clear: () =>
+      change((next) => {
+        for (const name of names) next.delete(name);
+      }),
+  };
+}
+
+interface Props {
+  readonly filters: RequestFilters;
+  readonly set: (name: FilterName, value: string) => void;
+  readonly clear: () => void;
+  /** A refusal of the gateway, which names the filter that is wrong. */
+  readonly error: Error | null;
+}
+
+export function RequestFilterBar({ filters, set, clear, error }: Props) {
+  const search = useRef<HTMLInputElement>(null);
+  useShortcut("/", () => search.current?.focus());
+  const errorOf = (name: FilterName) =>
+    error instanceof ApiError && error.field === name ? error.detail : null;
+  const field = (name: FilterName) => ({
+    value: filters[name] ?? "",
+    error: errorOf(name),
+    onCommit: (value: string) => set(name, value.trim()),
+  });
+  return (
+    <Group gap="xs" align="flex-start" role="search" aria-label="Filter requests">
+      <TypedField {...field("q")}>
+        {(props) => (
+          <TextInput
+            {...props}
+            ref={search}
+            type="search"
+            aria-label="Search requests"
+            placeholder="Path, reason, user agent, id…"
+            leftSection={<IconSearch size={16} />}
+            style={{ flex: "2 1 13rem" }}
+          />
+        )}
+      </TypedField>
+      <TypedField {...field("status")}>
+        {({ onChange, ...props }) => (
+          <Autocomplete
+            {...props}
+            onChange={(value) => onChange({ currentTarget: { value } })}
+            aria-label="Status"
+            placeholder="Status"
+            data={["2xx", "3xx", "4xx", "5xx", "400-599", "404", "429", "502,503,504"]}
+            // What is chosen must not hide the other choices.
+            filter={({ options }) => options}
+            style={{ flex: "1 1 7rem" }}
+          />
+        )}
+      </TypedField>
+      <TypedField {...field("host")}>
+        {(props) => (
+          <TextInput {...props} aria-label="Host" placeholder="Host" style={{ flex: "1 1 9rem" }} />
+        )}
+      </TypedField>
+      <RouteChoice
+        value={filters["route"] ?? ""}
+        onChange={(value) => set("route", value)}
+        error={errorOf("route")}
+      />
+      <TypedField {...field("address")}>
+        {(props) => (
+          <TextInput
+            {...props}
+            aria-label="Client address or network"
+            placeholder="Client, 10.0.0.0/8"
+            style={{ flex: "1 1 9rem" }}
+          />
+        )}
+      </TypedField>
+      <Select
+        aria-label="Kind"
+        placeholder="Kind"
+        data={[
+          { value: "http", label: "HTTP" },
+          { value: "stream", label: "Streams" },
+        ]}
+        value={filters["kind"] ?? null}
+        onChange={(value) => set("kind", value ?? "")}
+        clearable
+        style={{ flex: "1 1 6rem" }}
+      />
+      {Object.keys(filters).length > 0 && (
+        <Button variant="subtle" color="gray" onClick={clear}>
+          Clear
+        </Button>
+      )}
+    </Group>
+  );
+}
+
+interface TypedProps {
+  readonly value: string;
+  readonly error: string | null;
+  readonly onCommit: (value: string) => void;
+  readonly children: (props: {
+    readonly value: string;
+    readonly error: string | null;
+    readonly onChange: (event: { readonly currentTarget: { readonly value: string } }) => void;
+  }) => React.ReactNode;
+}
+
+/** What is typed counts when somebody has stopped typing: each filter is a question of its own to the gateway. */
+function TypedField({ value, error, onCommit, children }: TypedProps) {
+  const [text, setText] = useState(value);
+  const commit = useDebouncedCallback(onCommit, 400);
+  // Something else has changed it: the address, or the button that clears all.
+  useEffect(() => setText((typed) => (typed.trim() === value ? typed : value)), [value]);
+  return children({
+    ...{ value: text, error },
+    onChange: ({ currentTarget }) => {
+      setText(currentTarget.value);
+      commit(currentTarget.value);
+    },
+  });
+}
+
+interface RouteChoiceProps {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly error: string | null;
+}
+
+function RouteChoice({ value, onChange, error }: RouteChoiceProps) {
+  const routes = useResourceList("routes");
+  const streams = useResourceList("stream-routes");
+  const known = [...(routes.data ?? []), ...(streams.data ?? [])].map((route) => ({
+    value: route.id,
+    label: nameOf(route),
+  }));
+  // A name in the address is as good as an id, and what is gone still has requests.
+  const chosen = known.find((route) => route.value === value || route.label === value);
+  const data = value !== "" && chosen === undefined ? [...known, { value, label: value }] : known;
+  return (
+    <Select
+      aria-label="Route"
+      placeholder="Route"
+      data={data}
+      value={value === "" ? null : (chosen?.value ?? value)}
+      onChange={(next) => onChange(next ?? "")}
+      error={error}
+      searchable
+      clearable
+      limit={100}
+      nothingFoundMessage="No such route"
+      style={{ flex: "1 1 9rem" }}
+    />
+  );
+}

@@ -1,0 +1,126 @@
+// The rows of recent requests; a row that has been drawn is not drawn again.
+import { Anchor, Text } from "@mantine/core";
+import { memo } from "react";
+import { inMilliseconds } from "./phase-bar.tsx";
+import type { RequestRow } from "./request-tail.ts";
+import { RequestStatus } from "./request-status.tsx";
+
+interface Props {
+  readonly rows: readonly RequestRow[];
+  readonly onOpen: (id: string) => void;
+}
+
+export function RequestRows({ rows, onOpen }: Props) {
+  return (
+    <table
+      className="list"
+      aria-label="Requests"
+      style={
+        {
+          "--list-columns":
+            "5rem 3.8rem minmax(0, 2.4fr) minmax(0, 1.2fr) minmax(0, 0.8fr) 4.4rem minmax(0, 1.3fr)",
+        } as object
+      }
+    >
+      <thead>
+        <tr className="list-head">
+          {["Time", "Status", "Request", "Route and target", "Client", "Took", "Reasons"].map(
+            (title) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ),
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <Row key={row.id} row={row} onOpen={onOpen} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+interface RowProps {
+  readonly row: RequestRow;
+  readonly onOpen: (id: string) => void;
+}
+
+/** What happens at every row many times a second must cost little: no component of the library but a link. */
+const Row = memo(({ row, onOpen }: RowProps) => {
+  const { id, kind, method, host, path, route, target, client, timings, reasons } = row;
+  const what = kind === "stream" ? "connection" : method;
+  return (
+    // The button in the row does the same for the keyboard.
+    <tr className="list-row request-row" onClick={() => onOpen(id)}>
+      <td className="list-cell">
+        <time dateTime={row.time} title={row.time} className="mono">
+          {clockOf(row.time)}
+        </time>
+      </td>
+      <td className="list-cell">
+        <RequestStatus request={row} />
+      </td>
+      <td className="list-cell is-request">
+        <Anchor component="button" type="button" size="sm" ta="start" className="mono request-line">
+          {what} {host ?? ""}
+          {shortened(path ?? "")}
+        </Anchor>
+      </td>
+      <Cell title="Route">
+        {route === null ? (
+          <Text span size="sm" c="dimmed">
+            no route
+          </Text>
+        ) : (
+          (route.name ?? "unnamed")
+        )}
+        {target !== null && (
+          <Text span size="xs" c="dimmed" display="block" className="mono">
+            {target.address ?? "a target that is gone"}
+          </Text>
+        )}
+      </Cell>
+      <Cell title="Client">
+        <span className="mono">{client}</span>
+        {row.consumer !== null && (
+          <Text span size="xs" c="dimmed" display="block">
+            {row.consumer}
+          </Text>
+        )}
+      </Cell>
+      <Cell title="Took">{inMilliseconds(timings.total)}</Cell>
+      <Cell title="Reasons">
+        {reasons.length === 0 ? null : <span className="mono">{reasons.join(", ")}</span>}
+      </Cell>
+    </tr>
+  );
+});
+
+function Cell({ title, children }: { readonly title: string; readonly children: React.ReactNode }) {
+  return (
+    <td className="list-cell is-detail">
+      <span className="cell-label" aria-hidden="true">
+        {title}
+      </span>
+      <div className="cell-value" style={{ minWidth: 0 }}>
+        {children}
+      </div>
+    </td>
+  );
+}
+
+const shortened = (path: string): string => (path.length > 160 ? `${path.slice(0, 160)}…` : path);
+
+const clock = new Intl.DateTimeFormat("en-GB", {
+  ...{ hour: "2-digit", minute: "2-digit", second: "2-digit" },
+});
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+
+/** The time of the day; before today with the day. */
+function clockOf(time: string): string {
+  const at = new Date(time);
+  const isToday = at.toDateString() === new Date().toDateString();
+  return isToday ? clock.format(at) : `${day.format(at)} ${clock.format(at)}`;
+}

@@ -1,0 +1,93 @@
+// Follows requests as they end and hands a page something new to draw a few times in a second at most; draws nothing.
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useStream } from "../../api/live.tsx";
+import { queryKeys, useRead } from "../../api/queries.ts";
+import { MAX_ROWS, type RequestRow, RequestTail, type TailView } from "./request-tail.ts";
+
+/** Query parameters of the list and of the stream. */
+export type RequestFilters = Readonly<Record<string, string>>;
+
+export interface Tail {
+  readonly view: TailView;
+  /** Whether requests come in as they end. */
+  readonly isOpen: boolean;
+  readonly isPending: boolean;
+  /** Why the list could not be read: a filter that the gateway does not understand, for example. */
+  readonly error: Error | null;
+  readonly retry: () => void;
+}
+
+/** Between two drawings, in milliseconds. */
+const DRAW_MS = 250;
+
+/** Held, the rows stay as they are. */
+export function useTail(filters: RequestFilters, isHeld: boolean): Tail {
+  const words = new URLSearchParams(filters).toString();
+  const query = { ...filters, limit: MAX_ROWS };
+  const list = useRead<readonly RequestRow[]>("requests", { query });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other filters begin a new one
+  const tail = useMemo(() => new RequestTail(), [words]);
+  const { view, draw, drawSoon } = useDrawing(tail, isHeld);
+  const rows = list.data?.value;
+  useEffect(() => {
+    if (rows === undefined) return;
+    tail.merge(rows);
+    draw();
+  }, [tail, rows, draw]);
+  const isOpen = useStream(`/api/v1/requests/stream${words === "" ? "" : `?${words}`}`, {
+    kinds: ["request", "dropped"],
+    // A filter that is refused here would be asked for again and again.
+    isOn: rows !== undefined,
+    onEvent: (kind, data) => {
+      if (kind === "dropped") tail.drop((data as { readonly count: number }).count);
+      else tail.push(data as RequestRow, performance.now());
+      drawSoon();
+    },
+  });
+  const client = useQueryClient();
+  const key = useRef(queryKeys.of("requests", query));
+  key.current = queryKeys.of("requests", query);
+  useEffect(() => {
+    // What ended before the stream was open, or while it was not.
+    if (isOpen) void client.invalidateQueries({ queryKey: key.current });
+  }, [client, isOpen]);
+  return {
+    ...{ view, isOpen, isPending: list.isPending },
+    error: rows === undefined ? list.error : null,
+    retry: () => void list.refetch(),
+  };
+}
+
+function useDrawing(tail: RequestTail, isHeld: boolean) {
+  const held = useRef(isHeld);
+  held.current = isHeld;
+  const [drawn, setDrawn] = useState(() => ({ tail, view: tail.view(0, false) }));
+  const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
+  const draw = useCallback(() => {
+    setDrawn({ tail, view: tail.view(performance.now(), held.current) });
+  }, [tail]);
+  const drawSoon = useCallback(() => {
+    timer.current ??= setTimeout(() => {
+      // Not before the browser is ready to draw: a page that nobody sees draws nothing.
+      requestAnimationFrame(() => {
+        timer.current = null;
+        draw();
+      });
+    }, DRAW_MS);
+  }, [draw]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what waited is shown when it is let go
+  useEffect(draw, [draw, isHeld]);
+  useEffect(() => {
+    // The rate falls when nothing comes any more.
+    const clock = setInterval(draw, 1000);
+    return () => {
+      clearInterval(clock);
+      if (timer.current !== null) clearTimeout(timer.current);
+      timer.current = null;
+    };
+  }, [draw]);
+  // Other filters, and nothing of theirs drawn yet.
+  const view = drawn.tail === tail ? drawn.view : tail.view(performance.now(), isHeld);
+  return { view, draw, drawSoon };
+}
