@@ -337,6 +337,9 @@ export const schemas: Readonly<Record<string, TSchema>> = {
       ),
       uptime_seconds: t.Integer({ description: "Seconds since the start" }),
       revision: t.Integer({ description: "Number of the configuration in service" }),
+      read_only: t.Boolean({
+        description: "Whether the configuration is kept in a file, so that changes are refused",
+      }),
       workers: t.Integer({ description: "Number of workers" }),
       workers_ready: t.Integer({ description: "How many serve the current configuration" }),
       warnings: t.Array(t.String(), { description: "What is allowed but hardly meant" }),

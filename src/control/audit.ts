@@ -47,11 +47,19 @@ export interface AuditStore {
   /** What is to be kept; null when there is nothing. */
   range(retention: AuditRetention): AuditRange | null;
   /** Up to `limit` entries, oldest first, and the number at which to go on; null: these were the last. */
-  page(
+  page(filter: AuditFilter, range: AuditRange, limit: number): AuditPage;
+  /** The same from the other end: the `limit` newest of those whose numbers are below `before`, newest first. */
+  latest(
     filter: AuditFilter,
     range: AuditRange,
-    limit: number,
-  ): { readonly entries: readonly AuditEntry[]; readonly next: number | null };
+    page: { readonly limit: number; readonly before: number | null },
+  ): AuditPage;
+}
+
+export interface AuditPage {
+  readonly entries: readonly AuditEntry[];
+  /** Number to go on with; null: these were the last. */
+  readonly next: number | null;
 }
 
 export interface AuditLogOptions {
@@ -116,6 +124,16 @@ export class AuditLog implements AuditSink {
       tag: tagOf([range?.first, range?.last, range?.firstOther, filter]),
       pages: pagesOf(store, filter, range),
     };
+  }
+
+  /** The newest that fit, newest first; `before` is what the page before said comes next. */
+  latest(
+    filter: AuditFilter,
+    page: { readonly limit: number; readonly before: number | null },
+  ): AuditPage {
+    const { store } = this.#options;
+    const range = store.range(this.#retention());
+    return range === null ? { entries: [], next: null } : store.latest(filter, range, page);
   }
 
   #write(entry: Omit<AuditEntry, "at">): void {

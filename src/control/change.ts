@@ -161,6 +161,10 @@ export class Changes {
     this.#isReadOnly = true;
   }
 
+  get isReadOnly(): boolean {
+    return this.#isReadOnly;
+  }
+
   /** Resolves when every worker serves the change; rejects with an ApiError when it was refused or could not be served. */
   run<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     const result = this.#last.then(() => this.#apply(request));

@@ -1,7 +1,13 @@
 // The audit log in its table: rows are added, and deleted when they are too old or too many, never changed.
-import { and, asc, count, gte, isNull, lt, lte, max, min, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, gte, isNull, lt, lte, max, min, type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
-import type { AuditFilter, AuditRange, AuditRetention, AuditStore } from "../control/audit.ts";
+import type {
+  AuditFilter,
+  AuditPage,
+  AuditRange,
+  AuditRetention,
+  AuditStore,
+} from "../control/audit.ts";
 import type { AuditEntry } from "../control/audit-entry.ts";
 import { audit } from "./schema.ts";
 
@@ -54,29 +60,42 @@ export class AuditTable implements AuditStore {
     return { first: found.first, last: found.last, notBefore, firstOther };
   }
 
-  page(filter: AuditFilter, range: AuditRange, limit: number) {
-    const found = this.#db
+  page(filter: AuditFilter, range: AuditRange, limit: number): AuditPage {
+    const found = this.#select(filter, range).orderBy(asc(audit.id)).limit(limit).all();
+    const next = found.length < limit ? null : (found.at(-1)?.id ?? range.last) + 1;
+    return { entries: found.map(entryOf), next };
+  }
+
+  latest(
+    filter: AuditFilter,
+    range: AuditRange,
+    { limit, before }: { readonly limit: number; readonly before: number | null },
+  ): AuditPage {
+    const last = Math.min(range.last, (before ?? Number.MAX_SAFE_INTEGER) - 1);
+    // One more tells whether there are more.
+    const found = this.#select(filter, { ...range, last })
+      .orderBy(desc(audit.id))
+      .limit(limit + 1)
+      .all();
+    const shown = found.slice(0, limit);
+    const next = found.length > limit ? (shown.at(-1)?.id ?? null) : null;
+    return { entries: shown.map(entryOf), next };
+  }
+
+  #select(filter: AuditFilter, range: AuditRange) {
+    const isInside = and(gte(audit.id, range.first), lte(audit.id, range.last), isKept(range));
+    return this.#db
       .select()
       .from(audit)
-      .where(
-        and(
-          gte(audit.id, range.first),
-          lte(audit.id, range.last),
-          isKept(range),
-          ...conditionsOf(filter),
-        ),
-      )
-      .orderBy(asc(audit.id))
-      .limit(limit)
-      .all();
-    const next = found.length < limit ? null : (found.at(-1)?.id ?? range.last) + 1;
-    return { entries: found.map(({ id: _, ...entry }) => entry as AuditEntry), next };
+      .where(and(isInside, ...conditionsOf(filter)));
   }
 
   #count(): number {
     return this.#db.select({ rows: count() }).from(audit).get()?.rows ?? 0;
   }
 }
+
+const entryOf = ({ id: _, ...entry }: typeof audit.$inferSelect) => entry as AuditEntry;
 
 function prepareInsert(db: BunSQLiteDatabase) {
   const value = sql.placeholder;

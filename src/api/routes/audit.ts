@@ -16,6 +16,14 @@ export function auditEndpoints(audit: AuditLog): Endpoint[] {
       takesBody: false,
       description,
       answer: (call) => {
+        const page = pageOf(call);
+        if (page !== null) {
+          const { entries, next } = audit.latest(filterOf(call), page);
+          return {
+            body: entries,
+            headers: next === null ? {} : { "x-next": String(next) },
+          };
+        }
         const { tag, pages } = audit.list(filterOf(call));
         return new Response(listOf(pages), {
           headers: { "content-type": "application/json; charset=utf-8", etag: `"${tag}"` },
@@ -25,8 +33,31 @@ export function auditEndpoints(audit: AuditLog): Endpoint[] {
   ];
 }
 
+const MAX_PAGE = 1000;
+
+/** Null: everything is asked for. */
+function pageOf({
+  query,
+}: Call): { readonly limit: number; readonly before: number | null } | null {
+  const before = numberOf(query.get("before"), { name: "before", max: Number.MAX_SAFE_INTEGER });
+  const limit = numberOf(query.get("newest"), { name: "newest", max: MAX_PAGE });
+  if (limit !== null) return { limit, before };
+  if (before === null) return null;
+  throw new ApiError(400, "before: is of use with newest only");
+}
+
+function numberOf(
+  text: string | null,
+  { name, max }: { readonly name: string; readonly max: number },
+): number | null {
+  if (text === null) return null;
+  const number = /^\d{1,16}$/.test(text) ? Number(text) : 0;
+  if (number >= 1 && number <= max) return number;
+  throw new ApiError(400, `${name}: must be a number from 1 to ${max}`);
+}
+
 function filterOf(call: Call): AuditFilter {
-  requireKnownQuery(call, ["since", "until", ...texts]);
+  requireKnownQuery(call, ["since", "until", "newest", "before", ...texts]);
   const filter: Record<string, string> = {};
   for (const name of texts) {
     const value = call.query.get(name);
@@ -75,6 +106,12 @@ function listOf(pages: Iterable<readonly AuditEntry[]>): ReadableStream<Uint8Arr
   });
 }
 
+const responses = readResponses("AuditEntry", { list: true });
+const nextHeader = {
+  description: "With newest: `before` of the next page; absent: this was the last",
+  schema: { type: "string" },
+};
+
 const description = {
   summary: "List the audit log",
   description:
@@ -89,7 +126,15 @@ const description = {
     queryParameter("action", "Only this action: `create`, `update`, `delete`, `login` and so on"),
     queryParameter("object_id", "Only what was done to the object with this id"),
     queryParameter("result", "Only `ok`, `refused` or `failed`"),
+    queryParameter("newest", "1 to 1000: only so many, and the newest first"),
+    queryParameter("before", "With newest: what X-Next of the page before said"),
     queryParameter("q", "Only entries whose actor, object or address contains this text"),
   ],
-  responses: readResponses("AuditEntry", { list: true }),
+  responses: {
+    ...responses,
+    "200": {
+      ...responses["200"],
+      headers: { ...responses["200"].headers, "X-Next": nextHeader },
+    },
+  },
 };

@@ -77,6 +77,7 @@ function status({ control, clock, version, startedAt }: StatusSource) {
     ...(sso.enabled ? { sso_label: sso.button_label } : {}),
     uptime_seconds: Math.max(0, Math.floor((clock.now() - startedAt) / 1000)),
     revision: control.changes.revision,
+    read_only: control.changes.isReadOnly,
     workers,
     workers_ready: ready,
     warnings: [

@@ -6872,6 +6872,8 @@ export interface components {
             uptime_seconds: number;
             /** @description Number of the configuration in service */
             revision: number;
+            /** @description Whether the configuration is kept in a file, so that changes are refused */
+            read_only: boolean;
             /** @description Number of workers */
             workers: number;
             /** @description How many serve the current configuration */
@@ -12947,6 +12949,10 @@ export interface operations {
                 object_id?: string;
                 /** @description Only `ok`, `refused` or `failed` */
                 result?: string;
+                /** @description 1 to 1000: only so many, and the newest first */
+                newest?: string;
+                /** @description With newest: what X-Next of the page before said */
+                before?: string;
                 /** @description Only entries whose actor, object or address contains this text */
                 q?: string;
             };
@@ -12961,6 +12967,8 @@ export interface operations {
                 headers: {
                     /** @description Version of the answer */
                     ETag?: string;
+                    /** @description With newest: `before` of the next page; absent: this was the last */
+                    "X-Next"?: string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -160,6 +160,10 @@ describe("a question", () => {
     { query: "?since=2026-01-01T00:00:00", error: "since: must be" },
     { query: "?actor=", error: "actor: must have 1 to 320 characters" },
     { query: `?q=${"x".repeat(321)}`, error: "q: must have" },
+    { query: "?newest=0", error: "newest: must be a number from 1 to 1000" },
+    { query: "?newest=1001", error: "newest: must be" },
+    { query: "?newest=10&before=x", error: "before: must be" },
+    { query: "?before=5", error: "before: is of use with newest only" },
     { query: "?limit=5", error: 'unknown query parameter "limit"' },
   ];
   test.each(wrong)("$query is 400", async ({ query, error }) => {
@@ -186,6 +190,22 @@ describe("a question", () => {
     expect(span.length).toBeGreaterThan(0);
     for (const entry of span) expect(entry.at >= at && entry.at < body[5].at).toBe(true);
   });
+});
+
+test("pages from the newest to the oldest hold what the whole list does", async () => {
+  for (const name of ["page-a", "page-b", "page-c"]) await api.create("/services", { name });
+  const query = "?kind=service&result=ok";
+  const whole = (await audit(query)).body.toReversed();
+  const paged: unknown[] = [];
+  for (let before: string | null = ""; before !== null;) {
+    const cursor: string = before === "" ? "" : `&before=${before}`;
+    const page = await audit(`${query}&newest=2${cursor}`);
+    expect(page.body.length).toBeLessThanOrEqual(2);
+    paged.push(...page.body);
+    before = page.headers.get("x-next");
+  }
+  expect(paged).toEqual(whole);
+  expect((await audit(`${query}&newest=1000`)).headers.get("x-next")).toBeNull();
 });
 
 test("a flood of strangers cannot fill the log", async () => {

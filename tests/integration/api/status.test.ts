@@ -29,6 +29,7 @@ test("/api/v1/admin/status tells everybody what is no secret", async () => {
     sso_enabled: false,
     uptime_seconds: expect.any(Number),
     revision: 1,
+    read_only: false,
     workers: 2,
     workers_ready: 2,
     warnings: [],

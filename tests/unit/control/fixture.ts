@@ -138,6 +138,10 @@ export class Steps implements Rollout, ChangeStore, AuditStore {
   page() {
     return { entries: [], next: null };
   }
+
+  latest() {
+    return { entries: [], next: null };
+  }
 }
 
 /** What a table keeps, until the test ends. */
