@@ -73,7 +73,7 @@ function words(word: string, writes: Role): ResourceFacts {
 /** What people call an object: its name, or whatever stands in for one. */
 export function nameOf(object: object): string {
   const fields = object as Record<string, unknown>;
-  for (const field of ["name", "label", "username", "email", "domains", "host", "id"]) {
+  for (const field of ["name", "label", "username", "email", "domains", "hosts", "host", "id"]) {
     const value = fields[field];
     if (field === "name" && typeof fields["label"] === "string" && fields["label"] !== "") continue;
     if (typeof value === "string" && value !== "") return value;

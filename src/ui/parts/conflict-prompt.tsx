@@ -103,7 +103,7 @@ function Version({ side, label, value }: VersionProps) {
 }
 
 /** Fields that they changed and that are not as I want them anyway. */
-const contested = ({ base, mine, theirs }: Conflict) =>
+export const contested = ({ base, mine, theirs }: Conflict): (readonly string[])[] =>
   differences(base, theirs).filter((path) => !isSame(valueAt(mine, path), valueAt(theirs, path)));
 
 /** What only they have touched is theirs. */

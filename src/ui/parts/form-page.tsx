@@ -20,13 +20,15 @@ interface FormPageProps {
   readonly needs: Role;
   readonly isNew: boolean;
   readonly actions?: ReactNode;
+  /** What stands above the fields and is no part of the form, such as what goes on at the moment. */
+  readonly before?: ReactNode;
   /** Fields, in Sections. */
   readonly children: ReactNode;
 }
 
 /** A page with a form. Those who may not save see the fields and cannot change them. */
 export function FormPage(props: FormPageProps) {
-  const { title, text, parent, form, needs, isNew, actions, children } = props;
+  const { title, text, parent, form, needs, isNew, actions, before, children } = props;
   return (
     <Box maw={920}>
       <PageHead title={title} text={text} parent={parent} actions={actions} />
@@ -40,6 +42,7 @@ export function FormPage(props: FormPageProps) {
           </Group>
         </Alert>
       )}
+      {before}
       <form
         onSubmit={form.submit}
         noValidate

@@ -8,7 +8,7 @@ import { ApiError, toFormPath } from "../api/error.ts";
 import { type Document, isSame, mergePatch } from "../api/merge-patch.ts";
 import type { Versioned } from "../api/queries.ts";
 import type { Read, ResourceKey, Write } from "../api/resources.ts";
-import { type Conflict, ConflictPrompt } from "./conflict-prompt.tsx";
+import { type Conflict, ConflictPrompt, contested } from "./conflict-prompt.tsx";
 import { dropDraft, loadDraft, storeDraft } from "./drafts.ts";
 import { useLeaveGuard } from "./leave-guard.tsx";
 
@@ -26,6 +26,8 @@ export interface ResourceFormOptions<K extends ResourceKey, V extends object> {
   readonly validate?: FormRulesRecord<V, V>;
   /** Where in the form a field of the API is; default: at the same path. */
   readonly fieldOf?: (field: string) => string;
+  /** Where a refusal belongs that names no field; null: to none. */
+  readonly placeOf?: (error: ApiError) => { readonly field: string; readonly text: string } | null;
   /** Fields that hold secrets: they are never put into drafts. */
   readonly secrets?: readonly (keyof V)[];
   readonly onSaved: (object: Read<K>) => void;
@@ -134,7 +136,7 @@ interface SavingDeps<K extends ResourceKey, V extends object> {
 
 /** Sends what the form holds, and leads every refusal to where it belongs. */
 function useSaving<K extends ResourceKey, V extends object>(
-  { resource, toValues, toBody, fieldOf }: ResourceFormOptions<K, V>,
+  { resource, toValues, toBody, fieldOf, placeOf }: ResourceFormOptions<K, V>,
   { form, origin, onSaved }: SavingDeps<K, V>,
 ) {
   const [failure, setFailure] = useState<Error | null>(null);
@@ -149,7 +151,16 @@ function useSaving<K extends ResourceKey, V extends object>(
       const path = `/${resource}/${encodeURIComponent(origin.value.id)}`;
       const latest = await connection.send<Read<K>>(path);
       const theirs = bodyOf(latest.value);
-      return setConflict({ base: bodyOf(origin.value), mine, theirs, etag: latest.etag });
+      const found = { base: bodyOf(origin.value), mine, theirs, etag: latest.etag };
+      // Nothing that this form shows has changed, so there is nothing to choose.
+      if (contested(found).length === 0) return save(mine, theirs, latest.etag);
+      return setConflict(found);
+    }
+    const place = placeOf?.(error) ?? null;
+    if (place !== null) {
+      form.setFieldError(place.field, place.text);
+      form.getInputNode(place.field)?.focus();
+      return;
     }
     const field = error.field === null ? "" : toFormPath(fieldOf?.(error.field) ?? error.field);
     if (!hasField(form.getValues(), field)) return setFailure(error);

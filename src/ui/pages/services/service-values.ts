@@ -2,8 +2,6 @@
 import type { Read, Schemas, Write } from "../../api/resources.ts";
 
 export interface TargetValues {
-  /** Undefined for one that the form adds. */
-  readonly id?: string;
   readonly host: string;
   readonly port: number | null;
   readonly weight: number;
@@ -11,9 +9,12 @@ export interface TargetValues {
   readonly enabled: boolean;
 }
 
-/** As the API has them, with every field filled in. */
+type Service = Read<"services">;
+type Health = Service["health"];
+
+/** As the API has them, with every field filled in; lists of statuses are texts, as somebody types them. */
 export interface ServiceValues extends Pick<
-  Read<"services">,
+  Service,
   | "name"
   | "description"
   | "tags"
@@ -22,32 +23,56 @@ export interface ServiceValues extends Pick<
   | "path"
   | "host_header"
   | "algorithm"
+  | "hash_on"
+  | "sticky"
   | "connect_timeout"
   | "response_timeout"
   | "read_timeout"
+  | "write_timeout"
   | "request_timeout"
   | "slow_start"
-  | "health"
-  | "sticky"
   | "retries"
+  | "keepalive"
+  | "collect_bytes"
+  | "tls"
+  | "resolve"
+  | "max_connections_per_target"
 > {
-  readonly targets: readonly TargetValues[];
+  readonly health: {
+    readonly active: Omit<Health["active"], "expect_statuses"> & {
+      readonly expect_statuses: string[];
+    };
+    readonly passive: Omit<Health["passive"], "statuses"> & { readonly statuses: string[] };
+    readonly panic_percent: number;
+  };
+  /** Only when a service is made; those of one that is there are changed one by one. */
+  readonly targets: readonly TargetValues[] | undefined;
 }
 
 export const newTarget: TargetValues = {
   ...{ host: "", port: null, weight: 100, priority: 0, enabled: true },
 };
 
+/** The defaults of the API. */
+export const defaultRetries: Service["retries"] = {
+  ...{ count: 2, on: ["connect", "reset", "502", "503", "504"], methods: "idempotent" },
+  ...{ per_try_timeout: 0, backoff_ms: 25, budget_percent: 20 },
+};
+
 /** The defaults of the API, so that the form shows what will happen. */
-const defaults: ServiceValues = {
+const defaults: Omit<Service, "id" | "created_at" | "updated_at" | "targets"> = {
   ...{ name: "", description: "", tags: [], enabled: true, protocol: "http", path: "" },
   ...{ host_header: "preserve", algorithm: "round_robin" },
-  ...{ connect_timeout: 5000, response_timeout: 60_000, read_timeout: 60_000 },
-  ...{ request_timeout: 0, slow_start: 0 },
+  hash_on: { source: "ip", name: "", fallback: "ip" },
   sticky: { enabled: false, cookie: "sluice_sticky", ttl: 0 },
-  retries: {
-    ...{ count: 2, on: ["connect", "reset", "502", "503", "504"], methods: "idempotent" },
-    ...{ per_try_timeout: 0, backoff_ms: 25, budget_percent: 20 },
+  ...{ connect_timeout: 5000, response_timeout: 60_000, read_timeout: 60_000 },
+  ...{ write_timeout: 60_000, request_timeout: 0, slow_start: 0 },
+  retries: defaultRetries,
+  keepalive: { size: 64, idle_timeout: 60_000, max_requests: 1000 },
+  ...{ collect_bytes: 1_048_576, resolve: "dns", max_connections_per_target: 0 },
+  tls: {
+    ...{ verify: true, ca_certificates: "", server_name: "", client_certificate_id: null },
+    min_version: "1.2",
   },
   health: {
     active: {
@@ -61,31 +86,64 @@ const defaults: ServiceValues = {
     },
     panic_percent: 0,
   },
-  targets: [newTarget],
 };
 
-export function toValues(service: Partial<Read<"services">>): ServiceValues {
-  const names = Object.keys(defaults) as (keyof ServiceValues)[];
+export function toValues(service: Partial<Service>): ServiceValues {
+  const names = Object.keys(defaults) as (keyof typeof defaults)[];
   const known = names.filter((name) => service[name] !== undefined);
   const own = Object.fromEntries(known.map((name) => [name, service[name]]));
-  const targets = service.targets as readonly Schemas["Target"][] | undefined;
+  const all = { ...defaults, ...own } as typeof defaults;
+  const { active, passive, panic_percent } = all.health;
   return {
-    ...defaults,
-    ...own,
-    ...(targets === undefined ? {} : { targets: targets.map(toTargetValues) }),
+    ...all,
+    health: {
+      active: { ...active, expect_statuses: active.expect_statuses.map(String) },
+      passive: { ...passive, statuses: passive.statuses.map(String) },
+      panic_percent,
+    },
+    targets: targetsOf(service),
   };
 }
 
-function toTargetValues(target: Schemas["Target"]): TargetValues {
-  const { id, host, port, weight, priority, enabled } = target;
-  // A clone has no ids.
-  return { ...(id === undefined ? {} : { id }), host, port, weight, priority, enabled };
+/** One that is there keeps its targets; a clone takes over those of the other one. */
+function targetsOf({ id, targets }: Partial<Service>): readonly TargetValues[] | undefined {
+  if (id !== undefined) return undefined;
+  if (targets === undefined) return [newTarget];
+  return (targets as readonly Schemas["Target"][]).map(
+    ({ host, port, weight, priority, enabled }) => ({ host, port, weight, priority, enabled }),
+  );
 }
 
-export const toBody = (values: ServiceValues): Write<"services"> => ({
-  ...values,
-  targets: values.targets.filter(({ host }) => host !== "").map((target) => ({ ...target })),
-});
+export function toBody({ targets, health, ...values }: ServiceValues): Write<"services"> {
+  const { active, passive } = health;
+  return {
+    ...values,
+    health: {
+      ...health,
+      active: { ...active, expect_body: active.expect_body === "" ? null : active.expect_body },
+      passive: { ...passive, statuses: passive.statuses.map(Number) },
+    },
+    ...(targets === undefined
+      ? {}
+      : { targets: targets.filter(({ host }) => host !== "").map((target) => ({ ...target })) }),
+  };
+}
+
+/** Whether requests are understood, and not only bytes passed on. */
+export const isHttp = (protocol: Service["protocol"]): boolean =>
+  protocol === "http" || protocol === "https";
+
+export const hasTls = (protocol: Service["protocol"]): boolean =>
+  protocol === "https" || protocol === "tls";
+
+/** What is wrong with the host of a target; null: nothing. */
+export const hostProblem = (value: string): string | null =>
+  /\s|\/\//.test(value) && !value.startsWith("unix:")
+    ? "Only the name or address, such as 10.0.0.5"
+    : null;
+
+const statusesProblem = (pattern: RegExp, example: string) => (values: string[]) =>
+  values.every((value) => pattern.test(value)) ? null : `Statuses such as ${example}`;
 
 /** The same rules as the gateway's, so that mistakes show while typing. */
 export const rules = {
@@ -97,10 +155,18 @@ export const rules = {
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
   path: (value: string) =>
     /^(\/[^?#\s]*)?$/.test(value) ? null : "Empty, or it starts with / and has no query",
-  targets: {
-    host: (value: string) =>
-      /\s|\/\//.test(value) && !value.startsWith("unix:")
-        ? "Only the name or address, such as 10.0.0.5"
-        : null,
+  targets: { host: hostProblem },
+  sticky: {
+    cookie: (value: string) =>
+      /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/.test(value)
+        ? null
+        : "Letters and digits without spaces",
+  },
+  health: {
+    active: {
+      path: (value: string) => (value.startsWith("/") ? null : "It starts with /"),
+      expect_statuses: statusesProblem(/^[1-5]\d\d(-[1-5]\d\d)?$/, "204 or 200-399"),
+    },
+    passive: { statuses: statusesProblem(/^[1-5]\d\d$/, "503") },
   },
 };

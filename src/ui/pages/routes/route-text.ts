@@ -1,0 +1,71 @@
+// What a route takes, in few words, and how paths are compared; draws nothing.
+import type { Schemas } from "../../api/resources.ts";
+
+type Route = Schemas["Route"];
+export type PathMatch = Exclude<Route["paths"][number], string>;
+export type PathType = PathMatch["type"];
+
+/** The API also takes texts, but hands out objects. */
+export const pathMatchOf = (path: Route["paths"][number]): PathMatch => {
+  if (typeof path !== "string") return path;
+  if (path.startsWith("=")) return { type: "exact", value: path.slice(1) };
+  if (path.startsWith("~")) return { type: "regex", value: path.slice(1) };
+  return { type: "prefix", value: path };
+};
+
+/** `/api/*`, `/api`, `~ ^/api`. */
+export function pathText({ type, value }: PathMatch): string {
+  if (type === "exact") return value;
+  return type === "regex" ? `~ ${value}` : `${value.replace(/\/$/, "")}/*`;
+}
+
+const some = (all: readonly string[], none: string): string => {
+  const [first] = all;
+  if (first === undefined) return none;
+  return all.length === 1 ? first : `${first} +${all.length - 1}`;
+};
+
+/** `shop.example.com/api/*`. */
+export function matchText({ hosts, paths }: Pick<Route, "hosts" | "paths">): string {
+  const path = some(
+    paths.map((item) => pathText(pathMatchOf(item))),
+    "",
+  );
+  const host = some(hosts, "any host");
+  if (path === "" || path === "/*") return host;
+  return hosts.length === 1 && path.startsWith("/") ? host + path : `${host} ${path}`;
+}
+
+/** Conditions beside host and path: `GET, POST; 2 conditions`. */
+export function conditionText(route: Route): string {
+  const { methods, headers, query, cookies, client_cidrs, protocols } = route;
+  const others = headers.length + query.length + cookies.length + client_cidrs.length;
+  return [
+    methods.join(", "),
+    others === 0 ? "" : others === 1 ? "1 condition" : `${others} conditions`,
+    protocols.length === 1 ? `only ${protocols[0]}` : "",
+  ]
+    .filter((part) => part !== "")
+    .join("; ");
+}
+
+/** Whether a path is taken, as the gateway compares them; null: the expression is none. */
+export function takesPath({ type, value }: PathMatch, path: string): boolean | null {
+  if (type === "exact") return path === value;
+  if (type === "prefix") {
+    const prefix = value.replace(/\/$/, "");
+    return path === prefix || path.startsWith(`${prefix}/`);
+  }
+  try {
+    return new RegExp(value).test(path);
+  } catch {
+    return null;
+  }
+}
+
+/** An address that the route takes, as far as one can be made up; to begin a test with. */
+export function exampleUrl({ hosts, paths, protocols }: Route): string {
+  const host = hosts[0]?.replace("*", "www") ?? location.hostname;
+  const first = paths.map(pathMatchOf).find(({ type }) => type !== "regex");
+  return `${protocols[0] ?? "http"}://${host}${first?.value ?? "/"}`;
+}

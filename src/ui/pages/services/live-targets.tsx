@@ -1,0 +1,175 @@
+// The targets of a service as they are at this moment: health, load, share; what is done to them here holds at once.
+import { Badge, Button, Card, Group, Stack, Switch, Text } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { useState } from "react";
+import { useEvents } from "../../api/live.tsx";
+import { useRead, useResource } from "../../api/queries.ts";
+import type { Read, Schemas } from "../../api/resources.ts";
+import { ConfirmDelete } from "../../parts/confirm-delete.tsx";
+import { Can, Section } from "../../parts/page-layout.tsx";
+import { RelativeTime, StatusBadge, StatusDot } from "../../parts/status.tsx";
+import { type TargetChange, useTargetChange } from "./target-change.ts";
+import { type DrawerTarget, TargetDrawer } from "./target-drawer.tsx";
+import { TargetMenu } from "./target-menu.tsx";
+import { placeOf, shareOf, tiersOf } from "./target-weight.ts";
+import { WeightSlider } from "./weight-slider.tsx";
+
+export type Target = Schemas["Target"];
+type Health = Schemas["ServiceHealth"]["targets"][number];
+
+/** Requests in flight change without an event. */
+const EVERY_MS = 5000;
+
+export function LiveTargets({ service }: { readonly service: Read<"services"> }) {
+  const live = useResource("services", service.id);
+  const path = `services/${service.id}/health`;
+  const health = useRead<Schemas["ServiceHealth"]>(path, { everyMs: EVERY_MS });
+  useEvents(["health", "config"], () => void health.refetch());
+  const [edited, setEdited] = useState<DrawerTarget | null>(null);
+  const [doomed, setDoomed] = useState<Target | null>(null);
+  const change = useTargetChange(service.id);
+  const targets = (live.data?.value.targets ?? service.targets) as readonly Target[];
+  const state = health.data?.value.state;
+  return (
+    <Section
+      title="Targets"
+      text="Servers that run it. What you change here holds at once."
+      actions={
+        <Group gap="xs">
+          {state !== undefined && <StatusBadge state={state} />}
+          <Can needs="editor">
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconPlus size={14} />}
+              onClick={() => setEdited({ target: null })}
+            >
+              Add a target
+            </Button>
+          </Can>
+        </Group>
+      }
+    >
+      <Stack gap="xs">
+        {targets.map((target) => (
+          <TargetCard
+            key={target.id}
+            target={target}
+            all={targets}
+            health={health.data?.value.targets.find(({ id }) => id === target.id) ?? null}
+            change={change}
+            onEdit={() => setEdited({ target })}
+            onDelete={() => setDoomed(target)}
+          />
+        ))}
+        {targets.length === 0 && (
+          <Text size="sm" c="dimmed">
+            There is none: every request is answered with an error. Add the server that runs the
+            application.
+          </Text>
+        )}
+      </Stack>
+      <TargetDrawer serviceId={service.id} edited={edited} onClose={() => setEdited(null)} />
+      <ConfirmDelete
+        resource="targets"
+        objects={doomed === null ? null : [{ id: doomed.id, name: placeOf(doomed) }]}
+        onClose={() => setDoomed(null)}
+      />
+    </Section>
+  );
+}
+
+interface CardProps {
+  readonly target: Target;
+  readonly all: readonly Target[];
+  readonly health: Health | null;
+  readonly change: TargetChange;
+  readonly onEdit: () => void;
+  readonly onDelete: () => void;
+}
+
+function TargetCard(props: CardProps) {
+  const { target, all, health, change } = props;
+  const place = placeOf(target);
+  const tiers = tiersOf(all);
+  return (
+    <Card withBorder p="sm" component="article" aria-label={`Target ${place}`}>
+      <Group gap="sm" justify="space-between" wrap="nowrap" align="flex-start">
+        <Stack gap={2} style={{ minWidth: 0, flex: 1 }}>
+          <Group gap="xs">
+            <Text className="mono" fw={600} style={{ overflowWrap: "anywhere" }}>
+              {place}
+            </Text>
+            {tiers.length > 1 && (
+              <Badge size="xs" variant="outline" color="gray" tt="none">
+                {target.priority === tiers[0] ? "used first" : `tier ${target.priority}`}
+              </Badge>
+            )}
+            {target.tags.map((tag) => (
+              <Badge key={tag} size="xs" variant="outline" color="gray" tt="none">
+                {tag}
+              </Badge>
+            ))}
+          </Group>
+          <HealthLine target={target} health={health} />
+        </Stack>
+        <Can needs="editor">
+          <Group gap={6} wrap="nowrap">
+            <Switch
+              size="sm"
+              aria-label={`Enable target ${place}`}
+              checked={target.enabled}
+              onChange={(event) => change.patch(target, { enabled: event.currentTarget.checked })}
+            />
+            <TargetMenu {...props} isOverridden={health?.by === "override"} />
+          </Group>
+        </Can>
+      </Group>
+      {target.enabled && all.length > 1 && (
+        <WeightSlider
+          target={target}
+          share={shareOf(target, all)}
+          onChange={(weight) => change.patch(target, { weight })}
+        />
+      )}
+    </Card>
+  );
+}
+
+const sources = {
+  override: "said by a person",
+  active: "found by checks",
+  passive: "learnt from the traffic",
+} as const;
+
+function HealthLine({ target, health }: Pick<CardProps, "target" | "health">) {
+  const { state, since, last_error } = health ?? target.health;
+  const by = health?.by ?? null;
+  const requests = health?.active_requests ?? target.active_requests;
+  return (
+    <>
+      <Group gap="xs">
+        <StatusDot state={state} />
+        {state !== "unknown" && (
+          <Text size="sm" c="dimmed">
+            since <RelativeTime at={since} />
+            {by !== null && `, ${sources[by]}`}
+          </Text>
+        )}
+        {state === "unknown" && (
+          <Text size="sm" c="dimmed">
+            it takes traffic; nothing has gone wrong yet
+          </Text>
+        )}
+        <Text size="sm" c="dimmed">
+          {requests === 1 ? "1 request in flight" : `${requests} requests in flight`}
+        </Text>
+      </Group>
+      {last_error !== null && (state === "unhealthy" || state === "unknown") && (
+        <Text size="sm" c="red" style={{ overflowWrap: "anywhere" }}>
+          Last error: {last_error}
+        </Text>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,55 @@
+// Changes of one target that hold at once: fields, and what a person says about its health; draws nothing.
+import { useChange } from "../../api/changes.tsx";
+import type { Answer } from "../../api/connection.ts";
+import { useConnection } from "../../api/connection-context.ts";
+import type { Schemas } from "../../api/resources.ts";
+import { placeOf } from "./target-weight.ts";
+
+type Target = Schemas["Target"];
+
+export interface Order {
+  readonly state: "healthy" | "unhealthy" | "auto";
+  /** Seconds; null: until it is taken back. */
+  readonly ttl: number | null;
+}
+
+export interface TargetChange {
+  patch(target: Target, fields: Partial<Pick<Target, "weight" | "enabled">>): void;
+  /** No part of the configuration, so that it gets no revision. */
+  order(target: Target, order: Order): void;
+}
+
+interface Variables {
+  readonly target: Target;
+  readonly text: string;
+  readonly send: () => Promise<Answer<Target>>;
+}
+
+export function useTargetChange(serviceId: string): TargetChange {
+  const connection = useConnection();
+  const { mutate } = useChange<Target, Variables>({
+    send: ({ send }) => send(),
+    touches: ["targets", `services/${serviceId}/health`],
+    done: (_, { target, text }) => `Target ${placeOf(target)} ${text}`,
+  });
+  return {
+    patch(target, fields) {
+      const send = () =>
+        connection.send<Target>(`/targets/${target.id}`, { method: "PATCH", body: fields });
+      mutate({ target, send, text: textOf(fields) });
+    },
+    order(target, { state, ttl }) {
+      const body = state === "auto" ? { state } : { state, ttl };
+      const send = () =>
+        connection.send<Target>(`/targets/${target.id}/health`, { method: "PUT", body });
+      const text = state === "auto" ? "is judged by the checks again" : `is held to be ${state}`;
+      mutate({ target, send, text });
+    },
+  };
+}
+
+function textOf({ weight, enabled }: Partial<Pick<Target, "weight" | "enabled">>): string {
+  if (weight === 0) return "gets no new requests";
+  if (weight !== undefined) return `has weight ${weight}`;
+  return enabled === true ? "enabled" : "disabled";
+}

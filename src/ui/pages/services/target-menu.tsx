@@ -1,0 +1,91 @@
+// What can be done to one target: drain it, say whether it works, edit, remove; sends nothing by itself.
+import { ActionIcon, Menu } from "@mantine/core";
+import {
+  IconDots,
+  IconHeartbeat,
+  IconHeartBroken,
+  IconHeartQuestion,
+  IconPencil,
+  IconPlayerPlay,
+  IconTrash,
+  IconDropletDown,
+} from "@tabler/icons-react";
+import type { TargetChange } from "./target-change.ts";
+import type { Target } from "./live-targets.tsx";
+import { placeOf } from "./target-weight.ts";
+
+interface Props {
+  readonly target: Target;
+  readonly change: TargetChange;
+  readonly isOverridden: boolean;
+  readonly onEdit: () => void;
+  readonly onDelete: () => void;
+}
+
+/** What most targets have; that of before is known to nobody once it is drained. */
+const USUAL_WEIGHT = 100;
+const HOUR = 3600;
+
+export function TargetMenu({ target, change, isOverridden, onEdit, onDelete }: Props) {
+  return (
+    <Menu position="bottom-end" withinPortal>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" aria-label={`Actions of ${placeOf(target)}`}>
+          <IconDots size={18} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item leftSection={<IconPencil size={16} />} onClick={onEdit}>
+          Edit
+        </Menu.Item>
+        {target.weight === 0 ? (
+          <Menu.Item
+            leftSection={<IconPlayerPlay size={16} />}
+            onClick={() => change.patch(target, { weight: USUAL_WEIGHT })}
+          >
+            Take traffic again
+          </Menu.Item>
+        ) : (
+          <Menu.Item
+            leftSection={<IconDropletDown size={16} />}
+            onClick={() => change.patch(target, { weight: 0 })}
+          >
+            Drain: no new requests
+          </Menu.Item>
+        )}
+        <Menu.Divider />
+        <Menu.Label>Whatever the checks say, it is</Menu.Label>
+        <Menu.Item
+          leftSection={<IconHeartBroken size={16} />}
+          onClick={() => change.order(target, { state: "unhealthy", ttl: HOUR })}
+        >
+          unhealthy for an hour
+        </Menu.Item>
+        <Menu.Item
+          leftSection={<IconHeartBroken size={16} />}
+          onClick={() => change.order(target, { state: "unhealthy", ttl: null })}
+        >
+          unhealthy until I say otherwise
+        </Menu.Item>
+        <Menu.Item
+          leftSection={<IconHeartbeat size={16} />}
+          onClick={() => change.order(target, { state: "healthy", ttl: HOUR })}
+        >
+          healthy for an hour
+        </Menu.Item>
+        {isOverridden && (
+          <Menu.Item
+            leftSection={<IconHeartQuestion size={16} />}
+            onClick={() => change.order(target, { state: "auto", ttl: null })}
+          >
+            what the checks say again
+          </Menu.Item>
+        )}
+        <Menu.Divider />
+        <Menu.Item color="red" leftSection={<IconTrash size={16} />} onClick={onDelete}>
+          Remove
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

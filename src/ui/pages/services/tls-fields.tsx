@@ -1,0 +1,61 @@
+// How a service speaks TLS to its targets; knows no target.
+import { Select, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
+import { useResourceList } from "../../api/queries.ts";
+import { nameOf } from "../../api/resources.ts";
+import { Section } from "../../parts/page-layout.tsx";
+import type { ServiceFieldsProps } from "./service-form.tsx";
+
+export function TlsFields({ form }: ServiceFieldsProps) {
+  const certificates = useResourceList("certificates");
+  const chosen = form.values.tls.client_certificate_id;
+  const known = (certificates.data ?? []).map((object) => ({
+    value: object.id,
+    label: nameOf(object),
+  }));
+  const isKnown = chosen === null || known.some(({ value }) => value === chosen);
+  return (
+    <Section title="TLS to the targets" text="Whom the gateway believes to be the target.">
+      <Stack>
+        <Switch
+          label="Check the target's certificate"
+          description="Switch it off only for devices with a certificate of their own making: anybody between could then read along"
+          {...form.getInputProps("tls.verify", { type: "checkbox" })}
+        />
+        <SimpleGrid cols={{ base: 1, sm: 2 }}>
+          <TextInput
+            label="Name to ask for"
+            description="Empty: the host of the target"
+            placeholder="app.internal"
+            {...form.getInputProps("tls.server_name")}
+          />
+          <Select
+            label="Oldest version of TLS"
+            description="1.3 where every target speaks it"
+            data={["1.2", "1.3"]}
+            allowDeselect={false}
+            {...form.getInputProps("tls.min_version")}
+          />
+        </SimpleGrid>
+        <Select
+          label="Certificate that the gateway shows"
+          description="For targets that want to know who connects"
+          placeholder="none"
+          clearable
+          searchable
+          data={isKnown ? known : [...known, { value: chosen, label: chosen }]}
+          {...form.getInputProps("tls.client_certificate_id")}
+        />
+        <Textarea
+          label="Authorities to trust"
+          description="PEM certificates; empty: those of the system"
+          placeholder="-----BEGIN CERTIFICATE-----"
+          autosize
+          minRows={2}
+          maxRows={10}
+          styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
+          {...form.getInputProps("tls.ca_certificates")}
+        />
+      </Stack>
+    </Section>
+  );
+}

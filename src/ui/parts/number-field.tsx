@@ -1,0 +1,27 @@
+// A field for a whole number that may be left empty; knows no resource.
+import { NumberInput } from "@mantine/core";
+import type { FieldProps } from "./fields.tsx";
+
+interface Props extends Omit<FieldProps<number | null>, "value"> {
+  readonly value?: number | null;
+  readonly min?: number;
+  readonly max?: number;
+  readonly suffix?: string;
+  /** What an empty field means. Default: null, which is "not set". */
+  readonly empty?: number | null;
+  readonly "data-path"?: string;
+}
+
+/** Takes `form.getInputProps(path)`. An empty field is null, or what `empty` says. */
+export function NumberField({ value, onChange, empty = null, ...rest }: Props) {
+  return (
+    <NumberInput
+      allowDecimal={false}
+      thousandSeparator=" "
+      min={0}
+      value={value ?? ""}
+      onChange={(next) => onChange?.(next === "" ? empty : Number(next))}
+      {...rest}
+    />
+  );
+}
