@@ -76,6 +76,11 @@ export function seenByPlugins(
     readonly order?: number;
   },
 ): Answer {
+  const { visit } = context;
+  if (visit !== null && !visit.hasViewers(by.order ?? Number.NEGATIVE_INFINITY)) {
+    visit.seenSource = by.source;
+    return unseen(context, answer);
+  }
   const isHead = context.method === "HEAD";
   const draft = new AnswerDraft({
     source: by.source,
@@ -106,10 +111,39 @@ export function seenByPlugins(
   return pieces instanceof Promise ? pieces.then(finish) : finish(pieces);
 }
 
-/** Of fields that come again and again. */
-const holders = new WeakMap<Headers, EditHolder>();
+/** The same where no plugin wants to see it. */
+function unseen(context: RequestContext, answer: OwnAnswer): Response {
+  const { status, body } = answer;
+  const hasBody = context.method !== "HEAD" && status !== 204 && status !== 304;
+  return finished(context, { status, sentHeaders: headersWithId(context, answer), hasBody }, body);
+}
 
-function holderOf(headers: Headers): EditHolder {
+/** To be used at once: where the headers are shared, they serve the next answer too. */
+function headersWithId(
+  context: RequestContext,
+  { headers, hasSharedHeaders = false }: OwnAnswer,
+): Headers {
+  if (!context.tellsId) return headers;
+  context.isIdTold = true;
+  let own = headers;
+  if (hasSharedHeaders) {
+    const holder = holderOf(headers);
+    holder.named ??= new Headers(headers);
+    own = holder.named;
+  }
+  own.set("X-Request-Id", context.id);
+  return own;
+}
+
+interface Holder extends EditHolder {
+  /** A copy for the id of each request. */
+  named?: Headers;
+}
+
+/** Of fields that come again and again. */
+const holders = new WeakMap<Headers, Holder>();
+
+function holderOf(headers: Headers): Holder {
   let holder = holders.get(headers);
   if (holder === undefined) {
     holder = {};
@@ -135,7 +169,11 @@ function slowly(
 
 function finished(
   context: RequestContext,
-  { status, sentHeaders: headers, hasBody }: AnswerDraft,
+  {
+    status,
+    sentHeaders: headers,
+    hasBody,
+  }: Pick<AnswerDraft, "status" | "sentHeaders" | "hasBody">,
   body: Uint8Array | null,
 ): Response {
   context.record.bytesOut = hasBody ? (body?.byteLength ?? 0) : 0;

@@ -346,6 +346,12 @@ export class Visit extends RequestFacts implements PluginRequest {
     return this.#chain.response.length > 0;
   }
 
+  /** Whether there are plugins outside of `order` that want to see an answer. */
+  hasViewers(order: number): boolean {
+    // The outermost comes last.
+    return (this.#chain.response.at(-1)?.order ?? Number.NEGATIVE_INFINITY) > order;
+  }
+
   /** Shows the answer to the plugins outside of `order`; default: to all. */
   respond(draft: AnswerDraft, order = Number.NEGATIVE_INFINITY): void {
     this.seenSource = draft.source;
