@@ -1,5 +1,5 @@
 // Reads: lists, single objects with their version, the status and who is signed in; changes nothing.
-import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
 import type { SendOptions } from "./connection.ts";
 import { useConnection } from "./connection-context.ts";
@@ -56,16 +56,19 @@ export interface ReadOptions {
   /** Milliseconds after which it is read again; default: never, events say when. */
   readonly everyMs?: number;
   readonly enabled?: boolean;
+  /** Whether another query shows what the last one read until it has an answer. Default: nothing. */
+  readonly keepsPrevious?: boolean;
 }
 
 /** Anything else that is read: `useRead<Schemas["Stats"]>("stats", { query: { range: "1h" } })`. */
 export function useRead<T>(path: string, options: ReadOptions = {}): UseQueryResult<Versioned<T>> {
-  const { query = {}, everyMs, enabled = true } = options;
+  const { query = {}, everyMs, enabled = true, keepsPrevious = false } = options;
   const connection = useConnection();
   return useQuery({
     queryKey: queryKeys.of(path, query),
     enabled,
     ...(everyMs === undefined ? {} : { refetchInterval: everyMs }),
+    ...(keepsPrevious ? { placeholderData: keepPreviousData } : {}),
     queryFn: async ({ signal }): Promise<Versioned<T>> => {
       const { value, etag } = await connection.send<T>(`/${path}`, { query, signal });
       return { value, etag };

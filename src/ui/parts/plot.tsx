@@ -85,11 +85,19 @@ function optionsOf(
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      axis,
+      {
+        ...axis,
+        size: 30,
+        space: 64,
+        values: (_, times) => times.map((time) => timeOf(time, times)),
+      },
       { ...axis, size: 56, values: (_, values) => values.map((value) => format(value)) },
     ],
     series: [
-      {},
+      {
+        value: (_: uPlot, time: number | null) =>
+          time === null ? "–" : moment.format(time * 1000),
+      },
       ...series.map(({ label, color, isFilled = false }) => {
         const stroke = colors[color]?.[isDark ? 4 : 7] ?? color;
         return {
@@ -103,4 +111,18 @@ function optionsOf(
       }),
     ],
   };
+}
+
+const moment = new Intl.DateTimeFormat("en-GB", {
+  ...{ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
+});
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+/** The time of the day, and the day where a new one begins; for long times days only. */
+function timeOf(time: number, all: readonly number[]): string {
+  const at = new Date(time * 1000);
+  const isMidnight = at.getHours() === 0 && at.getMinutes() === 0;
+  const step = (all[1] ?? time) - (all[0] ?? time);
+  return isMidnight || step >= 86_400 ? day.format(at) : clock.format(at);
 }

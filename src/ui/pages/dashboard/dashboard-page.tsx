@@ -1,66 +1,104 @@
-// The first page: what is in service and what needs attention; knows no other page.
-import { Alert, Anchor, Group, List, SimpleGrid, Stack, Text } from "@mantine/core";
-import { Link } from "wouter";
-import { useResourceList, useStatus } from "../../api/queries.ts";
-import { type ResourceKey, resources } from "../../api/resources.ts";
-import { Fact, PageHead, Section } from "../../parts/page-layout.tsx";
-import { RelativeTime } from "../../parts/status.tsx";
+// The first page: what goes through the gateway, what needs attention, what changed; puts the parts of the page together.
+import { Box, Grid, SegmentedControl, Skeleton, Stack } from "@mantine/core";
+import { useRead } from "../../api/queries.ts";
+import type { Schemas } from "../../api/resources.ts";
+import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { PageHead } from "../../parts/page-layout.tsx";
+import { useUrlState } from "../../parts/url-state.ts";
+import { ExpiringCertificates, UnhealthyTargets, Warnings } from "./attention.tsx";
+import { FirstSteps } from "./first-steps.tsx";
+import { KeyFigures } from "./key-figures.tsx";
+import { GatewayFacts, RecentChanges } from "./recent-changes.tsx";
+import { TopList } from "./top-list.tsx";
+import { TrafficPlots } from "./traffic-plots.tsx";
+
+/** How often the figures are read anew: they are counted every ten seconds, and a month does not change faster. */
+const everyMs: Readonly<Record<string, number>> = { "1h": 10_000, "24h": 30_000, "30d": 60_000 };
+const SHORTEST = "1h";
+
+type Stats = Schemas["Stats"];
 
 export default function DashboardPage() {
-  const { data } = useStatus();
-  const warnings = data?.warnings ?? [];
+  const [asked, setRange] = useUrlState("range", SHORTEST);
+  const range = Object.hasOwn(everyMs, asked) ? asked : SHORTEST;
+  const stats = useRead<Stats>("stats", {
+    query: { range },
+    everyMs: everyMs[range] ?? 10_000,
+    keepsPrevious: true,
+  });
+  const value = stats.data?.value;
+  const isQuiet = value !== undefined && !hasTraffic(value);
+  // A quiet hour is no new gateway.
+  const month = useRead<Stats>("stats", { query: { range: "30d", top: 1 }, enabled: isQuiet });
+  const isUnused = isQuiet && month.data !== undefined && !hasTraffic(month.data.value);
+  const isKnown = value !== undefined && (!isQuiet || !month.isPending);
   return (
     <>
-      <PageHead title="Dashboard" text="What is in service, and what needs attention." />
-      <Stack>
-        {warnings.length > 0 && (
-          <Alert color="yellow" title="Needs attention">
-            <List size="sm">
-              {warnings.map((warning) => (
-                <List.Item key={warning}>{warning}</List.Item>
-              ))}
-            </List>
-          </Alert>
-        )}
-        <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }}>
-          <Count resource="applications" href="/ui/applications" />
-          <Count resource="services" href="/ui/services" />
-          <Count resource="routes" href="/ui/routes" />
-          <Count resource="certificates" href="/ui/certificates" />
-        </SimpleGrid>
-        <Section title="Gateway">
-          <Stack gap={6}>
-            <Fact label="Version">{data?.version}</Fact>
-            <Fact label="Configuration">Revision {data?.revision}</Fact>
-            <Fact label="Workers">
-              {data?.workers_ready} of {data?.workers} serve it
-            </Fact>
-            <Fact label="Started">
-              <RelativeTime at={startOf(data?.uptime_seconds)} />
-            </Fact>
-          </Stack>
-        </Section>
-      </Stack>
+      <PageHead
+        title="Dashboard"
+        text="What goes through the gateway, and what needs attention."
+        actions={!isUnused && <RangeChoice value={range} onChange={setRange} />}
+      />
+      <Warnings />
+      <FirstSteps isUnused={isUnused} />
+      {stats.isError && value === undefined && (
+        <Box mb="md">
+          <ErrorPanel
+            error={stats.error}
+            title="The figures cannot be read"
+            onRetry={() => stats.refetch()}
+          />
+        </Box>
+      )}
+      {isKnown && !isUnused && <KeyFigures now={value.now} />}
+      <Grid gap="md">
+        <Grid.Col span={{ base: 12, lg: 8 }}>
+          {isKnown && !isUnused && <TrafficPlots stats={value} />}
+          {!isKnown && !stats.isError && <FiguresSkeleton />}
+          {isUnused && <RecentChanges />}
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 4 }}>
+          <UnhealthyTargets />
+          <ExpiringCertificates />
+          {isKnown && !isUnused && <TopList history={value.history} />}
+          {!isUnused && <RecentChanges />}
+          <GatewayFacts />
+        </Grid.Col>
+      </Grid>
     </>
   );
 }
 
-const startOf = (seconds: number | undefined): string | null =>
-  seconds === undefined ? null : new Date(Date.now() - seconds * 1000).toISOString();
+interface RangeChoiceProps {
+  readonly value: string;
+  readonly onChange: (range: string) => void;
+}
 
-function Count({ resource, href }: { readonly resource: ResourceKey; readonly href: string }) {
-  const { data } = useResourceList(resource);
-  const { plural } = resources[resource];
+function RangeChoice({ value, onChange }: RangeChoiceProps) {
   return (
-    <Section title={plural.charAt(0).toUpperCase() + plural.slice(1)}>
-      <Group justify="space-between" align="baseline">
-        <Text fz={28} fw={650} lh={1}>
-          {data?.length ?? "–"}
-        </Text>
-        <Anchor component={Link} href={href} size="sm" aria-label={`Show all ${plural}`}>
-          Show all
-        </Anchor>
-      </Group>
-    </Section>
+    <SegmentedControl
+      aria-label="Time"
+      data={[
+        { value: "1h", label: "Hour" },
+        { value: "24h", label: "Day" },
+        { value: "30d", label: "30 days" },
+      ]}
+      value={value}
+      onChange={onChange}
+    />
+  );
+}
+
+const hasTraffic = ({ now, history }: Stats): boolean => now.requests + history.total.requests > 0;
+
+/** As high as what comes, so that nothing jumps. */
+function FiguresSkeleton() {
+  return (
+    <Stack aria-busy="true" aria-label="Loading">
+      <Skeleton h={110} />
+      <Skeleton h={276} />
+      <Skeleton h={298} />
+      <Skeleton h={276} />
+    </Stack>
   );
 }

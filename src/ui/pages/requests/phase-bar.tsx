@@ -1,5 +1,6 @@
 // How the time of one request was spent, as a bar and in words; knows nothing else of the request.
 import { Box, Group, Stack, Text } from "@mantine/core";
+import { inMilliseconds } from "../../parts/quantities.ts";
 import type { RequestRow } from "./request-tail.ts";
 
 interface Phase {
@@ -67,11 +68,4 @@ export function PhaseBar({ request }: { readonly request: RequestRow }) {
       </Stack>
     </Stack>
   );
-}
-
-/** `0.42 ms`, `12 ms`, `3.1 s`. */
-export function inMilliseconds(ms: number): string {
-  if (ms >= 10_000) return `${(ms / 1000).toFixed(1)} s`;
-  if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
-  return ms >= 10 ? `${Math.round(ms)} ms` : `${ms.toFixed(2)} ms`;
 }

@@ -7,6 +7,7 @@ import { useRead, useResourceList } from "../../api/queries.ts";
 import { pagePath } from "../../page-path.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Fact, Section } from "../../parts/page-layout.tsx";
+import { inBytes } from "../../parts/quantities.ts";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 import { RelativeTime } from "../../parts/status.tsx";
 import { PhaseBar } from "./phase-bar.tsx";
@@ -155,7 +156,7 @@ function Way({ request }: { readonly request: RequestRow }) {
         <Fact label="Attempts">{attempts > 1 ? `${attempts}, the last one counts` : attempts}</Fact>
       )}
       <Fact label="Bytes">
-        {bytes(request.bytes_in)} from the client, {bytes(request.bytes_out)} to it
+        {inBytes(request.bytes_in)} from the client, {inBytes(request.bytes_out)} to it
       </Fact>
     </Stack>
   );
@@ -213,13 +214,4 @@ function ConsumerLink({ name }: { readonly name: string | null }) {
   const found = data.find(({ username }) => username === name);
   if (found === undefined) return name;
   return <MetLink page="consumers" met={{ id: found.id, name }} none={name} />;
-}
-
-const units = ["B", "KB", "MB", "GB", "TB"];
-
-/** `1.2 MB`. */
-export function bytes(count: number): string {
-  const step = count < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(count) / 3));
-  const value = count / 1000 ** step;
-  return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[step]}`;
 }

@@ -1,7 +1,7 @@
 // The rows of recent requests; a row that has been drawn is not drawn again.
 import { Anchor, Text } from "@mantine/core";
 import { memo } from "react";
-import { inMilliseconds } from "./phase-bar.tsx";
+import { inMilliseconds } from "../../parts/quantities.ts";
 import type { RequestRow } from "./request-tail.ts";
 import { RequestStatus } from "./request-status.tsx";
 
