@@ -50,6 +50,8 @@ export interface Saving<K extends ResourceKey> {
   readonly id: string | null;
   readonly body: Write<K> | Readonly<Record<string, unknown>>;
   readonly etag?: string | null;
+  /** Of the request, such as `{ adopt: 1 }`. */
+  readonly query?: SendOptions["query"];
 }
 
 /** Creates or patches an object of a resource. Failures are left to the form. */
@@ -58,12 +60,11 @@ export function useSave<K extends ResourceKey>(
 ): UseMutationResult<Answer<Read<K>>, Error, Saving<K>> {
   const connection = useConnection();
   return useChange<Read<K>, Saving<K>>({
-    send: ({ id, body, etag = null }) =>
+    send: ({ id, body, etag = null, query = {} }) =>
       id === null
-        ? connection.send(`/${resource}`, { method: "POST", body })
+        ? connection.send(`/${resource}`, { method: "POST", body, query })
         : connection.send(`/${resource}/${encodeURIComponent(id)}`, {
-            method: "PATCH",
-            body,
+            ...{ method: "PATCH", body, query },
             ifMatch: etag,
           }),
     touches: [resource],

@@ -93,7 +93,7 @@ function touchedBy(kind: EventKind, data: unknown): readonly string[] {
       return ["targets", "services"];
     case "certificate":
     case "acme":
-      return ["certificates", "acme/accounts"];
+      return ["certificates", "acme/accounts", "applications"];
     case "listener":
       return ["listeners"];
     case "worker":

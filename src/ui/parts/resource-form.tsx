@@ -4,6 +4,7 @@ import { useDebouncedCallback } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";
 import { useSave } from "../api/changes.tsx";
 import { useConnection } from "../api/connection-context.ts";
+import type { SendOptions } from "../api/connection.ts";
 import { ApiError, toFormPath } from "../api/error.ts";
 import { type Document, isSame, mergePatch } from "../api/merge-patch.ts";
 import type { Versioned } from "../api/queries.ts";
@@ -30,6 +31,8 @@ export interface ResourceFormOptions<K extends ResourceKey, V extends object> {
   readonly placeOf?: (error: ApiError) => { readonly field: string; readonly text: string } | null;
   /** Fields that hold secrets: they are never put into drafts. */
   readonly secrets?: readonly (keyof V)[];
+  /** Of the request that saves, such as `{ adopt: 1 }`. */
+  readonly query?: SendOptions["query"];
   readonly onSaved: (object: Read<K>) => void;
 }
 
@@ -136,7 +139,7 @@ interface SavingDeps<K extends ResourceKey, V extends object> {
 
 /** Sends what the form holds, and leads every refusal to where it belongs. */
 function useSaving<K extends ResourceKey, V extends object>(
-  { resource, toValues, toBody, fieldOf, placeOf }: ResourceFormOptions<K, V>,
+  { resource, toValues, toBody, fieldOf, placeOf, query = {} }: ResourceFormOptions<K, V>,
   { form, origin, onSaved }: SavingDeps<K, V>,
 ) {
   const [failure, setFailure] = useState<Error | null>(null);
@@ -172,7 +175,7 @@ function useSaving<K extends ResourceKey, V extends object>(
     setFailure(null);
     try {
       const body = base === null ? (mine as Write<K>) : mergePatch(base, mine);
-      onSaved(await mutateAsync({ id: origin?.value.id ?? null, body, etag }));
+      onSaved(await mutateAsync({ id: origin?.value.id ?? null, body, etag, query }));
     } catch (error) {
       await refuse(error, mine).catch(setFailure);
     }

@@ -1,23 +1,23 @@
-// Applications: a domain, where it runs, and HTTPS in one object; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
+// Applications: a domain, where it runs, and HTTPS in one object; the list, and whether the wizard or the settings are shown.
+import { ResourceLoader } from "../../parts/form-page.tsx";
 import type { PageProps } from "../../pages.ts";
+import { ApplicationForm } from "./application-form.tsx";
+import { ApplicationList } from "./application-list.tsx";
+import { ApplicationReady } from "./application-ready.tsx";
+import { ApplicationWizard } from "./application-wizard.tsx";
 
-export default function ApplicationsPage(props: PageProps) {
+export default function ApplicationsPage({ id, part }: PageProps) {
+  if (id === null) return <ApplicationList />;
+  if (part === "ready") return <ApplicationReady id={id} />;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ name: "", domains: [], upstream: "http://", https: { mode: "off" } }}
-      table={{
-        resource: "applications",
-        page: "applications",
-        title: "Applications",
-        text: "A domain, where it runs, and HTTPS: everything for one site in one place.",
-        columns: [{ title: "Domains", render: ({ domains }) => domains.join(", ") }],
-        empty: {
-          title: "No applications yet",
-          text: "Name a domain and the address where your application runs, and the gateway does the rest.",
-        },
-      }}
-    />
+    <ResourceLoader resource="applications" id={id}>
+      {({ source, template }) =>
+        source === null ? (
+          <ApplicationWizard template={template} />
+        ) : (
+          <ApplicationForm key={id} source={source} />
+        )
+      }
+    </ResourceLoader>
   );
 }

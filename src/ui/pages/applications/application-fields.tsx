@@ -1,0 +1,156 @@
+// The fields of an application in three groups: its names, where it runs, HTTPS and who may reach it; sends nothing.
+import { Box, Group, NumberInput, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
+import type { UseFormReturnType } from "@mantine/form";
+import { AddButton, HostPortField, RemoveButton } from "../../parts/fields.tsx";
+import { type ApplicationValues, domainProblem, newServer } from "./application-values.ts";
+import { DomainChecks, UpstreamCheck } from "./live-checks.tsx";
+
+export interface ApplicationFieldsProps {
+  readonly form: UseFormReturnType<ApplicationValues>;
+}
+
+interface DomainFieldsProps extends ApplicationFieldsProps {
+  /** Told what the first name has become. */
+  readonly onFirst?: (domain: string) => void;
+}
+
+/** One field for each name, with what the gateway finds about it below. */
+export function DomainFields({ form, onFirst }: DomainFieldsProps) {
+  const { domains } = form.values;
+  const isTried = form.errors["domains"] !== undefined;
+  const set = (index: number, text: string) => {
+    form.clearFieldError("domains");
+    form.setFieldValue(`domains.${index}`, text);
+    if (index === 0) onFirst?.(text);
+  };
+  return (
+    <Stack gap="sm">
+      {domains.map((domain, index) => {
+        const problem = domain.trim() === "" && !isTried ? null : domainProblem(domains, index);
+        return (
+          <Stack key={`domain ${index}`} gap={4}>
+            <Group gap={6} wrap="nowrap" align="flex-start">
+              <TextInput
+                label={index === 0 ? "Domain" : `Domain ${index + 1}`}
+                description={
+                  index === 0 ? "The name that people type into their browser" : undefined
+                }
+                placeholder="shop.example.com"
+                required={index === 0}
+                style={{ flex: 1 }}
+                inputMode="url"
+                autoCapitalize="none"
+                spellCheck={false}
+                {...form.getInputProps(`domains.${index}`)}
+                onChange={(event) => set(index, event.currentTarget.value)}
+                error={form.errors[`domains.${index}`] ?? problem}
+              />
+              {index > 0 && (
+                <Box pt={26}>
+                  <RemoveButton
+                    label={`Remove domain ${index + 1}`}
+                    onClick={() => form.removeListItem("domains", index)}
+                  />
+                </Box>
+              )}
+            </Group>
+            {problem === null && <DomainChecks domain={domain} names={["address"]} />}
+          </Stack>
+        );
+      })}
+      <AddButton label="Add another name" onClick={() => form.insertListItem("domains", "")} />
+    </Stack>
+  );
+}
+
+/** One address, or several servers. */
+export function PlaceFields({ form }: ApplicationFieldsProps) {
+  const { runs_on: runsOn, upstream, domains } = form.values;
+  return (
+    <Stack gap="sm">
+      <SegmentedControl
+        aria-label="One or several servers"
+        value={runsOn}
+        onChange={(value) => form.setFieldValue("runs_on", value as ApplicationValues["runs_on"])}
+        data={[
+          { value: "address", label: "On one server" },
+          { value: "servers", label: "On several servers" },
+        ]}
+        style={{ alignSelf: "flex-start" }}
+      />
+      {runsOn === "address" ? (
+        <>
+          <TextInput
+            label="Address"
+            description="As this gateway reaches it: http:// or https://, name or IP address, port"
+            placeholder="http://10.0.0.5:3000"
+            required
+            inputMode="url"
+            autoCapitalize="none"
+            spellCheck={false}
+            {...form.getInputProps("upstream")}
+          />
+          <UpstreamCheck upstream={upstream} host={domains[0] ?? ""} />
+        </>
+      ) : (
+        <ServerFields form={form} />
+      )}
+    </Stack>
+  );
+}
+
+function ServerFields({ form }: ApplicationFieldsProps) {
+  const { targets, domains } = form.values;
+  return (
+    <Stack gap="sm">
+      <Text size="sm" c="dimmed">
+        Requests are shared out by weight, and a server that does not answer is left out. They are
+        spoken to over plain HTTP.
+      </Text>
+      {targets.map((target, index) => (
+        <Stack
+          key={`server ${index}`}
+          gap={4}
+          component="fieldset"
+          bd={0}
+          p={0}
+          m={0}
+          aria-label={`Server ${index + 1}`}
+        >
+          <Group align="flex-start" gap="sm" wrap="nowrap">
+            <Box style={{ flex: "1 1 12rem", minWidth: 0 }}>
+              <HostPortField
+                label="Host"
+                host={form.getInputProps(`targets.${index}.host`)}
+                port={form.getInputProps(`targets.${index}.port`)}
+              />
+            </Box>
+            <NumberInput
+              label="Weight"
+              min={0}
+              max={65_535}
+              w={84}
+              hideControls
+              {...form.getInputProps(`targets.${index}.weight`)}
+            />
+            {targets.length > 1 && (
+              <Box pt={26}>
+                <RemoveButton
+                  label={`Remove server ${index + 1}`}
+                  onClick={() => form.removeListItem("targets", index)}
+                />
+              </Box>
+            )}
+          </Group>
+          {target.host !== "" && target.port !== null && (
+            <UpstreamCheck
+              upstream={`http://${target.host.includes(":") ? `[${target.host}]` : target.host}:${target.port}`}
+              host={domains[0] ?? ""}
+            />
+          )}
+        </Stack>
+      ))}
+      <AddButton label="Add a server" onClick={() => form.insertListItem("targets", newServer)} />
+    </Stack>
+  );
+}

@@ -1,0 +1,128 @@
+// An application that is there: how it does, what was changed by hand, and the form of its settings.
+import { Button, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
+import { IconExternalLink } from "@tabler/icons-react";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { useResource, useResourceList } from "../../api/queries.ts";
+import type { Versioned } from "../../api/queries.ts";
+import type { Read } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
+import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { TagsField } from "../../parts/fields.tsx";
+import { FormPage } from "../../parts/form-page.tsx";
+import { Can, Section } from "../../parts/page-layout.tsx";
+import { useResourceForm } from "../../parts/resource-form.tsx";
+import { ApplicationDrift } from "./application-drift.tsx";
+import { DomainFields, PlaceFields } from "./application-fields.tsx";
+import { openUrl } from "./application-state.ts";
+import { ApplicationStatus } from "./application-status.tsx";
+import { type ApplicationValues, fieldOf, rules, toBody, toValues } from "./application-values.ts";
+import { AccessFields, HttpsFields } from "./https-fields.tsx";
+
+const LIST = pagePath("applications");
+
+export function ApplicationForm({ source }: { readonly source: Versioned<Read<"applications">> }) {
+  const [, navigate] = useLocation();
+  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  // The form keeps what it was opened with; certificates and health go on.
+  const live = useResource("applications", source.value.id);
+  const application = live.data?.value ?? source.value;
+  const { form, ...rest } = useResourceForm<"applications", ApplicationValues>({
+    resource: "applications",
+    ...{ source, toValues, toBody, validate: rules, fieldOf },
+    onSaved: ({ id }) => navigate(pagePath("applications", id), { replace: true }),
+  });
+  return (
+    <FormPage
+      title={source.value.name}
+      parent={{ href: LIST, label: "Applications" }}
+      form={rest}
+      needs="editor"
+      isNew={false}
+      actions={
+        <>
+          <OpenButton application={application} />
+          <Can needs="editor">
+            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(application)])}>
+              Delete
+            </Button>
+          </Can>
+        </>
+      }
+    >
+      <ApplicationStatus application={application} />
+      <ApplicationDrift application={application} onSettled={rest.discard} />
+      <Section title="Domains" text="Names that people reach it by.">
+        <DomainFields form={form} />
+      </Section>
+      <Section title="Where it runs" text="The gateway passes requests on to it.">
+        <PlaceFields form={form} />
+      </Section>
+      <Section title="HTTPS">
+        <HttpsFields form={form} />
+      </Section>
+      <Section title="Access">
+        <Stack>
+          <AccessFields form={form} />
+          <SimpleGrid cols={{ base: 1, sm: 2 }}>
+            <Switch
+              label="Maintenance"
+              description="Everybody gets 503 until you switch it off"
+              {...form.getInputProps("maintenance", { type: "checkbox" })}
+            />
+            <Switch
+              label="Enabled"
+              description="Off: nothing answers for its names"
+              {...form.getInputProps("enabled", { type: "checkbox" })}
+            />
+          </SimpleGrid>
+        </Stack>
+      </Section>
+      <Section title="Name and notes">
+        <Stack>
+          <TextInput
+            label="Name"
+            description="Its service, route and certificate are called the same"
+            required
+            {...form.getInputProps("name")}
+          />
+          <TagsField
+            label="Tags"
+            description="Words to find it by"
+            {...form.getInputProps("tags")}
+          />
+          <Textarea label="Description" autosize {...form.getInputProps("description")} />
+        </Stack>
+      </Section>
+      <ConfirmDelete
+        resource="applications"
+        objects={doomed}
+        onClose={() => setDoomed(null)}
+        onDeleted={() => navigate(LIST)}
+      />
+    </FormPage>
+  );
+}
+
+/** Leads to the first name that a browser can open. */
+function OpenButton({ application }: { readonly application: Read<"applications"> }) {
+  const { data: listeners = [] } = useResourceList("listeners");
+  const { domains, https, enabled } = application;
+  const url = domains
+    .map((domain) => openUrl(domain, https.mode, listeners))
+    .find((one) => one !== null);
+  if (url === undefined || url === null || !enabled) return null;
+  return (
+    <Button
+      component="a"
+      href={url}
+      target="_blank"
+      rel="noreferrer"
+      variant="light"
+      title={url}
+      rightSection={<IconExternalLink size={16} aria-hidden="true" />}
+    >
+      Open
+    </Button>
+  );
+}

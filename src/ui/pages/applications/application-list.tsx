@@ -1,0 +1,148 @@
+// The list of applications: where each leads, how it does, the way to open it, and its maintenance switch.
+import { Anchor, Badge, Group, Stack, Switch, Text } from "@mantine/core";
+import { IconExternalLink } from "@tabler/icons-react";
+import { useChange } from "../../api/changes.tsx";
+import { useConnection } from "../../api/connection-context.ts";
+import { useResourceList } from "../../api/queries.ts";
+import type { Read } from "../../api/resources.ts";
+import { Can } from "../../parts/page-layout.tsx";
+import { ResourceTable } from "../../parts/resource-table.tsx";
+import { StatusDot } from "../../parts/status.tsx";
+import { hasDrift, httpsOf, openUrl, stateOf } from "./application-state.ts";
+
+type Application = Read<"applications">;
+
+const isState = (state: string) => (application: Application) =>
+  stateOf(application).state === state;
+
+const states = [
+  { value: "served", label: "Served", fits: isState("served") },
+  { value: "maintenance", label: "Maintenance", fits: isState("maintenance") },
+  { value: "unreachable", label: "Unreachable", fits: isState("unreachable") },
+  { value: "drift", label: "Changed by hand", fits: hasDrift },
+  {
+    value: "certificate",
+    label: "Certificate in trouble",
+    fits: (application: Application) => httpsOf(application).tone === "bad",
+  },
+];
+
+export function ApplicationList() {
+  return (
+    <ResourceTable
+      resource="applications"
+      page="applications"
+      title="Applications"
+      text="A domain, where it runs, and HTTPS: everything for one site in one place."
+      subtitle={(application) => application.upstream ?? serversOf(application)}
+      columns={[
+        { title: "Open", render: (application) => <Domains application={application} /> },
+        {
+          title: "State",
+          render: (application) => <State application={application} />,
+          width: "9rem",
+        },
+        {
+          title: "HTTPS",
+          render: (application) => <Https application={application} />,
+          width: "7rem",
+        },
+        {
+          title: "Maintenance",
+          render: (application) => <Maintenance application={application} />,
+          width: "6.5rem",
+        },
+      ]}
+      states={states}
+      empty={{
+        title: "No applications yet",
+        text: "Name a domain and the address where your application runs, and the gateway does the rest: service, route, certificate.",
+      }}
+    />
+  );
+}
+
+const serversOf = ({ targets }: Application): string =>
+  targets.length === 1 ? "1 server" : `${targets.length} servers`;
+
+function Domains({ application }: { readonly application: Application }) {
+  const { domains, https } = application;
+  const { data: listeners = [] } = useResourceList("listeners");
+  return (
+    <Stack gap={0}>
+      {domains.slice(0, 3).map((domain) => {
+        const url = openUrl(domain, https.mode, listeners);
+        return url === null ? (
+          <Text key={domain} size="sm">
+            {domain}
+          </Text>
+        ) : (
+          <Anchor
+            key={domain}
+            href={url}
+            target="_blank"
+            rel="noreferrer"
+            size="sm"
+            title={`Open ${url}`}
+          >
+            {domain}{" "}
+            <IconExternalLink
+              size={13}
+              aria-label="opens in a new tab"
+              style={{ verticalAlign: "-2px" }}
+            />
+          </Anchor>
+        );
+      })}
+      {domains.length > 3 && (
+        <Text size="xs" c="dimmed">
+          and {domains.length - 3} more
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+function State({ application }: { readonly application: Application }) {
+  const { state, tone, detail } = stateOf(application);
+  return (
+    <Stack gap={2} align="flex-start">
+      <StatusDot state={state} tone={tone} detail={detail} />
+      {hasDrift(application) && (
+        <Badge size="xs" variant="light" color="yellow" tt="none">
+          changed by hand
+        </Badge>
+      )}
+    </Stack>
+  );
+}
+
+function Https({ application }: { readonly application: Application }) {
+  const { state, tone, detail } = httpsOf(application);
+  return <StatusDot state={state} tone={tone} detail={detail} />;
+}
+
+function Maintenance({ application }: { readonly application: Application }) {
+  const { id, name, maintenance } = application;
+  const connection = useConnection();
+  const { mutate, isPending } = useChange<Application, boolean>({
+    send: (isOn) =>
+      connection.send(`/applications/${id}`, { method: "PATCH", body: { maintenance: isOn } }),
+    touches: ["applications"],
+    done: (_, isOn) => (isOn ? `${name} is under maintenance` : `${name} is served again`),
+  });
+  return (
+    <Can needs="editor" otherwise={<Text size="sm">{maintenance ? "on" : "off"}</Text>}>
+      <Group>
+        <Switch
+          size="sm"
+          color="yellow"
+          aria-label={`Maintenance of ${name}`}
+          checked={maintenance}
+          disabled={isPending}
+          onChange={(event) => mutate(event.currentTarget.checked)}
+        />
+      </Group>
+    </Can>
+  );
+}

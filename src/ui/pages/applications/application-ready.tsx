@@ -1,0 +1,203 @@
+// What a new application has become: who serves it, how its certificate comes along, and the way to open it; follows along live.
+import { Anchor, Box, Button, Group, Paper, Stack, Text, ThemeIcon } from "@mantine/core";
+import { IconCheck, IconClock, IconExclamationMark, IconExternalLink } from "@tabler/icons-react";
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { useResource, useResourceList, useStatus } from "../../api/queries.ts";
+import type { Read, Schemas } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
+import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { PageHead, Section } from "../../parts/page-layout.tsx";
+import { FormSkeleton } from "../../parts/skeletons.tsx";
+import { RelativeTime } from "../../parts/status.tsx";
+import { openUrl } from "./application-state.ts";
+
+export function ApplicationReady({ id }: { readonly id: string }) {
+  const { data, error, refetch } = useResource("applications", id);
+  if (data === undefined)
+    return error === null ? <FormSkeleton /> : <ErrorPanel error={error} onRetry={refetch} />;
+  const application = data.value;
+  return (
+    <Box maw={760}>
+      <PageHead
+        title={application.name}
+        text="Your application is served."
+        parent={{ href: pagePath("applications"), label: "Applications" }}
+      />
+      <Paper withBorder p={{ base: "md", sm: "xl" }} mb="md">
+        <OpenButtons application={application} />
+      </Paper>
+      <Section title="How it comes along" text="This page follows by itself.">
+        <Progress application={application} />
+      </Section>
+      <Group>
+        <Button component={Link} href={pagePath("applications", id)} variant="default">
+          All settings
+        </Button>
+        <Button component={Link} href={pagePath("applications", "new")} variant="default">
+          Another application
+        </Button>
+      </Group>
+    </Box>
+  );
+}
+
+interface ApplicationProps {
+  readonly application: Read<"applications">;
+}
+
+/** A button for each name that can be opened. */
+function OpenButtons({ application }: ApplicationProps) {
+  const { data: listeners = [] } = useResourceList("listeners");
+  const urls = application.domains
+    .map((domain) => openUrl(domain, application.https.mode, listeners))
+    .filter((url) => url !== null);
+  if (urls.length === 0)
+    return <Text>Open any name that fits {application.domains.join(", ")} in a browser.</Text>;
+  return (
+    <Stack gap="sm" align="center">
+      {urls.map((url, index) => (
+        <Button
+          key={url}
+          component="a"
+          href={url}
+          target="_blank"
+          rel="noreferrer"
+          size={index === 0 ? "md" : "sm"}
+          variant={index === 0 ? "filled" : "default"}
+          maw="100%"
+          rightSection={<IconExternalLink size={16} aria-hidden="true" />}
+        >
+          Open {url}
+        </Button>
+      ))}
+    </Stack>
+  );
+}
+
+type Mark = "done" | "waits" | "trouble";
+
+const marks = {
+  done: { icon: IconCheck, color: "teal", word: "Done" },
+  waits: { icon: IconClock, color: "blue", word: "Under way" },
+  trouble: { icon: IconExclamationMark, color: "yellow", word: "Look at this" },
+} as const;
+
+function Line({
+  mark,
+  title,
+  children,
+}: {
+  readonly mark: Mark;
+  readonly title: string;
+  readonly children?: ReactNode;
+}) {
+  const { icon: Icon, color, word } = marks[mark];
+  return (
+    <Group gap="sm" wrap="nowrap" align="flex-start">
+      <ThemeIcon variant="light" color={color} radius="xl" size={26} aria-hidden="true">
+        <Icon size={16} />
+      </ThemeIcon>
+      <Stack gap={0} style={{ minWidth: 0, overflowWrap: "anywhere" }}>
+        <Text fw={600} size="sm" pt={3}>
+          <span className="visually-hidden">{word}: </span>
+          {title}
+        </Text>
+        <Text size="sm" c="dimmed" component="div">
+          {children}
+        </Text>
+      </Stack>
+    </Group>
+  );
+}
+
+function Progress({ application }: ApplicationProps) {
+  const { data: status } = useStatus();
+  const workers = status?.workers ?? 1;
+  return (
+    <Stack gap="sm" aria-live="polite">
+      <Line mark="done" title={`Live on ${workers} ${workers === 1 ? "worker" : "workers"}`}>
+        {application.domains.join(", ")} leads to {application.upstream ?? "its servers"}.
+      </Line>
+      <CertificateLine application={application} />
+      <RedirectLine application={application} />
+      {application.warnings.map((warning) => (
+        <Line key={warning} mark="trouble" title="Something is missing">
+          {warning}
+        </Line>
+      ))}
+    </Stack>
+  );
+}
+
+function CertificateLine({ application }: ApplicationProps) {
+  const { https, name } = application;
+  const certificate = application.certificate as Schemas["Certificate"] | null;
+  if (https.mode === "off" || certificate === null)
+    return (
+      <Line mark={https.mode === "off" ? "done" : "trouble"} title="No certificate">
+        {https.mode === "off"
+          ? "As you wanted: it is served over plain HTTP."
+          : `${name} has none.`}
+      </Line>
+    );
+  const { status, source, last_error: error, next_attempt_at: next, not_after: end } = certificate;
+  const link = (
+    <Anchor
+      component={Link}
+      href={pagePath("certificates", certificate.id)}
+      size="sm"
+      underline="always"
+    >
+      Look at the certificate
+    </Anchor>
+  );
+  if (source === "self_signed")
+    return (
+      <Line mark="done" title="A self-signed certificate is in use">
+        Encrypted, but browsers warn of it until you tell them to trust it. {link}
+      </Line>
+    );
+  if (status === "valid" || status === "renewing")
+    return (
+      <Line mark="done" title="The certificate is valid">
+        Browsers trust it; it runs out <RelativeTime at={end} /> and is renewed before. {link}
+      </Line>
+    );
+  if (status === "failed" || status === "expired")
+    return (
+      <Line mark="trouble" title="The certificate could not be ordered yet">
+        {error} It is tried again <RelativeTime at={next} never="when you change something" />.{" "}
+        {link}
+      </Line>
+    );
+  return (
+    <Line mark="waits" title="The certificate is being ordered">
+      This takes some seconds. Until it is there, a self-signed one is shown. {link}
+    </Line>
+  );
+}
+
+function RedirectLine({ application }: ApplicationProps) {
+  const { https, domains } = application;
+  if (https.mode === "off" || !https.redirect) return null;
+  const routes = application.routes as readonly Schemas["Route"][];
+  const isOn = routes.some((route) => route.https_redirect !== false);
+  const certificate = application.certificate as Schemas["Certificate"] | null;
+  if (!isOn && certificate?.source === "self_signed")
+    return (
+      <Line mark="done" title="Plain HTTP works as well">
+        Nobody is sent to HTTPS as long as browsers would warn of the certificate.
+      </Line>
+    );
+  return isOn ? (
+    <Line mark="done" title="Plain requests are sent to HTTPS">
+      http://{domains[0]} leads to https://{domains[0]}.
+    </Line>
+  ) : (
+    <Line
+      mark="waits"
+      title="Plain requests are sent to HTTPS as soon as the certificate is valid"
+    />
+  );
+}

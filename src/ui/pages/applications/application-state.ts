@@ -1,0 +1,76 @@
+// How an application and its HTTPS are doing, in one word each and a sentence; draws nothing.
+import type { Read, Schemas } from "../../api/resources.ts";
+import { relativeTime, type Tone } from "../../parts/status.tsx";
+
+export interface Told {
+  readonly state: string;
+  readonly tone: Tone;
+  /** A sentence more. */
+  readonly detail: string | null;
+}
+
+type Application = Read<"applications">;
+
+/** What people who open it meet. */
+export function stateOf(application: Application): Told {
+  const { enabled, maintenance, service } = application;
+  if (!enabled) return { state: "off", tone: "idle", detail: "It is switched off" };
+  if (maintenance)
+    return { state: "maintenance", tone: "warn", detail: "Everybody is told to come back later" };
+  if (service === null)
+    return { state: "broken", tone: "bad", detail: "Its service was deleted: see what differs" };
+  const targets = application.targets as readonly Schemas["Target"][];
+  const used = targets.map(({ health }) => health.state);
+  const bad = used.filter((state) => state === "unhealthy").length;
+  if (used.length === 0) return { state: "nowhere to go", tone: "bad", detail: "It has no server" };
+  if (bad === 0) return { state: "served", tone: "good", detail: null };
+  const error = targets.find(({ health }) => health.last_error !== null)?.health.last_error;
+  return bad === used.length
+    ? { state: "unreachable", tone: "bad", detail: error ?? "Its servers do not answer" }
+    : { state: "degraded", tone: "warn", detail: `${bad} of ${used.length} servers do not answer` };
+}
+
+/** How far HTTPS has come. */
+export function httpsOf(application: Application): Told {
+  const { https } = application;
+  if (https.mode === "off")
+    return { state: "off", tone: "idle", detail: "Served over plain HTTP only" };
+  const certificate = application.certificate as Schemas["Certificate"] | null;
+  if (certificate === null)
+    return { state: "no certificate", tone: "bad", detail: application.warnings[0] ?? null };
+  const { status, last_error: error, not_after: end } = certificate;
+  if (status === "valid" && certificate.source === "self_signed")
+    return {
+      state: "self-signed",
+      tone: "warn",
+      detail: application.warnings[0] ?? "Browsers warn of it until they are told to trust it",
+    };
+  if (status === "valid" || status === "renewing")
+    return {
+      ...{ state: status, tone: error === null ? "good" : "warn" },
+      detail: error ?? (end === null ? null : `Runs out ${relativeTime(end)}`),
+    };
+  return {
+    state: status,
+    tone: status === "pending" || status === "ordering" ? "warn" : "bad",
+    detail: error,
+  };
+}
+
+export const hasDrift = ({ drift }: Application): boolean => drift.length > 0;
+
+/** Where browsers reach the name: over HTTPS if it has that. Null for wildcards. */
+export function openUrl(
+  domain: string,
+  https: Application["https"]["mode"],
+  listeners: readonly Schemas["Listener"][],
+): string | null {
+  if (domain.startsWith("*.")) return null;
+  const scheme = https === "off" ? "http" : "https";
+  const usual = scheme === "https" ? 443 : 80;
+  const ports = listeners
+    .filter(({ protocol, enabled }) => enabled && protocol === scheme)
+    .map(({ port }) => port);
+  const port = ports.includes(usual) ? usual : (ports[0] ?? usual);
+  return `${scheme}://${domain}${port === usual ? "" : `:${port}`}`;
+}

@@ -1,0 +1,200 @@
+// Makes an application in four steps: domain, where it runs, HTTPS, a look at what will be made; every step is checked before the next.
+import { Box, Button, Group, Paper, Stack, Stepper, Text, TextInput } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { useRef, useState } from "react";
+import { Link, useLocation } from "wouter";
+import type { Read } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
+import { Can, PageHead, Section } from "../../parts/page-layout.tsx";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { type ResourceForm, useResourceForm } from "../../parts/resource-form.tsx";
+import { type ApplicationFieldsProps, DomainFields, PlaceFields } from "./application-fields.tsx";
+import {
+  type ApplicationValues,
+  fieldOf,
+  isDomain,
+  rules,
+  toBody,
+  toValues,
+} from "./application-values.ts";
+import { AccessFields, HttpsFields } from "./https-fields.tsx";
+import { PlanStep } from "./plan-step.tsx";
+
+const LIST = { href: pagePath("applications"), label: "Applications" };
+
+const steps: readonly {
+  readonly label: string;
+  readonly fields: readonly (keyof ApplicationValues)[];
+}[] = [
+  { label: "Domain", fields: ["domains", "name"] },
+  { label: "Where it runs", fields: ["upstream", "targets"] },
+  { label: "HTTPS", fields: [] },
+  { label: "Check and create", fields: [] },
+];
+
+/** `template`: what is cloned. */
+export function ApplicationWizard({
+  template,
+}: {
+  readonly template: Partial<Read<"applications">>;
+}) {
+  const [, navigate] = useLocation();
+  const [step, setStep] = useState(0);
+  const [adopts, setAdopts] = useState(false);
+  const { form, ...rest } = useResourceForm<"applications", ApplicationValues>({
+    resource: "applications",
+    ...{ source: null, template, toValues, toBody, validate: rules, fieldOf },
+    query: adopts ? { adopt: 1 } : {},
+    onSaved: ({ id }) => navigate(pagePath("applications", id, "ready"), { replace: true }),
+  });
+  const go = (wanted: number) => {
+    const wrong = steps
+      .slice(0, wanted)
+      .findIndex(({ fields }) => fields.some((field) => form.validateField(field).hasError));
+    setStep(wrong === -1 ? wanted : wrong);
+  };
+  return (
+    <Box maw={760}>
+      <PageHead
+        title="New application"
+        text="A domain, where it runs, and HTTPS. The gateway does the rest."
+        parent={LIST}
+      />
+      <Can needs="editor" otherwise={<NotForViewers />}>
+        <form
+          noValidate
+          aria-label="New application"
+          onSubmit={(event) => {
+            event.preventDefault();
+            // The return key goes one step on, and creates nothing by accident.
+            if (step < steps.length - 1) go(step + 1);
+            else rest.submit(event);
+          }}
+        >
+          <Steps step={step} onStep={go} />
+          {step === 0 && <DomainStep form={form} />}
+          {step === 1 && (
+            <Section title="Where it runs" text="The gateway passes requests on to it.">
+              <PlaceFields form={form} />
+            </Section>
+          )}
+          {step === 2 && <HttpsStep form={form} />}
+          {step === 3 && (
+            <PlanStep
+              body={toBody(form.values)}
+              adopts={adopts}
+              onAdopt={setAdopts}
+              onStep={go}
+              failure={rest.failure}
+            />
+          )}
+          <Buttons step={step} onStep={go} form={rest} />
+        </form>
+      </Can>
+    </Box>
+  );
+}
+
+function NotForViewers() {
+  return (
+    <EmptyState title="Not for viewers" text="Somebody with the role editor can make one.">
+      <Button component={Link} href={LIST.href} variant="default">
+        Back
+      </Button>
+    </EmptyState>
+  );
+}
+
+interface StepsProps {
+  readonly step: number;
+  readonly onStep: (step: number) => void;
+}
+
+function Steps({ step, onStep }: StepsProps) {
+  const isNarrow = useMediaQuery("(max-width: 48em)") ?? false;
+  if (isNarrow)
+    return (
+      <Text size="sm" fw={600} mb="sm">
+        Step {step + 1} of {steps.length}: {steps[step]?.label}
+      </Text>
+    );
+  return (
+    <Stepper active={step} onStepClick={onStep} size="sm" mb="md">
+      {steps.map(({ label }) => (
+        <Stepper.Step key={label} label={label} />
+      ))}
+    </Stepper>
+  );
+}
+
+function DomainStep({ form }: ApplicationFieldsProps) {
+  // The name follows the domain until somebody chooses one.
+  const isOwn = useRef(
+    form.values.name !== "" && form.values.name !== nameFor(form.values.domains[0] ?? ""),
+  );
+  return (
+    <Section title="Domains" text="Under which name is your application to be reached?">
+      <Stack>
+        <DomainFields
+          form={form}
+          onFirst={(domain) => {
+            if (!isOwn.current) form.setFieldValue("name", nameFor(domain));
+          }}
+        />
+        <TextInput
+          label="Name"
+          description="What it is called in lists"
+          required
+          {...form.getInputProps("name")}
+          onChange={(event) => {
+            isOwn.current = event.currentTarget.value !== "";
+            form.setFieldValue("name", event.currentTarget.value);
+          }}
+        />
+      </Stack>
+    </Section>
+  );
+}
+
+/** `*.shop.example.com` becomes `shop.example.com`. */
+const nameFor = (domain: string): string =>
+  isDomain(domain) ? domain.trim().replace("*.", "") : "";
+
+function HttpsStep({ form }: ApplicationFieldsProps) {
+  return (
+    <>
+      <Section title="HTTPS" text="Encrypted, with a certificate that browsers trust.">
+        <HttpsFields form={form} />
+      </Section>
+      <Section title="Access">
+        <AccessFields form={form} />
+      </Section>
+    </>
+  );
+}
+
+interface ButtonsProps extends StepsProps {
+  readonly form: Omit<ResourceForm<never>, "form">;
+}
+
+function Buttons({ step, onStep, form }: ButtonsProps) {
+  const isLast = step === steps.length - 1;
+  return (
+    <Paper withBorder p="sm" pos="sticky" bottom={8} style={{ zIndex: 5 }}>
+      <Group justify="space-between">
+        {step === 0 ? (
+          <Button component={Link} href={LIST.href} variant="default">
+            Cancel
+          </Button>
+        ) : (
+          <Button variant="default" onClick={() => onStep(step - 1)}>
+            Back
+          </Button>
+        )}
+        <Button type="submit" loading={form.isSaving}>
+          {isLast ? "Create" : "Next"}
+        </Button>
+      </Group>
+    </Paper>
+  );
+}

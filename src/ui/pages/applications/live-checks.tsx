@@ -1,0 +1,178 @@
+// Looks at names and addresses while somebody types them: do they lead here, does anything answer; changes nothing.
+import { Anchor, Group, Loader, Stack, Text } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { IconAlertTriangle, IconCircleCheck, IconCircleX } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { useConnection } from "../../api/connection-context.ts";
+import { toMessage } from "../../api/error.ts";
+import { includesRole, useRole } from "../../api/queries.ts";
+import type { Schemas } from "../../api/resources.ts";
+import { isDomain, isPublicName, isUpstream } from "./application-values.ts";
+
+type Status = "ok" | "warning" | "failed";
+
+/** Long enough that nobody is asked about half a word. */
+const PAUSE_MS = 600;
+
+interface CheckLineProps {
+  readonly status: Status;
+  readonly children: ReactNode;
+}
+
+const marks = {
+  ok: { icon: IconCircleCheck, color: "teal", word: "Good" },
+  warning: { icon: IconAlertTriangle, color: "yellow", word: "Look at this" },
+  failed: { icon: IconCircleX, color: "red", word: "Not yet" },
+} as const;
+
+/** One finding: a mark, and a sentence. */
+export function CheckLine({ status, children }: CheckLineProps) {
+  const { icon: Icon, color, word } = marks[status];
+  return (
+    <Group gap={6} wrap="nowrap" align="flex-start">
+      <Icon
+        size={16}
+        style={{ flexShrink: 0, marginTop: 2, color: `var(--mantine-color-${color}-6)` }}
+        aria-hidden="true"
+      />
+      <Text size="sm" component="div" style={{ overflowWrap: "anywhere", minWidth: 0 }}>
+        <span className="visually-hidden">{word}: </span>
+        {children}
+      </Text>
+    </Group>
+  );
+}
+
+export function Looking({ text }: { readonly text: string }) {
+  return (
+    <Group gap={8} wrap="nowrap">
+      <Loader size={14} aria-hidden="true" />
+      <Text size="sm" c="dimmed">
+        {text}
+      </Text>
+    </Group>
+  );
+}
+
+/** What the gateway finds about a name; undefined while it looks, or when there is nothing to look at. */
+function usePreflight(domain: string) {
+  const connection = useConnection();
+  const [asked] = useDebouncedValue(domain.trim().toLowerCase(), PAUSE_MS);
+  const canAsk = includesRole(useRole(), "editor");
+  const isEnabled = canAsk && isDomain(asked) && asked.includes(".") && !asked.startsWith("*.");
+  const query = useQuery({
+    queryKey: ["certificates/preflight", asked],
+    enabled: isEnabled,
+    staleTime: 20_000,
+    queryFn: async ({ signal }) => {
+      const body = { domains: [asked], challenge: "http-01" };
+      const options = { method: "POST", body, signal } as const;
+      return (await connection.send<Schemas["PreflightReport"]>("/certificates/preflight", options))
+        .value.checks;
+    },
+  });
+  return { ...query, isEnabled, isCurrent: asked === domain.trim().toLowerCase() };
+}
+
+type CheckName = "address" | "port_80" | "caa";
+
+interface DomainChecksProps {
+  readonly domain: string;
+  /** Which findings to show. */
+  readonly names: readonly CheckName[];
+}
+
+/** Live findings about one name. */
+export function DomainChecks({ domain, names }: DomainChecksProps) {
+  const { data, error, isFetching, isEnabled, isCurrent, refetch } = usePreflight(domain);
+  if (!isDomain(domain)) return null;
+  const isPublic = isPublicName(domain);
+  if (domain.trim().startsWith("*."))
+    return (
+      <CheckLine status="warning">
+        A wildcard is proved with a DNS record: its certificate needs a DNS provider.
+      </CheckLine>
+    );
+  if (!isEnabled || !isCurrent) return null;
+  if (isFetching) return <Looking text={`Looking whether ${domain.trim()} leads here…`} />;
+  if (error !== null) return <CheckLine status="warning">{toMessage(error)}</CheckLine>;
+  const shown = (data ?? []).filter(({ name }) => names.includes(name as CheckName));
+  if (shown.length === 0) return null;
+  return (
+    <Stack gap={4} aria-live="polite">
+      {shown.map(({ name, status, message }) => (
+        <CheckLine key={name} status={softened(status as Status, isPublic)}>
+          {message}
+        </CheckLine>
+      ))}
+      {shown.some(({ status }) => status !== "ok") && (
+        <Anchor
+          component="button"
+          type="button"
+          size="sm"
+          style={{ alignSelf: "flex-start" }}
+          onClick={() => void refetch()}
+        >
+          Look again
+        </Anchor>
+      )}
+    </Stack>
+  );
+}
+
+/** Names of a private network may be known to nobody but its devices. */
+const softened = (status: Status, isPublic: boolean): Status =>
+  status === "failed" && !isPublic ? "warning" : status;
+
+interface UpstreamCheckProps {
+  readonly upstream: string;
+  /** Name that people use; sent along. */
+  readonly host: string;
+}
+
+/** Whether something answers at the address. */
+export function UpstreamCheck({ upstream, host }: UpstreamCheckProps) {
+  const connection = useConnection();
+  const [asked] = useDebouncedValue(upstream.trim(), PAUSE_MS);
+  const canAsk = includesRole(useRole(), "editor");
+  const name = isDomain(host) && !host.startsWith("*.") ? host.trim() : undefined;
+  const { data, error, isFetching, refetch } = useQuery({
+    queryKey: ["applications/check-upstream", asked, name ?? ""],
+    enabled: canAsk && isUpstream(asked),
+    staleTime: 10_000,
+    retry: false,
+    queryFn: async ({ signal }) => {
+      const body = { upstream: asked, ...(name === undefined ? {} : { host: name }) };
+      const path = "/applications/check-upstream";
+      const options = { method: "POST", body, signal } as const;
+      return (await connection.send<Schemas["CheckReport"]>(path, options)).value.checks;
+    },
+  });
+  if (!isUpstream(asked) || asked !== upstream.trim()) return null;
+  if (isFetching) return <Looking text={`Asking ${asked} for its first page…`} />;
+  if (error !== null) return <CheckLine status="warning">{toMessage(error)}</CheckLine>;
+  return (
+    <Stack gap={4} aria-live="polite">
+      {data?.map(({ name: check, status, message }) => (
+        <CheckLine key={check} status={status as Status}>
+          {message}
+          {status === "failed" && ". You can go on all the same and start it later"}
+          {message.includes("not trusted") &&
+            "; switch off “Verify” in its service once it is made, if you know whose it is"}
+        </CheckLine>
+      ))}
+      {data?.some(({ status }) => status !== "ok") && (
+        <Anchor
+          component="button"
+          type="button"
+          size="sm"
+          style={{ alignSelf: "flex-start" }}
+          onClick={() => void refetch()}
+        >
+          Ask again
+        </Anchor>
+      )}
+    </Stack>
+  );
+}
