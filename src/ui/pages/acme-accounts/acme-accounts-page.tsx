@@ -1,23 +1,77 @@
-// ACME accounts: who certificates are ordered from; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
+// ACME accounts: who certificates are ordered from; the list, and which form to open.
+import { Badge, Group, Text } from "@mantine/core";
+import { useResourceList } from "../../api/queries.ts";
+import type { Read } from "../../api/resources.ts";
+import { ResourceLoader } from "../../parts/form-page.tsx";
+import { ResourceTable } from "../../parts/resource-table.tsx";
 import type { PageProps } from "../../pages.ts";
+import { AccountForm } from "./account-form.tsx";
+import { authorityName } from "./account-values.ts";
 
-export default function AcmeAccountsPage(props: PageProps) {
+type Account = Read<"acme/accounts">;
+
+export default function AcmeAccountsPage({ id }: PageProps) {
+  if (id === null) return <AccountList />;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ name: "letsencrypt", email: "" }}
-      table={{
-        resource: "acme/accounts",
-        page: "acme-accounts",
-        title: "ACME accounts",
-        text: "Authorities that certificates are ordered from.",
-        columns: [],
-        empty: {
-          title: "No accounts yet",
-          text: "With an account at an authority such as Let's Encrypt, certificates are ordered by themselves.",
+    <ResourceLoader resource="acme/accounts" id={id}>
+      {(start) => <AccountForm key={id} {...start} />}
+    </ResourceLoader>
+  );
+}
+
+function AccountList() {
+  return (
+    <ResourceTable
+      resource="acme/accounts"
+      page="acme-accounts"
+      title="ACME accounts"
+      text="Authorities that certificates are ordered from."
+      columns={[
+        { title: "Authority", render: (account) => <Directory account={account} /> },
+        {
+          title: "E-mail address",
+          render: ({ email }) => email ?? <Text c="dimmed">none</Text>,
         },
+        {
+          title: "Certificates",
+          render: (account) => <Count account={account} />,
+          width: "8rem",
+        },
+      ]}
+      searchText={({ directory_url: url }) => authorityName(url)}
+      states={[{ value: "trials", label: "For trials", fits: ({ staging }: Account) => staging }]}
+      empty={{
+        title: "No accounts yet",
+        text: "With an account at an authority such as Let's Encrypt, certificates are ordered and renewed by themselves, for free.",
       }}
     />
   );
+}
+
+function Directory({ account }: { readonly account: Account }) {
+  return (
+    <Group gap={6}>
+      <Text size="sm">{authorityName(account.directory_url)}</Text>
+      {account.staging && (
+        <Badge size="xs" variant="light" color="yellow" tt="none">
+          for trials
+        </Badge>
+      )}
+    </Group>
+  );
+}
+
+/** How many are ordered with it; those that name none go to the oldest account. */
+function Count({ account }: { readonly account: Account }) {
+  const { data: certificates = [] } = useResourceList("certificates");
+  const { data: accounts = [] } = useResourceList("acme/accounts");
+  const oldest = accounts
+    .filter(({ enabled }) => enabled)
+    .toSorted((one, other) => one.created_at.localeCompare(other.created_at))[0];
+  const count = certificates.filter(
+    ({ source, acme_account_ids: ids }) =>
+      source === "acme" &&
+      (ids.length === 0 ? oldest?.id === account.id : ids.includes(account.id)),
+  ).length;
+  return <Text size="sm">{count}</Text>;
 }

@@ -14,6 +14,9 @@ interface DomainFieldsProps extends ApplicationFieldsProps {
   readonly onFirst?: (domain: string) => void;
 }
 
+/** A field is its place in the list: texts that are typed have no other identity. */
+const keyAt = (place: number): string => `place ${place}`;
+
 /** One field for each name, with what the gateway finds about it below. */
 export function DomainFields({ form, onFirst }: DomainFieldsProps) {
   const { domains } = form.values;
@@ -28,7 +31,7 @@ export function DomainFields({ form, onFirst }: DomainFieldsProps) {
       {domains.map((domain, index) => {
         const problem = domain.trim() === "" && !isTried ? null : domainProblem(domains, index);
         return (
-          <Stack key={`domain ${index}`} gap={4}>
+          <Stack key={keyAt(index)} gap={4}>
             <Group gap={6} wrap="nowrap" align="flex-start">
               <TextInput
                 label={index === 0 ? "Domain" : `Domain ${index + 1}`}
@@ -109,7 +112,7 @@ function ServerFields({ form }: ApplicationFieldsProps) {
       </Text>
       {targets.map((target, index) => (
         <Stack
-          key={`server ${index}`}
+          key={keyAt(index)}
           gap={4}
           component="fieldset"
           bd={0}

@@ -1,36 +1,115 @@
-// Certificates: what proves the names that are served over HTTPS; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
-import { RelativeTime, StatusDot } from "../../parts/status.tsx";
+// Certificates: what proves the names that are served over HTTPS; the list with how long each holds, and which form to open.
+import { Menu, Stack, Text } from "@mantine/core";
+import { IconRefresh } from "@tabler/icons-react";
+import { useChange } from "../../api/changes.tsx";
+import { useConnection } from "../../api/connection-context.ts";
+import type { Read } from "../../api/resources.ts";
+import { ResourceLoader } from "../../parts/form-page.tsx";
+import { Can } from "../../parts/page-layout.tsx";
+import { ResourceTable } from "../../parts/resource-table.tsx";
+import { relativeTime, StatusDot, toneOf } from "../../parts/status.tsx";
 import type { PageProps } from "../../pages.ts";
+import { CertificateForm } from "./certificate-form.tsx";
+import { lifeOf, ValidityBar } from "./validity.tsx";
 
-export default function CertificatesPage(props: PageProps) {
+type Certificate = Read<"certificates">;
+
+export default function CertificatesPage({ id }: PageProps) {
+  if (id === null) return <CertificateList />;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ name: "", domains: [], source: "acme" }}
-      table={{
-        resource: "certificates",
-        page: "certificates",
-        title: "Certificates",
-        text: "What proves the names that are served over HTTPS.",
-        columns: [
-          { title: "Domains", render: ({ domains }) => domains.join(", ") },
-          {
-            title: "State",
-            render: ({ status, last_error: error }) => <StatusDot state={status} detail={error} />,
-            width: "7rem",
-          },
-          { title: "Runs out", render: ({ not_after: at }) => <RelativeTime at={at} never="" /> },
-        ],
-        states: [
-          { value: "valid", label: "Valid", fits: ({ status }) => status === "valid" },
-          { value: "failed", label: "Failed", fits: ({ status }) => status === "failed" },
-        ],
-        empty: {
-          title: "No certificates yet",
-          text: "An application orders its own. Create one here to upload a certificate or for a route.",
+    <ResourceLoader resource="certificates" id={id}>
+      {(start) => <CertificateForm key={id} {...start} />}
+    </ResourceLoader>
+  );
+}
+
+const hasStatus =
+  (...wanted: readonly string[]) =>
+  ({ status }: Certificate) =>
+    wanted.includes(status);
+
+const runsOutSoon = (certificate: Certificate): boolean => {
+  const life = lifeOf(certificate);
+  return life !== null && life.daysLeft < 30;
+};
+
+const kinds = { acme: "ordered", upload: "uploaded", self_signed: "self-signed" } as const;
+
+function CertificateList() {
+  return (
+    <ResourceTable
+      resource="certificates"
+      page="certificates"
+      title="Certificates"
+      text="What proves the names that are served over HTTPS."
+      subtitle={({ domains, on_demand: onDemand }) =>
+        onDemand === null ? domains.join(", ") : `on demand: ${onDemand.hosts.join(", ")}`
+      }
+      columns={[
+        {
+          title: "State",
+          render: (certificate) => <State certificate={certificate} />,
         },
+        { title: "Kind", render: ({ source }) => kinds[source], width: "6.5rem" },
+        {
+          title: "Validity",
+          render: (certificate) =>
+            certificate.on_demand === null && <ValidityBar certificate={certificate} />,
+          width: "10rem",
+        },
+      ]}
+      states={[
+        { value: "valid", label: "Valid", fits: hasStatus("valid", "renewing") },
+        { value: "waiting", label: "Being ordered", fits: hasStatus("pending", "ordering") },
+        { value: "failed", label: "Failed or expired", fits: hasStatus("failed", "expired") },
+        { value: "soon", label: "Runs out in 30 days", fits: runsOutSoon },
+      ]}
+      menu={(certificate) => <RenewItem certificate={certificate} />}
+      empty={{
+        title: "No certificates yet",
+        text: "An application orders its own. Create one here to upload a certificate, or to order one for a route.",
       }}
     />
+  );
+}
+
+function State({ certificate }: { readonly certificate: Certificate }) {
+  const { status, last_error: error, next_attempt_at: next, on_demand: onDemand } = certificate;
+  if (onDemand !== null) return <StatusDot state="template" />;
+  return (
+    <Stack gap={0}>
+      <StatusDot
+        state={status}
+        tone={error !== null && status === "renewing" ? "bad" : toneOf(status)}
+      />
+      {error !== null && (
+        <Text size="xs" c="dimmed" lineClamp={2} title={error}>
+          {error}
+        </Text>
+      )}
+      {error !== null && next !== null && (
+        <Text size="xs" c="dimmed">
+          next attempt {relativeTime(next)}
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+function RenewItem({ certificate }: { readonly certificate: Certificate }) {
+  const { id, name, source, enabled, on_demand: onDemand } = certificate;
+  const connection = useConnection();
+  const { mutate } = useChange<Certificate>({
+    send: () => connection.send(`/certificates/${id}/renew`, { method: "POST" }),
+    touches: ["certificates"],
+    done: () => `Certificate ${name} is being ordered`,
+  });
+  if (source !== "acme" || !enabled || onDemand !== null) return null;
+  return (
+    <Can needs="editor">
+      <Menu.Item leftSection={<IconRefresh size={16} />} onClick={() => mutate()}>
+        Renew now
+      </Menu.Item>
+    </Can>
   );
 }

@@ -1,0 +1,140 @@
+// How a certificate does: how long it holds, what went wrong and what to do about it, when it is tried again; renews and revokes.
+import { Alert, Button, Stack, Text } from "@mantine/core";
+import { IconDownload, IconRefresh } from "@tabler/icons-react";
+import { useState } from "react";
+import { useChange } from "../../api/changes.tsx";
+import { useConnection } from "../../api/connection-context.ts";
+import type { Read } from "../../api/resources.ts";
+import { Can, Fact, Section } from "../../parts/page-layout.tsx";
+import { RelativeTime, StatusBadge } from "../../parts/status.tsx";
+import { adviceFor } from "./certificate-advice.ts";
+import { RevokeDialog } from "./revoke-dialog.tsx";
+import { ValidityTimeline } from "./validity.tsx";
+
+interface Props {
+  readonly certificate: Read<"certificates">;
+}
+
+export const sources: Readonly<Record<Read<"certificates">["source"], string>> = {
+  acme: "Ordered from an authority",
+  upload: "Uploaded",
+  self_signed: "Signed by this gateway",
+};
+
+export function CertificateStatus({ certificate }: Props) {
+  const { status, source, issuer, fingerprint, attempts, on_demand: onDemand } = certificate;
+  return (
+    <Section
+      title="State"
+      actions={<StatusBadge state={onDemand === null ? status : "template"} />}
+    >
+      <Stack gap="md">
+        <LastError certificate={certificate} />
+        <ValidityTimeline certificate={certificate} />
+        <Stack gap={6}>
+          <Fact label="Comes from">{sources[source]}</Fact>
+          {issuer !== null && <Fact label="Signed by">{issuer}</Fact>}
+          <Fact label="Valid until">
+            <RelativeTime at={certificate.not_after} never="there is none yet" />
+          </Fact>
+          <NextAttempt certificate={certificate} />
+          {attempts > 0 && <Fact label="Failed attempts">{attempts}</Fact>}
+          {fingerprint !== null && (
+            <Fact label="SHA-256">
+              <span className="mono">{fingerprint}</span>
+            </Fact>
+          )}
+        </Stack>
+      </Stack>
+    </Section>
+  );
+}
+
+function NextAttempt({ certificate }: Props) {
+  const { source, next_attempt_at: next, status, renewal_window: window, enabled } = certificate;
+  if (source === "upload")
+    return <Fact label="Renewal">Upload the next one here before this one runs out</Fact>;
+  if (source === "self_signed") return <Fact label="Renewal">By itself, before it runs out</Fact>;
+  if (!enabled) return <Fact label="Next attempt">None, because it is switched off</Fact>;
+  const isOrdered = status === "pending" || status === "ordering" || status === "failed";
+  return (
+    <Fact label={isOrdered ? "Next attempt" : "Renewal"}>
+      <RelativeTime at={next} never={isOrdered ? "under way" : "by itself"} />
+      {window !== null && " (when the authority wants it)"}
+    </Fact>
+  );
+}
+
+function LastError({ certificate }: Props) {
+  const { last_error: error, status } = certificate;
+  if (error === null) return null;
+  const advice = adviceFor(error);
+  const isServed = status === "valid" || status === "renewing";
+  return (
+    <Alert
+      color={isServed ? "yellow" : "red"}
+      title={
+        isServed
+          ? "The renewal has failed, the present one still holds"
+          : "It could not be ordered yet"
+      }
+    >
+      <Stack gap={6}>
+        {advice !== null && <Text size="sm">{advice}</Text>}
+        <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+          {error}
+        </Text>
+      </Stack>
+    </Alert>
+  );
+}
+
+/** Renew, revoke, download: what each kind can. */
+export function CertificateActions({ certificate }: Props) {
+  const { id, name, source, status, on_demand: onDemand, enabled } = certificate;
+  const connection = useConnection();
+  const [isRevoking, setRevoking] = useState(false);
+  const { mutate, isPending } = useChange<Read<"certificates">>({
+    send: () => connection.send(`/certificates/${id}/renew`, { method: "POST" }),
+    touches: ["certificates"],
+    done: () => `Certificate ${name} is being ordered`,
+  });
+  const isOrdered = source === "acme" && onDemand === null;
+  const isIssued = certificate.fingerprint !== null;
+  return (
+    <>
+      {isIssued && (
+        <Button
+          component="a"
+          href={`/api/v1/certificates/${id}/pem`}
+          download={`${name}.pem`}
+          variant="default"
+          leftSection={<IconDownload size={16} />}
+        >
+          PEM
+        </Button>
+      )}
+      <Can needs="editor">
+        {isOrdered && enabled && (
+          <Button
+            variant="light"
+            loading={isPending || status === "ordering"}
+            leftSection={<IconRefresh size={16} />}
+            onClick={() => mutate()}
+          >
+            {isIssued ? "Renew now" : "Try again now"}
+          </Button>
+        )}
+        {isOrdered && isIssued && (
+          <Button variant="light" color="red" onClick={() => setRevoking(true)}>
+            Revoke
+          </Button>
+        )}
+      </Can>
+      <RevokeDialog
+        certificate={isRevoking ? certificate : null}
+        onClose={() => setRevoking(false)}
+      />
+    </>
+  );
+}

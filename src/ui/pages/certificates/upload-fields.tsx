@@ -1,0 +1,155 @@
+// Fields of a certificate that is uploaded: two PEM texts, read while they are pasted, with mistakes at their field; keeps no key.
+import { FileButton, Group, Button, Stack, Textarea } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
+import { useId } from "react";
+import { dryRun } from "../../api/changes.tsx";
+import { useConnection } from "../../api/connection-context.ts";
+import { ApiError, toMessage } from "../../api/error.ts";
+import { includesRole, useRole } from "../../api/queries.ts";
+import type { Read } from "../../api/resources.ts";
+import { ListField } from "../../parts/fields.tsx";
+import { Can, Section } from "../../parts/page-layout.tsx";
+import { relativeTime } from "../../parts/status.tsx";
+import { CheckLine, Looking } from "../applications/live-checks.tsx";
+import type { CertificateFieldsProps } from "./certificate-form.tsx";
+import { type CertificateValues, rules, toBody } from "./certificate-values.ts";
+
+interface Props extends CertificateFieldsProps {
+  /** Null for one that is new. */
+  readonly id: string | null;
+}
+
+export function UploadFields({ form, id }: Props) {
+  const found = useReading(form.values, id);
+  const { error } = found;
+  const problemOf = (field: string) =>
+    error instanceof ApiError && error.field === field ? error.detail : null;
+  const isElsewhere =
+    error !== null && problemOf("certificate") === null && problemOf("private_key") === null;
+  return (
+    <Section title="Certificate and key" text="As the authority gave them to you, in PEM format.">
+      <Stack>
+        <PemField
+          label="Certificate"
+          description="Your certificate and those between it and the authority, in any order"
+          begin="-----BEGIN CERTIFICATE-----"
+          value={form.values.certificate}
+          onChange={(text) => form.setFieldValue("certificate", text)}
+          error={form.errors["certificate"] ?? problemOf("certificate")}
+        />
+        <PemField
+          label="Private key"
+          description={
+            id === null
+              ? "Stored encrypted and never shown again"
+              : "Stored encrypted and never shown. Empty: the present one stays"
+          }
+          begin="-----BEGIN PRIVATE KEY-----"
+          value={form.values.private_key}
+          onChange={(text) => form.setFieldValue("private_key", text)}
+          error={form.errors["private_key"] ?? problemOf("private_key")}
+        />
+        {found.isFetching && <Looking text="Reading it…" />}
+        {found.data !== undefined && error === null && !found.isFetching && (
+          <Reading certificate={found.data} />
+        )}
+        {isElsewhere && <CheckLine status="failed">{toMessage(error)}</CheckLine>}
+        {id !== null && (
+          <ListField
+            label="Domains"
+            description="Names that it is used for. Empty: all that it holds"
+            {...form.getInputProps("domains")}
+          />
+        )}
+      </Stack>
+    </Section>
+  );
+}
+
+function Reading({ certificate }: { readonly certificate: Read<"certificates"> }) {
+  const { domains, not_after: end, issuer, status } = certificate;
+  return (
+    <CheckLine status={status === "valid" ? "ok" : "warning"}>
+      For <b>{domains.join(", ")}</b>, signed by {issuer}.{" "}
+      {end !== null && `${status === "expired" ? "Ran" : "Runs"} out ${relativeTime(end)}.`}
+    </CheckLine>
+  );
+}
+
+/** What the gateway makes of it; it only tries. */
+function useReading(values: CertificateValues, id: string | null) {
+  const connection = useConnection();
+  const [pasted] = useDebouncedValue(`${values.certificate}\u0000${values.private_key}`, 500);
+  const [certificate = "", key = ""] = pasted.split("\u0000");
+  const isWhole =
+    rules.certificate(certificate, values) === null &&
+    rules.private_key(key, values) === null &&
+    (id !== null || key !== "");
+  const canAsk = includesRole(useRole(), "editor");
+  return useQuery({
+    // The key itself must not become the name of something that is cached.
+    queryKey: ["certificates/reading", id, certificate, key.length],
+    enabled: isWhole && canAsk && certificate !== "",
+    retry: false,
+    gcTime: 0,
+    queryFn: async ({ signal }) => {
+      const name = values.name.trim() === "" ? crypto.randomUUID() : values.name;
+      const body = { ...toBody(values), domains: [], name, certificate };
+      const whole = { ...body, ...(key === "" ? {} : { private_key: key }) };
+      const { value } = await connection.send<Read<"certificates">>(
+        id === null ? "/certificates" : `/certificates/${id}`,
+        { method: id === null ? "POST" : "PATCH", body: whole, signal, ...dryRun },
+      );
+      return value;
+    },
+  });
+}
+
+interface PemFieldProps {
+  readonly label: string;
+  readonly description: string;
+  readonly begin: string;
+  readonly value: string;
+  readonly onChange: (text: string) => void;
+  readonly error: React.ReactNode;
+}
+
+/** A text that may also be taken from a file. */
+function PemField({ label, description, begin, value, onChange, error }: PemFieldProps) {
+  const id = useId();
+  return (
+    <Stack gap={6}>
+      <Textarea
+        id={id}
+        label={label}
+        description={description}
+        placeholder={begin}
+        autosize
+        minRows={4}
+        maxRows={12}
+        spellCheck={false}
+        autoComplete="off"
+        value={value}
+        onChange={(event) => onChange(event.currentTarget.value)}
+        error={error}
+        styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
+      />
+      <Can needs="editor">
+        <Group>
+          <FileButton
+            accept=".pem,.crt,.cer,.key,.txt,application/x-pem-file"
+            onChange={(file) => void file?.text().then(onChange)}
+            inputProps={{ "aria-label": `${label} from a file` }}
+          >
+            {(props) => (
+              <Button size="xs" variant="default" {...props}>
+                From a file
+              </Button>
+            )}
+          </FileButton>
+        </Group>
+      </Can>
+    </Stack>
+  );
+}

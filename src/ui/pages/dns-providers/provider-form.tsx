@@ -1,0 +1,185 @@
+// The form of a DNS provider: which one, its settings, its zones, and a test; asks the kernel to save it.
+import { Button, Select, Stack, Switch, Textarea, TextInput } from "@mantine/core";
+import { useRef, useState } from "react";
+import { useLocation } from "wouter";
+import { includesRole, useRead, useRole } from "../../api/queries.ts";
+import type { Read } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
+import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { DurationField, ListField, TagsField } from "../../parts/fields.tsx";
+import { FormPage, type FormStart } from "../../parts/form-page.tsx";
+import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
+import { useResourceForm } from "../../parts/resource-form.tsx";
+import {
+  createFieldOf,
+  createToValues,
+  emptySettings,
+  type ProviderType,
+  type ProviderValues,
+  rules,
+  toBody,
+} from "./provider-values.ts";
+import { FormSkeleton } from "../../parts/skeletons.tsx";
+import { type ProviderFieldsProps, SettingFields } from "./setting-fields.tsx";
+import { ZoneTest } from "./zone-test.tsx";
+
+const LIST = pagePath("dns-providers");
+
+/** What there is to choose from. */
+export function useProviderTypes(): readonly ProviderType[] {
+  const { data } = useRead<readonly ProviderType[]>("dns-providers/types");
+  return data?.value ?? [];
+}
+
+type Start = FormStart<Read<"dns-providers">>;
+
+export function ProviderForm(start: Start) {
+  const types = useProviderTypes();
+  return types.length === 0 ? <FormSkeleton /> : <TypedForm {...start} types={types} />;
+}
+
+function TypedForm({
+  source,
+  template,
+  types,
+}: Start & { readonly types: readonly ProviderType[] }) {
+  const [, navigate] = useLocation();
+  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const role = useRole();
+  const chosen = useRef("");
+  const { form, ...rest } = useResourceForm<"dns-providers", ProviderValues>({
+    resource: "dns-providers",
+    ...{ source, template, toValues: createToValues(types), toBody, validate: rules },
+    secrets: ["secrets"],
+    fieldOf: createFieldOf(types, () => chosen.current),
+    onSaved: ({ id }) => navigate(pagePath("dns-providers", id), { replace: true }),
+  });
+  chosen.current = form.values.type;
+  const provider = source?.value ?? null;
+  const type = types.find((one) => one.type === form.values.type);
+  const needs = type?.needs_admin === true ? "admin" : "editor";
+  const isUsable = (one: ProviderType) =>
+    !one.needs_admin || includesRole(role, "admin") || one.type === provider?.type;
+  return (
+    <FormPage
+      title={provider === null ? "New DNS provider" : provider.name}
+      text={
+        provider === null ? "Where the gateway writes records that prove your names." : undefined
+      }
+      parent={{ href: LIST, label: "DNS providers" }}
+      form={rest}
+      needs={provider === null ? "editor" : needs}
+      isNew={provider === null}
+      actions={
+        provider !== null && (
+          <Can needs={needs}>
+            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(provider)])}>
+              Delete
+            </Button>
+          </Can>
+        )
+      }
+    >
+      <Section title="Provider" text={type?.help}>
+        <Stack>
+          <TypeField form={form} types={types.filter(isUsable)} />
+          {type !== undefined && (
+            <SettingFields
+              form={form}
+              type={type}
+              isStored={provider !== null && provider.type === form.values.type}
+            />
+          )}
+          <HelpText>
+            Secrets are stored encrypted and never shown. $secret:NAME takes one that is kept under
+            Secrets.
+          </HelpText>
+        </Stack>
+      </Section>
+      <ZoneFields form={form} />
+      {provider !== null && (
+        <Can needs={needs}>
+          <ZoneTest id={provider.id} zone={provider.zones[0] ?? ""} isDirty={rest.isDirty} />
+        </Can>
+      )}
+      <NotesFields form={form} />
+      <ConfirmDelete
+        resource="dns-providers"
+        objects={doomed}
+        onClose={() => setDoomed(null)}
+        onDeleted={() => navigate(LIST)}
+      />
+    </FormPage>
+  );
+}
+
+interface TypeFieldProps extends ProviderFieldsProps {
+  readonly types: readonly ProviderType[];
+}
+
+function TypeField({ form, types }: TypeFieldProps) {
+  const { name, type } = form.values;
+  const choose = (next: string | null) => {
+    if (next === null || next === type) return;
+    form.setFieldValue("type", next as ProviderValues["type"]);
+    // Settings of one type mean nothing to another.
+    const { config, secrets } = emptySettings(types.find((one) => one.type === next));
+    form.setFieldValue("config", config);
+    form.setFieldValue("secrets", secrets);
+    if (name === "" || name === type) form.setFieldValue("name", next);
+  };
+  return (
+    <Select
+      label="Who serves your zone"
+      data={types.map((one) => ({ value: one.type, label: one.title }))}
+      value={type}
+      searchable
+      allowDeselect={false}
+      onChange={choose}
+    />
+  );
+}
+
+function ZoneFields({ form }: ProviderFieldsProps) {
+  return (
+    <Section title="Zones">
+      <Stack>
+        <ListField
+          label="Zones"
+          description="That it is used for. Empty: those that it finds itself"
+          placeholder={form.values.zones.length === 0 ? "example.com" : ""}
+          {...form.getInputProps("zones")}
+        />
+        <DurationField
+          label="Wait for a record"
+          description="Until all name servers of the zone have it"
+          unit="s"
+          zero="not checked"
+          {...form.getInputProps("propagation_timeout")}
+        />
+      </Stack>
+    </Section>
+  );
+}
+
+function NotesFields({ form }: ProviderFieldsProps) {
+  return (
+    <Section title="Name and notes">
+      <Stack>
+        <TextInput
+          label="Name"
+          description="What it is called in lists"
+          required
+          {...form.getInputProps("name")}
+        />
+        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <Textarea label="Description" autosize {...form.getInputProps("description")} />
+        <Switch
+          label="Enabled"
+          description="Off: no record is written with it"
+          {...form.getInputProps("enabled", { type: "checkbox" })}
+        />
+      </Stack>
+    </Section>
+  );
+}

@@ -1,0 +1,108 @@
+// Fields for the settings of one type of DNS provider, drawn from its schema; secrets can be entered and never read.
+import { NumberInput, PasswordInput, Select, SimpleGrid, TextInput } from "@mantine/core";
+import type { UseFormReturnType } from "@mantine/form";
+import { ListField } from "../../parts/fields.tsx";
+import {
+  labelOf,
+  type ProviderType,
+  type ProviderValues,
+  type SettingSchema,
+  settingProblem,
+} from "./provider-values.ts";
+
+export interface ProviderFieldsProps {
+  readonly form: UseFormReturnType<ProviderValues>;
+}
+
+interface Props extends ProviderFieldsProps {
+  readonly type: ProviderType;
+  /** Whether secrets are stored already. */
+  readonly isStored: boolean;
+}
+
+export function SettingFields({ form, type, isStored }: Props) {
+  const { properties, required = [] } = type.schema;
+  return (
+    <SimpleGrid cols={{ base: 1, sm: 2 }}>
+      {Object.entries(properties).map(([name, schema]) => (
+        <SettingField
+          key={`${type.type} ${name}`}
+          {...{ form, name, schema, isStored }}
+          isRequired={required.includes(name) && schema.default === undefined}
+        />
+      ))}
+    </SimpleGrid>
+  );
+}
+
+interface FieldProps extends ProviderFieldsProps {
+  readonly name: string;
+  readonly schema: SettingSchema;
+  readonly isStored: boolean;
+  readonly isRequired: boolean;
+}
+
+function SettingField({ form, name, schema, isStored, isRequired }: FieldProps) {
+  const path = schema.writeOnly === true ? `secrets.${name}` : `config.${name}`;
+  const value = form.values.config[name];
+  const props = {
+    label: labelOf(name),
+    description: schema.description,
+    required: isRequired && !(isStored && schema.writeOnly === true),
+    error: form.errors[path] ?? settingProblem(schema, value),
+  };
+  const set = (next: unknown) => {
+    form.clearFieldError(path);
+    form.setFieldValue("config", { ...form.values.config, [name]: next });
+  };
+  if (schema.writeOnly === true)
+    return (
+      <PasswordInput
+        {...props}
+        autoComplete="off"
+        placeholder={isStored ? "Stored; empty: it stays" : ""}
+        value={form.values.secrets[name] ?? ""}
+        onChange={(event) => {
+          form.clearFieldError(path);
+          form.setFieldValue("secrets", {
+            ...form.values.secrets,
+            [name]: event.currentTarget.value,
+          });
+        }}
+      />
+    );
+  if (schema.enum !== undefined)
+    return (
+      <Select
+        {...props}
+        data={[...schema.enum]}
+        value={String(value ?? schema.default ?? "")}
+        allowDeselect={false}
+        onChange={(next) => set(next ?? undefined)}
+      />
+    );
+  if (schema.type === "integer")
+    return (
+      <NumberInput
+        {...props}
+        {...(schema.minimum === undefined ? {} : { min: schema.minimum })}
+        {...(schema.maximum === undefined ? {} : { max: schema.maximum })}
+        allowDecimal={false}
+        placeholder={String(schema.default ?? "")}
+        value={typeof value === "number" ? value : ""}
+        onChange={(next) => set(next === "" ? undefined : Number(next))}
+      />
+    );
+  if (schema.type === "array")
+    return <ListField {...props} value={(value ?? []) as string[]} onChange={set} />;
+  return (
+    <TextInput
+      {...props}
+      spellCheck={false}
+      autoComplete="off"
+      placeholder={String(schema.default ?? "")}
+      value={typeof value === "string" ? value : ""}
+      onChange={(event) => set(event.currentTarget.value)}
+    />
+  );
+}
