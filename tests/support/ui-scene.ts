@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { openBrowser } from "./browser.ts";
-import { type Gateway, startGateway } from "./gateway.ts";
+import { type Gateway, type GatewayOptions, startGateway } from "./gateway.ts";
 import { eventually } from "./poll.ts";
 import { executable, requireExecutable } from "./variants.ts";
 
@@ -42,9 +42,10 @@ export interface UiScene {
 }
 
 /** Starts the executable and a browser. `binary: ""` runs the sources. */
-export async function startUi({ binary = executable } = {}): Promise<UiScene> {
+export async function startUi(options: GatewayOptions = {}): Promise<UiScene> {
+  const { binary = executable } = options;
   if (binary === executable) requireExecutable();
-  const gateway = await startGateway({ binary });
+  const gateway = await startGateway({ ...options, binary });
   const browser = await openBrowser().catch(async (error) => {
     await gateway.stop();
     throw error;

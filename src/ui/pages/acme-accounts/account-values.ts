@@ -55,7 +55,7 @@ export const authorityName = (url: string): string =>
 
 export function toValues(account: Partial<Read<"acme/accounts">>): AccountValues {
   return {
-    name: account.name ?? "",
+    name: account.name ?? "letsencrypt",
     directory_url: account.directory_url ?? authorities[0]?.url ?? "",
     staging: account.staging ?? false,
     terms_agreed: account.terms_agreed ?? false,

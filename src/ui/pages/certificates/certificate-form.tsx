@@ -7,12 +7,13 @@ import { useResource } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
-import { ListField, TagsField } from "../../parts/fields.tsx";
+import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { CertificateActions, CertificateStatus } from "./certificate-status.tsx";
 import { type CertificateValues, rules, toBody, toValues } from "./certificate-values.ts";
+import { DomainsField } from "./domains-field.tsx";
 import { OrderFields } from "./order-fields.tsx";
 import { UploadFields } from "./upload-fields.tsx";
 
@@ -111,19 +112,13 @@ function SourceField({ form }: CertificateFieldsProps) {
 function SourceFields({ form, id }: CertificateFieldsProps & { readonly id: string | null }) {
   switch (form.values.source) {
     case "acme":
-      return <OrderFields form={form} />;
+      return <OrderFields form={form} isNew={id === null} />;
     case "upload":
       return <UploadFields form={form} id={id} />;
     case "self_signed":
       return (
         <Section title="Names" text="That the certificate is for.">
-          <ListField
-            label="Domains"
-            description="Press the return key after each"
-            required
-            placeholder={form.values.domains.length === 0 ? "nas.home.arpa" : ""}
-            {...form.getInputProps("domains")}
-          />
+          <DomainsField form={form} isNew={id === null} example="nas.home.arpa" />
         </Section>
       );
     default:

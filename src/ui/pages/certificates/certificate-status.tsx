@@ -23,6 +23,7 @@ export const sources: Readonly<Record<Read<"certificates">["source"], string>> =
 
 export function CertificateStatus({ certificate }: Props) {
   const { status, source, issuer, fingerprint, attempts, on_demand: onDemand } = certificate;
+  const { not_after: end } = certificate;
   return (
     <Section
       title="State"
@@ -35,7 +36,8 @@ export function CertificateStatus({ certificate }: Props) {
           <Fact label="Comes from">{sources[source]}</Fact>
           {issuer !== null && <Fact label="Signed by">{issuer}</Fact>}
           <Fact label="Valid until">
-            <RelativeTime at={certificate.not_after} never="there is none yet" />
+            {end !== null && `${new Date(end).toLocaleDateString()}, `}
+            <RelativeTime at={end} never="there is none yet" />
           </Fact>
           <NextAttempt certificate={certificate} />
           {attempts > 0 && <Fact label="Failed attempts">{attempts}</Fact>}

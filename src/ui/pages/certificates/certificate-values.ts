@@ -108,3 +108,10 @@ export const rules = {
           ? null
           : "PEM text that begins with -----BEGIN PRIVATE KEY-----",
 };
+
+/** The name follows the first domain of a new one, until somebody chooses one. */
+export function followedName(values: CertificateValues, domains: readonly string[]): string {
+  const nameFor = (all: readonly string[]) => all[0]?.replace("*.", "") ?? "";
+  const isFollowing = values.name === "" || values.name === nameFor(values.domains);
+  return isFollowing ? nameFor(domains) : values.name;
+}

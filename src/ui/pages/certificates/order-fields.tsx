@@ -15,6 +15,7 @@ import { Can, Section } from "../../parts/page-layout.tsx";
 import { AccountOffer } from "../acme-accounts/account-offer.tsx";
 import { DomainChecks } from "../applications/live-checks.tsx";
 import type { CertificateFieldsProps } from "./certificate-form.tsx";
+import { DomainsField, type DomainsFieldProps } from "./domains-field.tsx";
 import type { CertificateValues } from "./certificate-values.ts";
 
 const challenges = [
@@ -32,12 +33,12 @@ const challenges = [
   },
 ] as const;
 
-export function OrderFields({ form }: CertificateFieldsProps) {
+export function OrderFields({ form, isNew }: DomainsFieldProps) {
   const { challenge, is_on_demand: isOnDemand } = form.values;
   return (
     <>
       <Section title="Names" text="That the certificate is for.">
-        <Names form={form} />
+        <Names form={form} isNew={isNew} />
       </Section>
       <Section title="How it is ordered">
         <Stack>
@@ -66,7 +67,7 @@ export function OrderFields({ form }: CertificateFieldsProps) {
   );
 }
 
-function Names({ form }: CertificateFieldsProps) {
+function Names({ form, isNew }: DomainsFieldProps) {
   const { domains, challenge, is_on_demand: isOnDemand } = form.values;
   return (
     <Stack gap="sm">
@@ -93,13 +94,7 @@ function Names({ form }: CertificateFieldsProps) {
         </>
       ) : (
         <>
-          <ListField
-            label="Domains"
-            description="Press the return key after each"
-            required
-            placeholder={domains.length === 0 ? "shop.example.com" : ""}
-            {...form.getInputProps("domains")}
-          />
+          <DomainsField form={form} isNew={isNew} example="shop.example.com" />
           {domains.slice(0, 5).map((domain) => (
             <DomainChecks
               key={domain}

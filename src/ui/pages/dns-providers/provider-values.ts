@@ -53,7 +53,7 @@ export const createToValues =
     const empty = emptySettings(types.find((one) => one.type === type));
     const given = Object.entries(config);
     return {
-      ...{ name: provider.name ?? "", type },
+      ...{ name: provider.name ?? type, type },
       zones: provider.zones ?? [],
       propagation_timeout: provider.propagation_timeout ?? 120,
       enabled: provider.enabled ?? true,
