@@ -32,6 +32,19 @@ export const theme = createTheme({
       "#0c6491",
       "#00577f",
     ],
+    // The library's own, with a shade for buttons that white text can be read on.
+    red: [
+      "#fff5f5",
+      "#ffe3e3",
+      "#ffc9c9",
+      "#ffa8a8",
+      "#ff8787",
+      "#ff6b6b",
+      "#fa5252",
+      "#d62f2f",
+      "#cf2b2b",
+      "#c92a2a",
+    ],
   },
 });
 

@@ -13,8 +13,8 @@ import { FormSkeleton } from "./skeletons.tsx";
 interface FormPageProps {
   readonly title: ReactNode;
   readonly text?: ReactNode;
-  /** The list: `{ href: "/ui/services", label: "Services" }`. */
-  readonly parent: { readonly href: string; readonly label: string };
+  /** The list: `{ href: "/ui/services", label: "Services" }`. None for what there is one of. */
+  readonly parent?: { readonly href: string; readonly label: string };
   readonly form: Omit<ResourceForm<never>, "form">;
   /** Least role that may save. */
   readonly needs: Role;
@@ -31,7 +31,7 @@ export function FormPage(props: FormPageProps) {
   const { title, text, parent, form, needs, isNew, actions, before, children } = props;
   return (
     <Box maw={920}>
-      <PageHead title={title} text={text} parent={parent} actions={actions} />
+      <PageHead {...{ title, text, actions }} {...(parent === undefined ? {} : { parent })} />
       {form.isRestored && (
         <Alert color="blue" mb="md" title="Restored">
           <Group justify="space-between">
@@ -52,7 +52,7 @@ export function FormPage(props: FormPageProps) {
           <Fields>{children}</Fields>
         </Can>
         <Can needs={needs}>
-          <Footer form={form} isNew={isNew} back={parent.href} />
+          <Footer form={form} isNew={isNew} back={parent?.href ?? null} />
         </Can>
       </form>
       {form.prompts}
@@ -77,7 +77,8 @@ function Fields({
 interface FooterProps {
   readonly form: FormPageProps["form"];
   readonly isNew: boolean;
-  readonly back: string;
+  /** Null: the page stays. */
+  readonly back: string | null;
 }
 
 function Footer({ form, isNew, back }: FooterProps) {
@@ -86,9 +87,15 @@ function Footer({ form, isNew, back }: FooterProps) {
       <Stack gap="sm">
         {form.failure !== null && <ErrorPanel error={form.failure} title="Not saved" />}
         <Group justify="flex-end">
-          <Button component={Link} href={back} variant="default">
-            {form.isDirty ? "Cancel" : "Back"}
-          </Button>
+          {back === null ? (
+            <Button variant="default" disabled={!form.isDirty} onClick={form.discard}>
+              Discard changes
+            </Button>
+          ) : (
+            <Button component={Link} href={back} variant="default">
+              {form.isDirty ? "Cancel" : "Back"}
+            </Button>
+          )}
           <Button type="submit" loading={form.isSaving} disabled={!isNew && !form.isDirty}>
             {isNew ? "Create" : "Save"}
           </Button>

@@ -1,0 +1,48 @@
+// Fields of the settings that say who may reach the gateway's management and whose word on client addresses counts.
+import { Alert, Stack, TextInput } from "@mantine/core";
+import { ListField } from "../../parts/fields.tsx";
+import { Section } from "../../parts/page-layout.tsx";
+import type { SettingsFieldsProps } from "./settings-page.tsx";
+
+export function ManagementFields({ form }: SettingsFieldsProps) {
+  return (
+    <Section title="Management" text="This web UI and the API behind it.">
+      <Stack>
+        <TextInput
+          label="Public address"
+          description="Where people reach this UI. Single sign-on comes back to it, alerts name it, and with https:// the session cookie is sent over TLS only. Empty: no address of its own"
+          placeholder="https://gateway.example.com"
+          {...form.getInputProps("public_url")}
+        />
+        <ListField
+          label="Networks that may use it"
+          description="Everybody else is refused before anything is asked, whatever they sign in with. Empty: nobody is refused by address"
+          placeholder="10.0.0.0/8"
+          {...form.getInputProps("admin_allowed_cidrs")}
+        />
+        {form.values.admin_allowed_cidrs.length > 0 && (
+          <Alert color="yellow" py="xs">
+            Include the network that you come from, or this page is closed to you when you save. On
+            the machine itself 127.0.0.1 and ::1 are addresses like others.
+          </Alert>
+        )}
+      </Stack>
+    </Section>
+  );
+}
+
+export function ProxyFields({ form }: SettingsFieldsProps) {
+  return (
+    <Section
+      title="Proxies in front"
+      text="A load balancer or CDN before this gateway hides the addresses of clients, and tells them in X-Forwarded-For."
+    >
+      <ListField
+        label="Trusted proxies"
+        description="Addresses and networks whose X-Forwarded-* fields are believed, on every listener. Empty: none is, and the client is who connects. Never trust a network that clients come from"
+        placeholder="192.0.2.0/24"
+        {...form.getInputProps("trusted_proxies")}
+      />
+    </Section>
+  );
+}

@@ -1,0 +1,78 @@
+// Fields of the settings that keep single requests and all of them together within bounds.
+import { SimpleGrid } from "@mantine/core";
+import { DurationField } from "../../parts/fields.tsx";
+import { FoldedSection, SubHead } from "../../parts/folded-section.tsx";
+import { NumberField } from "../../parts/number-field.tsx";
+import { inBytes } from "../../parts/quantities.ts";
+import type { SettingsFieldsProps } from "./settings-page.tsx";
+
+export function LimitFields({ form }: SettingsFieldsProps) {
+  const { limits } = form.values;
+  const bytes = (text: string, value: number) => `${text} (${inBytes(value)})`;
+  return (
+    <FoldedSection
+      title="Limits"
+      text="The defaults fit nearly everybody. Plugins limit more finely, by route and client."
+      fields={["limits"]}
+      errors={form.errors}
+    >
+      <SubHead title="Of a request" />
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <NumberField
+          label="Header fields"
+          description="More are answered with 431"
+          {...{ min: 10, max: 100, empty: 100 }}
+          {...form.getInputProps("limits.max_header_fields")}
+        />
+        <NumberField
+          label="Length of path and query"
+          description={bytes("More is answered with 414", limits.max_target_bytes)}
+          suffix=" bytes"
+          {...{ min: 256, max: 16_384, empty: 8192 }}
+          {...form.getInputProps("limits.max_target_bytes")}
+        />
+        <DurationField
+          label="Silence while a body is sent"
+          description="A client that sends nothing for so long is answered with 408"
+          unit="ms"
+          {...form.getInputProps("limits.body_read_timeout")}
+        />
+        <NumberField
+          label="Head of a target's answer"
+          description={bytes("More is answered with 502", limits.max_response_head_bytes)}
+          suffix=" bytes"
+          {...{ min: 1024, max: 1_048_576, empty: 65_536 }}
+          {...form.getInputProps("limits.max_response_head_bytes")}
+        />
+      </SimpleGrid>
+      <SubHead title="Of all together" />
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <NumberField
+          label="Requests in flight per worker"
+          description="More are answered with 503. 0: no limit"
+          {...{ min: 0, max: 10_000_000, empty: 0 }}
+          {...form.getInputProps("limits.max_in_flight_requests")}
+        />
+        <NumberField
+          label="Memory for collected bodies per worker"
+          description={bytes("Past it bodies are streamed", limits.collect_budget_bytes)}
+          suffix=" bytes"
+          {...{ min: 0, max: 4_294_967_296, empty: 67_108_864 }}
+          {...form.getInputProps("limits.collect_budget_bytes")}
+        />
+        <NumberField
+          label="Counted keys"
+          description="Clients and the like that plugins count at the same time. Takes effect at the next start"
+          {...{ min: 1024, max: 4_194_304, empty: 131_072 }}
+          {...form.getInputProps("limits.counter_keys")}
+        />
+        <DurationField
+          label="Time to end at a stop"
+          description="Requests in flight get so long when the gateway stops"
+          unit="ms"
+          {...form.getInputProps("limits.shutdown_timeout")}
+        />
+      </SimpleGrid>
+    </FoldedSection>
+  );
+}

@@ -1,0 +1,56 @@
+// The fields of the form of the settings, from what the API reads and to what it writes; draws nothing.
+import type { Document } from "../../api/merge-patch.ts";
+import type { Schemas } from "../../api/resources.ts";
+
+type Settings = Schemas["Settings"];
+
+/** As the API has them; texts that may be absent are empty. */
+export interface SettingsValues extends Omit<Settings, "updated_at" | "public_url" | "geoip"> {
+  readonly public_url: string;
+  readonly geoip: { readonly country_db: string; readonly asn_db: string };
+}
+
+export function toValues(settings: Partial<Settings>): SettingsValues {
+  const { updated_at: _, public_url: url, geoip, ...rest } = settings as Settings;
+  return {
+    ...rest,
+    public_url: url ?? "",
+    geoip: { country_db: geoip.country_db ?? "", asn_db: geoip.asn_db ?? "" },
+  };
+}
+
+const orNull = (text: string): string | null => (text.trim() === "" ? null : text.trim());
+
+export const toBody = (values: SettingsValues): Document => ({
+  ...values,
+  public_url: orNull(values.public_url),
+  geoip: { country_db: orNull(values.geoip.country_db), asn_db: orNull(values.geoip.asn_db) },
+});
+
+/** The form of an address or network; whether it is one, the gateway says. */
+const NETWORK = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]*)(?:\/\d{1,3})?$/i;
+
+const networks = (list: readonly string[]): string | null => {
+  const wrong = list.find((text) => !NETWORK.test(text));
+  return wrong === undefined
+    ? null
+    : `${wrong} is no address and no network such as 10.0.0.0/8 or 2001:db8::/32`;
+};
+
+/** The same rules as the gateway's, so that mistakes show while typing. */
+export const rules = {
+  public_url: (value: string) =>
+    value.trim() === "" || /^https?:\/\/[^/?#\s]+\/?$/.test(value.trim())
+      ? null
+      : "It is http:// or https:// and a host, without a path",
+  trusted_proxies: networks,
+  admin_allowed_cidrs: networks,
+  default_site: {
+    to: (value: string, { default_site: site }: SettingsValues) =>
+      site.action === "redirect" && value.trim() === ""
+        ? "Say where to"
+        : /^[\x21-\x7e]*$/.test(value)
+          ? null
+          : "No spaces, and no characters beyond ASCII",
+  },
+};

@@ -1,0 +1,152 @@
+// The settings of the gateway in a browser: every group, mistakes at their fields, two people at once, and not shutting oneself out.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { eventually } from "../../support/poll.ts";
+import {
+  checkAccessible,
+  isQuiet,
+  screenshots,
+  startUi,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+const path = "/ui/security";
+
+beforeAll(async () => {
+  scene = await startUi();
+  await scene.createPeople();
+});
+afterAll(() => scene?.stop());
+
+/** What the API says, asked from the page with its session. */
+const stored = (page: Page): Promise<Record<string, unknown>> =>
+  page.evaluate(async () => await (await fetch("/api/v1/settings")).json());
+const save = (page: Page) => page.getByRole("button", { name: "Save", exact: true }).click();
+const isSaved = (page: Page) => page.getByText("Settings saved").first().waitFor();
+
+test("each group can be changed, and mistakes are told at their fields", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", { path, expects: [400] });
+  await page.getByLabel("Public address").fill("gateway");
+  await page.getByText("It is http:// or https:// and a host, without a path").waitFor();
+  await page.getByLabel("Public address").fill("https://gateway.example.com");
+  const proxies = page.getByRole("combobox", { name: "Trusted proxies" });
+  await proxies.fill("everybody");
+  await proxies.press("Enter");
+  await page.getByText(/everybody is no address and no network/).waitFor();
+  await proxies.press("Backspace");
+  await proxies.fill("10.300.0.0/8");
+  await proxies.press("Enter");
+  await page.getByRole("combobox", { name: "Answer" }).click();
+  await page.getByRole("option", { name: "Send them to another address" }).click();
+  await page.getByLabel("Where to").fill("https://www.example.com/");
+  await page.getByRole("switch", { name: "Debug headers" }).check();
+  await page.getByRole("textbox", { name: "Revisions" }).fill("500");
+  await page.getByRole("button", { name: /^Limits/ }).click();
+  await page.getByRole("textbox", { name: "Requests in flight per worker" }).fill("2000");
+  await save(page);
+  // What only the gateway can tell.
+  await page.getByText("must be an IP address or a network such as", { exact: false }).waitFor();
+  await proxies.press("Backspace");
+  await proxies.fill("10.0.0.0/8");
+  await proxies.press("Enter");
+  await page.getByRole("button", { name: /^Where clients come from/ }).click();
+  await page.getByLabel("Country database").fill("/nowhere.mmdb");
+  await save(page);
+  await eventually(
+    async () => (await page.getByLabel("Country database").getAttribute("aria-invalid")) === "true",
+  );
+  await page.getByLabel("Country database").fill("");
+  expect(await checkAccessible(page)).toEqual([]);
+  await save(page);
+  await isSaved(page);
+  await page.getByText(/Live on \d+ workers, revision \d+/).waitFor();
+  expect(await stored(page)).toMatchObject({
+    public_url: "https://gateway.example.com",
+    trusted_proxies: ["10.0.0.0/8"],
+    default_site: { action: "redirect", to: "https://www.example.com/" },
+    debug_headers: true,
+    retention: { revisions: 500, requests: 10_000 },
+    limits: { max_in_flight_requests: 2000 },
+    geoip: { country_db: null },
+  });
+  await screenshots(page, "settings");
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("what is typed survives a reload, and can be discarded", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", { path });
+  await page.getByRole("textbox", { name: "Days of audit log" }).fill("30");
+  await eventually(() => page.evaluate(() => sessionStorage.getItem("sluice.draft:settings")));
+  page.on("dialog", (dialog) => void dialog.accept());
+  await page.reload();
+  await isQuiet(page);
+  await page.getByText("Restored").waitFor();
+  expect(await page.getByRole("textbox", { name: "Days of audit log" }).inputValue()).toBe("30");
+  await page.getByRole("button", { name: "Discard it" }).click();
+  await eventually(
+    async () =>
+      (await page.getByRole("textbox", { name: "Days of audit log" }).inputValue()) === "90",
+  );
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("two people who change the settings at once are asked which values to keep", async () => {
+  const [ann, bob] = await Promise.all([
+    scene.openAs("admin", { path, expects: [412] }),
+    scene.openAs("admin", { path, expects: [412] }),
+  ]);
+  await bob.page.getByRole("textbox", { name: "Requests" }).fill("5000");
+  await ann.page.getByRole("textbox", { name: "Requests" }).fill("7000");
+  await ann.page.getByRole("textbox", { name: "Days of audit log" }).fill("60");
+  await save(ann.page);
+  await isSaved(ann.page);
+  await save(bob.page);
+  const prompt = bob.page.getByRole("dialog", { name: "Somebody else changed this meanwhile" });
+  const requests = prompt.getByRole("radiogroup", { name: "retention.requests" });
+  await requests.waitFor();
+  expect(await checkAccessible(bob.page)).toEqual([]);
+  await requests.getByRole("radio", { name: /Keep mine/ }).check();
+  await prompt.getByRole("button", { name: "Save again" }).click();
+  await isSaved(bob.page);
+  expect(await stored(bob.page)).toMatchObject({ retention: { requests: 5000, audit_days: 60 } });
+  // Whoever has typed nothing sees what the other one saved.
+  await eventually(
+    async () =>
+      (await ann.page.getByRole("textbox", { name: "Requests" }).inputValue()) === "5 000",
+  );
+  expect([...ann.complaints, ...bob.complaints]).toEqual([]);
+  await Promise.all([ann.close(), bob.close()]);
+});
+
+test("before others are refused by their address, one is told one's own", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", { path });
+  const field = page.getByRole("combobox", { name: "Networks that may use it" });
+  await field.fill("127.0.0.0/8");
+  await field.press("Enter");
+  await save(page);
+  const prompt = page.getByRole("dialog", { name: "Refuse everybody else?" });
+  await prompt.getByText(/You signed in from 127\.0\.0\.1/).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await prompt.getByRole("button", { name: "Back to the form" }).click();
+  expect((await stored(page))["admin_allowed_cidrs"]).toEqual([]);
+  await save(page);
+  await prompt.getByRole("button", { name: "Save and refuse others" }).click();
+  await isSaved(page);
+  expect((await stored(page))["admin_allowed_cidrs"]).toEqual(["127.0.0.0/8"]);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("viewers and editors read the settings and have nothing to press", async () => {
+  for (const role of ["viewer", "editor"] as const) {
+    const { page, complaints, close } = await scene.openAs(role, { path });
+    expect(await page.getByLabel("Public address").isDisabled()).toBe(true);
+    expect(await page.getByRole("button", { name: "Save" }).count()).toBe(0);
+    expect(await checkAccessible(page)).toEqual([]);
+    expect(complaints).toEqual([]);
+    await close();
+  }
+});
