@@ -1,31 +1,32 @@
 // Entry of the executable and composition root: puts the parts together and takes them apart again; holds no logic of theirs.
 import { join } from "node:path";
-import type { ManagementServer } from "./api/server.ts";
 import { announce } from "./cli/announce.ts";
 import { applyCommand, diffCommand } from "./cli/apply.ts";
 import { backupCommand } from "./cli/backup.ts";
 import { createCheck } from "./cli/check.ts";
 import { followConfigFile } from "./cli/config-file.ts";
-import { type ControlSocket, serveControlSocket } from "./cli/control-socket.ts";
 import { exportCommand } from "./cli/export.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
 import { loadApi } from "./cli/management-listener.ts";
 import { createOpenOffline } from "./cli/offline.ts";
 import { type OpenedState, openState } from "./cli/opened-state.ts";
+import type { Replaced } from "./cli/replacement.ts";
 import { createResetPassword } from "./cli/reset-password.ts";
 import { rotateKeyCommand } from "./cli/rotate-key.ts";
 import { runCommandLine } from "./cli/run.ts";
+import { BEING_REPLACED, RunningGateway } from "./cli/running-gateway.ts";
 import { createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
 import { isExplained, refuse } from "./cli/start-error.ts";
 import { createControl } from "./cli/stored-control.ts";
+import { TakeOver } from "./cli/take-over.ts";
 import { createTokenCommand } from "./cli/token.ts";
+import { upgradeCommand } from "./cli/upgrade.ts";
 import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
-import { Recovery } from "./control/recovery.ts";
 import { loopToken } from "./dataplane/upstream/request-writer.ts";
 import { createLog, type Log } from "./log.ts";
 import { catalogueOf, loadPlugins } from "./pdk/catalogue.ts";
@@ -37,7 +38,6 @@ import { TrafficMetrics } from "./shared-memory/traffic-metrics.ts";
 import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { keepCounts } from "./store/counter-file.ts";
-import type { Store } from "./store/store.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { createRollout } from "./supervisor/rollout.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
@@ -58,64 +58,75 @@ async function serve(options: ServeOptions): Promise<number> {
     log.error("an unexpected error ended the gateway", { error });
     process.exit(1);
   });
-  const gateway = await startGateway(options, log).catch((error) => {
+  const gateway = await startGateway(options, log).catch(async (error: unknown) => {
     if (isExplained(error)) log.error(error.message);
     else log.error("the gateway could not start", { error });
+    if (options.takeOver) await TakeOver.fail(options.dataDir, reasonOf(error));
     return null;
   });
   if (gateway === null) return 1;
-  log.info("stopping", { signal: await nextSignal() });
-  await gateway.stop();
+  const signal = nextSignal();
+  const replaced = await Promise.race([signal, gateway.replaced]);
+  if (typeof replaced === "string") {
+    log.info("stopping", { signal: replaced });
+    await gateway.stop();
+  } else {
+    const { pid, version } = replaced;
+    log.info("another process serves; what is under way may end", { pid, version });
+    // Whoever stops this one now means it: the other one serves.
+    await Promise.race([gateway.leave(replaced.drainMs), signal]);
+  }
   log.info("stopped");
   return 0;
 }
 
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
 interface Gateway {
   /** Lets requests in flight end, then closes everything. */
   stop(): Promise<void>;
+  /** Resolves when another process serves in its place. */
+  readonly replaced: Promise<Replaced>;
+  /** The same as `stop`, with another process in its place. */
+  leave(drainMs: number): Promise<void>;
 }
-
-/** How long requests to the management API may still take when traffic has ended. */
-const MANAGEMENT_GRACE_MS = 500;
-
-/** How often the last use of tokens is written and sessions that ran out are forgotten. */
-const UPKEEP_MS = 60_000;
 
 async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const { dataDir, workers } = options;
+  const former = options.takeOver ? await TakeOver.begin({ dataDir, version, log }) : null;
   const state = await openState(options, { clock, log, plugins: catalogue });
   const { store, stored, management } = state;
-  refuse(await probeNewPorts(null, state.current.snapshot));
+  // Those of the former gateway are taken, and are shared with it.
+  if (former === null) refuse(await probeNewPorts(null, state.current.snapshot));
   const memory = createMemory(state, options);
   const counts = keepCounts(memory.counters, { dataDir, log });
   const { pool, control } = createPlanes({ state, options, memory, log });
+  if (former !== null) await control.changes.pause(BEING_REPLACED);
   const started = pool.start();
+  if (management.port === 0) management.port = former?.managementPort ?? 0;
   const serveApi = await loadApi({
-    ...{ control, admin: options.admin, adminTls: state.adminTls, clock, log },
+    ...{ control, admin: management, adminTls: state.adminTls, clock, log },
     loopToken: loopToken(stored.instanceId),
   });
   refuse(await started);
-  const server = serveApi();
+  const server = former === null ? serveApi() : await former.bindManagement(serveApi);
   management.port = server.port;
   // In the same turn in which the API begins to listen, so that no change comes before it; and not earlier, because a first
   // start that fails must leave the next one free to choose other ports.
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
-  const file = await followFile(options, control, log);
-  const upkeep = setInterval(() => control.keepUp(), UPKEEP_MS);
-  control.observation.stats.start();
-  const socket = serveControlSocket({ dataDir, operations: new Recovery(control), log });
+  await former?.finish();
+  control.changes.resume();
+  const running = new RunningGateway({
+    ...{ options, log, store, control, pool, counts, server, serveApi },
+    follow: () => followFile(options, control, log),
+  });
+  await running.begin();
   announce(
     { version, dataDir, management: server.url, config: control.changes.config, workers },
     log,
   );
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
-  control.acme.engine.start();
-  control.alertEngine.start();
-  const stop = () => {
-    file?.stop();
-    return stopGateway({ server, socket, upkeep, pool, store, control }, log).then(counts.stop);
-  };
-  return { stop };
+  return running;
 }
 
 /** What both planes read and write. */
@@ -192,35 +203,6 @@ async function followFile({ config: path }: ServeOptions, control: ControlPlane,
   return path === null ? null : await followConfigFile({ path, control, log, passphrase });
 }
 
-async function stopGateway(
-  { server, socket, upkeep, pool, store, control }: Parts,
-  log: Log,
-): Promise<void> {
-  control.alertEngine.stop();
-  const timeoutMs = control.changes.config.settings.limits.shutdown_timeout;
-  const managementStopped = Promise.all([server.stop(), socket?.stop()]);
-  const issuingStopped = control.acme.engine.stop();
-  const aborted = await pool.drain(timeoutMs);
-  if (aborted > 0) log.warn("requests did not end in time and were cut", { requests: aborted });
-  // An event stream never ends by itself: nobody waits for it.
-  await Promise.race([managementStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
-  await Promise.race([issuingStopped, Bun.sleep(MANAGEMENT_GRACE_MS)]);
-  clearInterval(upkeep);
-  control.keepUp();
-  control.observation.stats.stop();
-  control.audit.flush(true);
-  store.close();
-}
-
-interface Parts {
-  readonly server: ManagementServer;
-  readonly socket: ControlSocket | null;
-  readonly upkeep: ReturnType<typeof setInterval>;
-  readonly pool: WorkerPool;
-  readonly store: Store;
-  readonly control: ControlPlane;
-}
-
 const openOffline = createOpenOffline(catalogue);
 
 process.exit(
@@ -236,6 +218,7 @@ process.exit(
     createImport(catalogue),
     diffCommand,
     applyCommand,
+    upgradeCommand,
     versionCommand,
   ]),
 );

@@ -4,6 +4,7 @@ import { chmodSync, lstatSync, readFileSync, rmSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { Type as t } from "@sinclair/typebox";
 import type { Recovery } from "../control/recovery.ts";
+import type { Replacement } from "./replacement.ts";
 import type { Log } from "../log.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError } from "../model/error.ts";
@@ -15,8 +16,11 @@ import { DATABASE } from "../store/store.ts";
 /** What commands ask for. */
 export type LocalOperations = Pick<Recovery, "resetPassword" | "issueToken">;
 export type LocalOperation = keyof LocalOperations;
-export type LocalInput<K extends LocalOperation> = Parameters<LocalOperations[K]>[0];
-export type LocalAnswer<K extends LocalOperation> = Awaited<ReturnType<LocalOperations[K]>>;
+/** What only a gateway that serves can do. */
+export type HandOver = Pick<Replacement, "replace" | "begin" | "release" | "finish" | "fail">;
+type Operations = LocalOperations & HandOver;
+export type LocalInput<K extends keyof Operations> = Parameters<Operations[K]>[0];
+export type LocalAnswer<K extends keyof Operations> = Awaited<ReturnType<Operations[K]>>;
 
 const resetInput = t.Object(
   {
@@ -27,6 +31,25 @@ const resetInput = t.Object(
   { additionalProperties: false },
 );
 const tokenInput = t.Object({ rotate: t.Boolean() }, { additionalProperties: false });
+const replaceInput = t.Object(
+  {
+    argv: t.Array(t.String(), { minItems: 1, maxItems: 16 }),
+    drain_seconds: t.Integer({ minimum: 0, maximum: 86_400 }),
+  },
+  { additionalProperties: false },
+);
+const beginInput = t.Object(
+  { pid: t.Integer({ minimum: 1 }), version: t.String({ maxLength: 100 }) },
+  { additionalProperties: false },
+);
+const successorInput = t.Object(
+  { pid: t.Integer({ minimum: 1 }) },
+  { additionalProperties: false },
+);
+const failInput = t.Object(
+  { pid: t.Integer({ minimum: 1 }), reason: t.String({ maxLength: 10_000 }) },
+  { additionalProperties: false },
+);
 
 const MAX_BODY_BYTES = 65_536;
 const TOKEN_HEADER = "x-control-token";
@@ -45,6 +68,8 @@ export interface ControlSocket {
 export interface ControlSocketOptions {
   readonly dataDir: string;
   readonly operations: LocalOperations;
+  /** Absent: nothing that is asked of it is known. */
+  readonly handOver?: HandOver;
   readonly log: Log;
 }
 
@@ -65,7 +90,11 @@ export function serveControlSocket(options: ControlSocketOptions): ControlSocket
       unix: path,
       development: false,
       maxRequestBodySize: MAX_BODY_BYTES,
-      fetch: (request) => answer(request, token, options),
+      fetch(request, self) {
+        // A replacement takes as long as the new process needs to start.
+        self.timeout(request, 0);
+        return answer(request, token, options);
+      },
     });
     chmodSync(path, 0o600);
     return {
@@ -85,7 +114,8 @@ export function serveControlSocket(options: ControlSocketOptions): ControlSocket
   }
 }
 
-async function answer(request: Request, token: string, { operations, log }: ControlSocketOptions) {
+async function answer(request: Request, token: string, options: ControlSocketOptions) {
+  const { operations, handOver, log } = options;
   try {
     const { pathname } = new URL(request.url);
     const shown = Buffer.from(request.headers.get(TOKEN_HEADER) ?? "");
@@ -99,7 +129,8 @@ async function answer(request: Request, token: string, { operations, log }: Cont
       case "/issueToken":
         return Response.json(operations.issueToken(decode(tokenInput, body)));
       default:
-        throw new ApiError(404, "this gateway does not know the command: it is of another version");
+        if (handOver !== undefined) return Response.json(await hand(handOver, pathname, body));
+        throw unknownCommand();
     }
   } catch (error) {
     if (error instanceof ApiError)
@@ -109,8 +140,29 @@ async function answer(request: Request, token: string, { operations, log }: Cont
   }
 }
 
+const unknownCommand = () =>
+  new ApiError(404, "this gateway does not know the command: it is of another version");
+
+/** What has to do with the process that is to serve after this one. */
+async function hand(handOver: HandOver, pathname: string, body: unknown): Promise<object> {
+  switch (pathname) {
+    case "/replace":
+      return await handOver.replace(decode(replaceInput, body));
+    case "/begin":
+      return await handOver.begin(decode(beginInput, body));
+    case "/release":
+      return await handOver.release(decode(successorInput, body));
+    case "/finish":
+      return await handOver.finish(decode(successorInput, body));
+    case "/fail":
+      return await handOver.fail(decode(failInput, body));
+    default:
+      throw unknownCommand();
+  }
+}
+
 /** What the gateway that serves the data directory answers; null when none listens. Throws an ApiError when it refuses. */
-export async function askGateway<K extends LocalOperation>(
+export async function askGateway<K extends keyof Operations>(
   dataDir: string,
   operation: K,
   input: LocalInput<K>,

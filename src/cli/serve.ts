@@ -26,6 +26,10 @@ export interface ServeOptions {
   /** Folder below which plugins may write files, beside the data directory; null: none. */
   readonly logDir: string | null;
   readonly allowUnauthenticatedRemote: boolean;
+  /** Whether a gateway that serves the data directory is to give way to this one. */
+  readonly takeOver: boolean;
+  /** What `serve` was given, as it was given. */
+  readonly words: readonly string[];
   /** The file that is the configuration; null: it is what the management API makes it. */
   readonly config: string | null;
 }
@@ -119,6 +123,12 @@ const flags: readonly Flag[] = [
     description:
       "Let the management API listen on an address that other machines reach while no user exists",
   },
+  {
+    name: "take-over",
+    value: null,
+    description:
+      "Take over from the gateway that serves the data directory, which goes on with what it has begun; see upgrade",
+  },
 ];
 
 /** `serve` is handed in: the command line does not know the parts that it starts. */
@@ -130,12 +140,12 @@ export function createServe(serve: (options: ServeOptions) => Promise<number>): 
       "A port of 0 is replaced by a free one. On SIGTERM or SIGINT no new connection is accepted and requests in\n" +
       "flight get the time of settings.limits.shutdown_timeout to end; a second signal ends at once.",
     flags,
-    run: (argv, { env }) => serve(decodeOptions(parseFlags(flags, argv, env))),
+    run: (argv, { env }) => serve(decodeOptions(parseFlags(flags, argv, env), argv)),
   };
 }
 
 /** Throws a UsageError that names the flag. */
-export function decodeOptions(given: Flags): ServeOptions {
+export function decodeOptions(given: Flags, words: readonly string[] = []): ServeOptions {
   const address = (flag: string) => {
     const text = given.get(flag);
     return text === undefined ? null : parseAddress(flag, text);
@@ -153,6 +163,8 @@ export function decodeOptions(given: Flags): ServeOptions {
     logLevel: decodeLogLevel(given.get("log-level") ?? "info"),
     config: decodePath(given.get("config")),
     allowUnauthenticatedRemote: given.has("allow-unauthenticated-remote"),
+    takeOver: given.has("take-over"),
+    words: words.filter((word) => word !== "--take-over"),
   };
 }
 

@@ -101,6 +101,9 @@ export interface ChangesOptions {
   readonly context: () => Omit<CompileContext, "revision">;
 }
 
+/** After a pause of this length a change is hardly refused a second time. */
+const RETRY_SECONDS = "5";
+
 /** Runs changes one after the other, in the order in which they were asked for. */
 export class Changes {
   readonly #options: ChangesOptions;
@@ -112,6 +115,8 @@ export class Changes {
   readonly #servedListeners: Listener[] = [];
   #isStillValid: (by: Actor) => boolean = () => true;
   #isReadOnly = false;
+  /** Why nothing may be changed for now; null: it may. */
+  #pausedFor: string | null = null;
 
   constructor(options: ChangesOptions) {
     this.#options = options;
@@ -165,6 +170,17 @@ export class Changes {
     return this.#isReadOnly;
   }
 
+  /** Resolves when the change under way has ended; from here on all others are refused with `reason`, those that wait as well. */
+  async pause(reason: string): Promise<void> {
+    this.#pausedFor = reason;
+    await this.#last;
+  }
+
+  /** Takes `pause` back. */
+  resume(): void {
+    this.#pausedFor = null;
+  }
+
   /** Resolves when every worker serves the change; rejects with an ApiError when it was refused or could not be served. */
   run<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     const result = this.#last.then(() => this.#apply(request));
@@ -174,6 +190,8 @@ export class Changes {
   }
 
   async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
+    if (this.#pausedFor !== null)
+      throw new ApiError(503, this.#pausedFor, { headers: { "retry-after": RETRY_SECONDS } });
     if (!this.#isStillValid(request.by))
       throw new ApiError(401, "the credentials are no longer valid");
     if (this.#isReadOnly && request.by.method !== "local")

@@ -2,7 +2,7 @@
 import type { Issue } from "../model/error.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
-import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { CounterTable } from "../shared-memory/counter-table.ts";
 import type { LogPlaces } from "../pdk/kit.ts";
 import type { PluginSource } from "../pdk/catalogue.ts";
@@ -59,5 +59,5 @@ export interface DataPlane {
   /** Answers a question about the present. */
   answer(question: WorkerQuestion): WorkerAnswer;
   /** Stops accepting and waits for requests in flight; returns how many did not end in time and were cut. */
-  drain(timeoutMs: number): Promise<number>;
+  drain(drain: Drain): Promise<number>;
 }

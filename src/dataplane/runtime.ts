@@ -1,6 +1,6 @@
 // The data plane of one worker: holds the version that is served, prepares the next, swaps; knows no thread and no database.
 import type { Issue } from "../model/error.ts";
-import type { WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
+import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
 import { AbortedRequests } from "./aborted-requests.ts";
 import { OpenChallenges } from "./challenges.ts";
@@ -11,7 +11,7 @@ import { ActiveChecks } from "./health/active-check.ts";
 import { explain } from "./explain.ts";
 import { failures, type ProxyError } from "./error.ts";
 import { type Generation, nextGeneration } from "./generation.ts";
-import { handle } from "./handler.ts";
+import { type Answer, handle } from "./handler.ts";
 import { InFlight } from "./in-flight.ts";
 import { ConnectionLimits } from "./listener/connection-limits.ts";
 import type { RequestHandler } from "./listener/http-listener.ts";
@@ -53,6 +53,9 @@ interface Prepared {
 /** How long the end waits for plugins that still have something to send; the supervisor waits for a second. */
 const PLUGIN_CLOSE_MS = 800;
 
+/** For WebSockets that were told to end after a long wait. */
+const GOODBYE_MS = 1000;
+
 export function createDataPlane(options: DataPlaneOptions): DataPlane {
   return new Runtime(options);
 }
@@ -72,6 +75,8 @@ class Runtime implements DataPlane {
   readonly #used = new Set<string>();
   #live: Generation | null = null;
   #prepared: Prepared | null = null;
+  /** Another process listens at the same ports: clients are to go there. */
+  #isLeaving = false;
 
   constructor(options: DataPlaneOptions) {
     this.#options = options;
@@ -256,16 +261,24 @@ class Runtime implements DataPlane {
       : this.#streams.kill(question.connectionId) || this.#udp.kill(question.connectionId);
   }
 
-  async drain(timeoutMs: number): Promise<number> {
-    clearInterval(this.#sweeper);
+  async drain({ timeoutMs, lingerMs }: Drain): Promise<number> {
     this.#checks.stop();
+    if (lingerMs > 0) {
+      this.#isLeaving = true;
+      await Bun.sleep(lingerMs);
+    }
     this.#listeners.stopAccepting();
     this.#streams.stopAccepting();
     this.#udp.stopAccepting();
-    this.#webSockets.goAway();
     const deadline = performance.now() + timeoutMs;
-    await this.#scope.inFlight.drained(timeoutMs);
-    const cut = await this.#webSockets.drained(Math.max(0, deadline - performance.now()));
+    // With another process in its place nobody waits for this one: whoever is connected may stay.
+    const waitsForWebSockets = lingerMs > 0;
+    if (waitsForWebSockets) await this.#webSockets.ended(timeoutMs);
+    clearInterval(this.#sweeper);
+    this.#webSockets.goAway();
+    const rest = waitsForWebSockets ? GOODBYE_MS : 0;
+    await this.#scope.inFlight.drained(Math.max(rest, deadline - performance.now()));
+    const cut = await this.#webSockets.drained(Math.max(rest, deadline - performance.now()));
     const left = Math.max(0, deadline - performance.now());
     const cutStreams = await Promise.all([this.#streams.drain(left), this.#udp.drain(left)]);
     const aborted = this.#scope.inFlight.size + cut + cutStreams[0] + cutStreams[1];
@@ -283,7 +296,8 @@ class Runtime implements DataPlane {
       // Bound while being prepared: until it is activated nothing is served through it.
       if (generation === null || listener === undefined) return notServing(request);
       try {
-        return handle({ request, server, listener, connection }, { generation, scope });
+        const answer = handle({ request, server, listener, connection }, { generation, scope });
+        return this.#isLeaving ? sendElsewhere(answer) : answer;
       } catch (error) {
         // A bug of ours must not show Bun's page, and the worker goes on.
         const failure = failures.internal(error);
@@ -356,6 +370,17 @@ function createPluginLoader(
     countersOf: (id, persist) => table.forInstance(worker, id, { persist }),
     callout: createCallout({ loopToken: loopToken(instanceId) }),
   });
+}
+
+/** RFC 9112 section 9.6: the client opens another connection for its next request. */
+function sendElsewhere(answer: Answer): Answer {
+  if (answer instanceof Promise) return answer.then(closing);
+  return closing(answer);
+}
+
+function closing(response: Response | undefined): Response | undefined {
+  response?.headers.set("connection", "close");
+  return response;
 }
 
 function notServing(request: Request): Response {

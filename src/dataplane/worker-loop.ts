@@ -130,7 +130,7 @@ async function obey(
       });
       return;
     case "drain":
-      scope.postMessage({ kind: "stopped", aborted: await plane.drain(command.timeoutMs) });
+      scope.postMessage({ kind: "stopped", aborted: await plane.drain(command) });
       return;
     default: {
       const unknown: never = command;

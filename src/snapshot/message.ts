@@ -79,6 +79,17 @@ export interface StreamConnectionView {
 /** A list for `connections`, a truth for `kill`, a number for `purge`; null for `explain` while nothing is served. */
 export type WorkerAnswer = readonly StreamConnectionView[] | boolean | number | Explanation | null;
 
+/** How a worker ends. */
+export interface Drain {
+  /** For what is under way to end. */
+  readonly timeoutMs: number;
+  /**
+   * For how long another process that listens at the same ports gets all the time it wants: answers send clients there, and
+   * WebSockets go on until the end. 0: there is no other process.
+   */
+  readonly lingerMs: number;
+}
+
 export type WorkerCommand =
   | StartCommand
   /** Build the next version beside the live one and bind its new listeners. */
@@ -91,8 +102,8 @@ export type WorkerCommand =
   | { readonly kind: "requests"; readonly buffer: SharedArrayBuffer | null }
   /** Say something about the present, or do something to it; `ticket` comes back with the answer. */
   | { readonly kind: "ask"; readonly ticket: number; readonly question: WorkerQuestion }
-  /** Stop accepting, let requests in flight end within the time, then say `stopped`. */
-  | { readonly kind: "drain"; readonly timeoutMs: number };
+  /** Stop accepting, let what is under way end, then say `stopped`. */
+  | ({ readonly kind: "drain" } & Drain);
 
 export type WorkerEvent =
   /** Answer to `start`: listening. */

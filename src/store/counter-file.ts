@@ -19,11 +19,18 @@ interface Options {
   readonly log: { warn(message: string, fields?: Readonly<Record<string, unknown>>): void };
 }
 
+export interface KeptCounts {
+  /** Writes for the last time, unless `resume` follows. */
+  stop(): void;
+  /** Goes on after `stop`, with the counts as they are in memory. */
+  resume(): void;
+}
+
 /**
  * Brings back what was kept and writes it down every five seconds; call it before anybody counts. A file that cannot be read or
  * written costs the counts and nothing else: it is told once.
  */
-export function keepCounts(counts: Counts, { dataDir, log }: Options): { stop(): void } {
+export function keepCounts(counts: Counts, { dataDir, log }: Options): KeptCounts {
   const path = join(dataDir, "counters.bin");
   const next = `${path}.new`;
   let isTold = false;
@@ -55,8 +62,12 @@ export function keepCounts(counts: Counts, { dataDir, log }: Options): { stop():
     }
     isWriting = false;
   };
-  const timer = setInterval(() => void write(), INTERVAL_MS);
+  let timer = setInterval(() => void write(), INTERVAL_MS);
   return {
+    resume() {
+      clearInterval(timer);
+      timer = setInterval(() => void write(), INTERVAL_MS);
+    },
     stop() {
       clearInterval(timer);
       // One that is under way must not come after this one with older counts.

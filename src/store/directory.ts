@@ -71,9 +71,11 @@ export function createPrivateFile(path: string): void {
   closeSync(openSync(path, "a", 0o600));
 }
 
-/** Held for the life of the process. */
+/** Held for the life of the process, or until another one is to take over. */
 export interface DirectoryLock {
   release(): void;
+  /** Takes it again after `release`; throws a DirectoryInUseError when another process has it. */
+  retake(): void;
 }
 
 /**
@@ -81,6 +83,16 @@ export interface DirectoryLock {
  * with the process however that ends; the file beside it only names the holder.
  */
 export function lockDirectory(dataDir: string): DirectoryLock {
+  let held = take(dataDir);
+  return {
+    release: () => held.close(),
+    retake() {
+      held = take(dataDir);
+    },
+  };
+}
+
+function take(dataDir: string): Database {
   const path = join(dataDir, "sluice.lock");
   const pidPath = join(dataDir, "sluice.pid");
   createPrivateFile(path);
@@ -98,7 +110,7 @@ export function lockDirectory(dataDir: string): DirectoryLock {
   }
   createPrivateFile(pidPath);
   writeFileSync(pidPath, `${process.pid}\n`);
-  return { release: () => lock.close() };
+  return lock;
 }
 
 function readPid(path: string): string {

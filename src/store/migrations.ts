@@ -20,14 +20,17 @@ export const migrations: readonly string[] = [
   alerts,
 ];
 
+/** How many steps a database has seen. */
+export const schemaVersion = (database: Database): number =>
+  database.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+
 /**
  * Applies what is missing, all or nothing, and returns how many steps that were. A database of a newer program is
  * refused untouched: this program would not know what it may not break.
  */
 export function migrate(database: Database, steps: readonly string[] = migrations): number {
   // user_version is part of the file header, so it changes in the same transaction as the tables.
-  const found =
-    database.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+  const found = schemaVersion(database);
   if (found > steps.length)
     throw new StoreError(
       `the database has schema version ${found}, this program knows versions up to ${steps.length}: ` +

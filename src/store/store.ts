@@ -20,7 +20,7 @@ import {
   prepareDirectory,
 } from "./directory.ts";
 import { StoreError, sqliteCode } from "./error.ts";
-import { migrate } from "./migrations.ts";
+import { migrate, migrations, schemaVersion } from "./migrations.ts";
 import { replaceSealed, sealedKeyIds } from "./sealed-texts.ts";
 import { toStoredChange } from "./revisions.ts";
 import { documentFormat, type RevisionEntry, Tables } from "./tables.ts";
@@ -177,6 +177,32 @@ export class Store {
       );
     }
     this.#retainedRevisions = retained;
+  }
+
+  /** Lets another process take the data directory; this one may read on, and write what is no configuration. */
+  letGo(): void {
+    this.#lock.release();
+  }
+
+  /**
+   * Takes the data directory back. What the other process left may be more than this one knows: the answer says what, and then
+   * nothing may be written any more; null: everything is as it was. Throws a DirectoryInUseError while the other one has it.
+   */
+  takeBack(revision: number): string | null {
+    this.#lock.retake();
+    if (schemaVersion(this.#database) !== migrations.length)
+      return "the database was brought to a newer schema, which this version does not know";
+    if (this.#tables.lastRevision() !== revision)
+      return "the configuration in the database was changed by another process";
+    // A newer version may have filled in fields of its own: whoever reads next must not rely on either form.
+    if (this.#tables.getMeta("document_format") !== documentFormat())
+      this.#tables.setMeta("document_format", "");
+    return null;
+  }
+
+  /** Lets go of the database that another process serves now. */
+  leave(): void {
+    this.#database.close();
   }
 
   close(): void {

@@ -146,10 +146,15 @@ export class WorkerPool {
     return issues.find((found) => found.length > 0) ?? [];
   }
 
-  /** Stops accepting, lets requests end within the time, then ends all workers; returns how many requests were cut. */
-  async drain(timeoutMs: number): Promise<number> {
+  /**
+   * Stops accepting, lets requests end within the time, then ends all workers; returns how many requests were cut. `lingerMs`:
+   * as in `Drain`; default 0.
+   */
+  async drain(timeoutMs: number, { lingerMs = 0 } = {}): Promise<number> {
     clearInterval(this.#watch);
-    const aborted = await Promise.all(this.slots.map((slot) => slot.drain(timeoutMs)));
+    const aborted = await Promise.all(
+      this.slots.map((slot) => slot.drain({ timeoutMs, lingerMs })),
+    );
     return aborted.reduce((sum, count) => sum + count, 0);
   }
 

@@ -9,6 +9,7 @@ import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import { diff } from "../snapshot/diff.ts";
 import type {
   Challenges,
+  Drain,
   StartCommand,
   WorkerAnswer,
   WorkerEvent,
@@ -266,16 +267,16 @@ export class WorkerSlot {
   }
 
   /** Lets requests end, then the thread; returns how many requests were cut. It is not started again. */
-  async drain(timeoutMs: number): Promise<number> {
+  async drain(drain: Drain): Promise<number> {
     this.#stopping = true;
     const run = this.#run;
     if (run === null) return 0;
     try {
       // A little longer than the worker itself takes, so that its own count arrives.
       const answer = await run.thread.ask(
-        { kind: "drain", timeoutMs },
+        { kind: "drain", ...drain },
         ["stopped"],
-        timeoutMs + 1000,
+        drain.lingerMs + drain.timeoutMs + 1000,
       );
       return answer.aborted;
     } catch {

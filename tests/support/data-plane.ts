@@ -290,9 +290,9 @@ export async function startDataPlane(
           ? []
           : [listenerPlan({ ...sketch.listener, ...change.listener, port }, listener.tls)],
       ),
-    drain: (timeoutMs) => dataPlane.drain(timeoutMs),
+    drain: (timeoutMs) => dataPlane.drain({ timeoutMs, lingerMs: 0 }),
     stop: async () => {
-      await dataPlane.drain(0);
+      await dataPlane.drain({ timeoutMs: 0, lingerMs: 0 });
     },
   };
 }

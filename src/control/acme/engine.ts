@@ -61,7 +61,7 @@ export class AcmeEngine {
   readonly #board: ChallengeBoard;
   readonly #installation: Installation;
   readonly #onDemand: OnDemand;
-  readonly #end = new AbortController();
+  #end = new AbortController();
   #timer: Timer | null = null;
   #isStarted = false;
 
@@ -81,6 +81,7 @@ export class AcmeEngine {
   /** Goes on with what was begun and begins what is due; before that nothing is asked of anybody. */
   start(): void {
     this.#isStarted = true;
+    if (this.#end.signal.aborted) this.#end = new AbortController();
     for (const id of this.#states.keys())
       if (!this.#options.changes.config.certificates.has(id)) this.#forget(id);
     this.#board.watch(wantedNames(this.#options.changes.config));

@@ -47,6 +47,8 @@ export interface WebSockets {
   closeWhere(isGone: (path: SessionPath) => boolean): void;
   /** Says goodbye with 1001 to all, and to those that are still being opened. */
   goAway(): void;
+  /** Resolves when all have ended, or after this time. */
+  ended(timeoutMs: number): Promise<void>;
   /** Waits until all have ended; resolves with how many had to be cut because they did not within the time. */
   drained(timeoutMs: number): Promise<number>;
 }
@@ -153,7 +155,14 @@ class SessionSet implements WebSockets {
   }
 
   async drained(timeoutMs: number): Promise<number> {
-    if (this.#sessions.size === 0) return 0;
+    await this.ended(timeoutMs);
+    const late = [...this.#sessions];
+    for (const session of late) session.cut();
+    return late.length;
+  }
+
+  async ended(timeoutMs: number): Promise<void> {
+    if (this.#sessions.size === 0) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, timeoutMs);
       this.#onEmpty = () => {
@@ -161,9 +170,6 @@ class SessionSet implements WebSockets {
         resolve();
       };
     });
-    const late = [...this.#sessions];
-    for (const session of late) session.cut();
-    return late.length;
   }
 }
 

@@ -87,7 +87,11 @@ test("checks are made once for all workers, and go on when the worker that made 
   await origin.untilRequests(checks() + 3);
 
   // Ends in order: the next one need not wait.
-  const released = all[second.worker]?.ask({ kind: "drain", timeoutMs: 0 }, ["stopped"], 5000);
+  const released = all[second.worker]?.ask(
+    { kind: "drain", timeoutMs: 0, lingerMs: 0 },
+    ["stopped"],
+    5000,
+  );
   const third = await eventually(() => {
     const worker = checkingWorker(board);
     return worker === second.worker || worker === null ? null : { worker };
