@@ -1,7 +1,7 @@
 // Decides what a visitor sees: the first run, signing in, or the pages; draws none of them itself.
 import { Center, Loader } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useState } from "react";
 import { LiveProvider } from "../api/live.tsx";
 import { queryKeys, RoleContext, useMe, useStatus } from "../api/queries.ts";
 import { ErrorPanel } from "../parts/error-panel.tsx";
@@ -17,6 +17,7 @@ export function Entrance() {
   const status = useStatus();
   const me = useMe();
   const client = useQueryClient();
+  const [isSkipped, setSkipped] = useState(() => sessionStorage.getItem(SKIPPED) !== null);
   if (status.isPending || me.isPending)
     return (
       <Center h="100dvh">
@@ -31,13 +32,14 @@ export function Entrance() {
       </Center>
     );
   const refresh = () => client.invalidateQueries();
-  if (status.data?.setup_required === true && sessionStorage.getItem(SKIPPED) === null)
+  if (status.data?.setup_required === true && !isSkipped)
     return (
       <Suspense>
         <FirstRun
           onDone={refresh}
           onSkip={() => {
             sessionStorage.setItem(SKIPPED, "1");
+            setSkipped(true);
             void refresh();
           }}
         />
