@@ -49,7 +49,7 @@ export function Section({ title, text, actions, children }: SectionProps) {
   return (
     <Card withBorder component="section" aria-label={title} mb="md" p={{ base: "sm", sm: "lg" }}>
       <Group justify="space-between" mb="sm" align="flex-start">
-        <Stack gap={0} style={{ minWidth: 0, flex: 1 }}>
+        <Stack gap={0} style={{ minWidth: 0, flex: "1 1 12rem" }}>
           <Title order={2} size="h4">
             {title}
           </Title>

@@ -1,32 +1,117 @@
-// Routes: which requests go to which service; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
+// Routes: which requests go to which service; the list, and which form or test to open.
+import { Anchor, Badge, Button, Group, Menu, Text } from "@mantine/core";
+import { IconTestPipe } from "@tabler/icons-react";
+import { useCallback, useMemo } from "react";
+import { Link } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
+import type { Schemas } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
+import { ResourceLoader } from "../../parts/form-page.tsx";
+import { ResourceTable } from "../../parts/resource-table.tsx";
 import type { PageProps } from "../../pages.ts";
+import { RouteForm } from "./route-form.tsx";
+import { conditionText, exampleUrl, matchText } from "./route-text.ts";
+import { TestPage } from "./test-page.tsx";
 
-export default function RoutesPage(props: PageProps) {
-  const services = useResourceList("services");
-  const nameOfService = (id: string | null) =>
-    services.data?.find((service) => service.id === id)?.name ?? id ?? "none";
+type Route = Schemas["Route"];
+
+export default function RoutesPage({ id }: PageProps) {
+  if (id === null) return <RouteList />;
+  if (id === "test") return <TestPage />;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ name: "", service_id: "", hosts: [], paths: ["/"] }}
-      table={{
-        resource: "routes",
-        page: "routes",
-        title: "Routes",
-        text: "Which requests go to which service.",
-        columns: [
-          { title: "Hosts", render: ({ hosts }) => hosts.join(", ") || "any" },
-          { title: "Service", render: (route) => nameOfService(route.service_id) },
-          { title: "Priority", render: ({ priority }) => priority, width: "5rem" },
-        ],
-        searchText: (route) => nameOfService(route.service_id),
-        empty: {
-          title: "No routes yet",
-          text: "A route says which hosts and paths go to a service. Create a service first, then its route.",
+    <ResourceLoader resource="routes" id={id}>
+      {(start) => <RouteForm key={id} {...start} />}
+    </ResourceLoader>
+  );
+}
+
+const test = pagePath("routes", "test");
+
+function RouteList() {
+  const services = useResourceList("services");
+  const names = useMemo(
+    () => new Map(services.data?.map(({ id, name }) => [id, name])),
+    [services.data],
+  );
+  const searchText = useCallback(
+    ({ service_id }: Route) => names.get(service_id ?? "") ?? "",
+    [names],
+  );
+  return (
+    <ResourceTable
+      resource="routes"
+      page="routes"
+      title="Routes"
+      text="Which requests go to which service."
+      actions={
+        <Button
+          variant="default"
+          component={Link}
+          href={test}
+          leftSection={<IconTestPipe size={16} />}
+        >
+          Test a request
+        </Button>
+      }
+      columns={[
+        { title: "Takes", render: (route) => <Takes route={route} />, width: "minmax(0, 1.5fr)" },
+        {
+          title: "Service",
+          render: ({ service_id: id }) =>
+            id === null ? (
+              <Text size="sm" c="dimmed">
+                none: plugins answer
+              </Text>
+            ) : (
+              <Anchor component={Link} href={pagePath("services", id)} size="sm">
+                {names.get(id) ?? "…"}
+              </Anchor>
+            ),
         },
+        { title: "Priority", render: ({ priority }) => priority, width: "5rem" },
+      ]}
+      searchText={searchText}
+      states={[
+        {
+          value: "maintenance",
+          label: "In maintenance",
+          fits: (route) => route.maintenance !== null,
+        },
+      ]}
+      menu={(route) => (
+        <Menu.Item
+          component={Link}
+          href={`${test}?url=${encodeURIComponent(exampleUrl(route))}`}
+          leftSection={<IconTestPipe size={16} />}
+        >
+          Test a request
+        </Menu.Item>
+      )}
+      empty={{
+        title: "No routes yet",
+        text: "A route says which hosts and paths go to a service. Make a service first: it says where your application runs.",
       }}
     />
+  );
+}
+
+function Takes({ route }: { readonly route: Route }) {
+  const conditions = conditionText(route);
+  return (
+    <Group gap={6}>
+      <Text size="sm" className="mono" component="span">
+        {matchText(route)}
+      </Text>
+      {conditions !== "" && (
+        <Text size="xs" c="dimmed" component="span">
+          {conditions}
+        </Text>
+      )}
+      {route.maintenance !== null && (
+        <Badge size="xs" variant="light" color="yellow" tt="none">
+          maintenance
+        </Badge>
+      )}
+    </Group>
   );
 }

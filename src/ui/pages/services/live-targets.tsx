@@ -36,7 +36,7 @@ export function LiveTargets({ service }: { readonly service: Read<"services"> })
       text="Servers that run it. What you change here holds at once."
       actions={
         <Group gap="xs">
-          {state !== undefined && <StatusBadge state={state} />}
+          {state !== undefined && state !== "unknown" && <StatusBadge state={state} />}
           <Can needs="editor">
             <Button
               size="xs"

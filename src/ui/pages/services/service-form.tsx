@@ -1,5 +1,5 @@
 // The form of a service: what it is called, where it runs, how it is spoken to; asks the kernel to save it.
-import { Button, Select, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
+import { Button, Select, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
@@ -12,6 +12,7 @@ import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { HealthFields } from "./health-fields.tsx";
 import { LiveTargets } from "./live-targets.tsx";
+import { UpstreamFields } from "./upstream-fields.tsx";
 import { hasTls, isHttp, rules, type ServiceValues, toBody, toValues } from "./service-values.ts";
 import { TargetFields } from "./target-fields.tsx";
 import { TlsFields } from "./tls-fields.tsx";
@@ -65,6 +66,7 @@ export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
       <BasicFields form={form} />
       {service === null && <TargetFields form={form} />}
       {hasTls(form.values.protocol) && <TlsFields form={form} />}
+      {isHttp(form.values.protocol) && <UpstreamFields form={form} />}
       <SharingFields form={form} />
       <HealthFields form={form} />
       <RetrySection form={form} />
@@ -102,21 +104,6 @@ function BasicFields({ form }: ServiceFieldsProps) {
           allowDeselect={false}
           {...form.getInputProps("protocol")}
         />
-        {isHttp(form.values.protocol) && (
-          <SimpleGrid cols={{ base: 1, sm: 2 }}>
-            <TextInput
-              label="Path"
-              description="Put before the path of each request"
-              placeholder="/"
-              {...form.getInputProps("path")}
-            />
-            <TextInput
-              label="Host header"
-              description="preserve: the visitor's; target: the target's; or a name"
-              {...form.getInputProps("host_header")}
-            />
-          </SimpleGrid>
-        )}
         <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch

@@ -1,0 +1,137 @@
+// The fields of the form of a route, from what the API reads and to what it writes; draws nothing.
+import type { Read, Write } from "../../api/resources.ts";
+import { type PathMatch, pathMatchOf } from "./route-text.ts";
+
+type Route = Read<"routes">;
+
+export interface ValueMatch {
+  readonly name: string;
+  readonly op: "equals" | "regex" | "present" | "absent";
+  readonly value: string;
+}
+
+/** As the API has them, with every field filled in; texts are never null, as fields need them. */
+export interface RouteValues extends Pick<
+  Route,
+  | "service_id"
+  | "hosts"
+  | "methods"
+  | "headers"
+  | "query"
+  | "cookies"
+  | "client_cidrs"
+  | "protocols"
+  | "listener_ids"
+  | "priority"
+  | "strip_path"
+  | "path_rewrite"
+  | "preserve_host"
+  | "https_redirect"
+  | "timeouts"
+  | "retries"
+  | "maintenance"
+  | "websocket"
+  | "enabled"
+  | "tags"
+  | "description"
+> {
+  readonly name: string;
+  readonly paths: readonly PathMatch[];
+}
+
+export const newPath: PathMatch = { type: "prefix", value: "" };
+export const newCondition: ValueMatch = { name: "", op: "equals", value: "" };
+
+/** The defaults of the API, so that the form shows what will happen. */
+const defaults: RouteValues = {
+  ...{ name: "", service_id: null, hosts: [], paths: [], methods: [], headers: [], query: [] },
+  ...{ cookies: [], client_cidrs: [], protocols: ["http", "https"], listener_ids: [] },
+  ...{ priority: 0, strip_path: false, path_rewrite: null, preserve_host: null },
+  https_redirect: false,
+  timeouts: {
+    ...{ connect_timeout: null, response_timeout: null, read_timeout: null, write_timeout: null },
+    request_timeout: null,
+  },
+  ...{ retries: null, maintenance: null, websocket: true, enabled: true, tags: [] },
+  description: "",
+};
+
+export function toValues(route: Partial<Route>): RouteValues {
+  const names = Object.keys(defaults) as (keyof RouteValues)[];
+  const known = names.filter((name) => route[name] !== undefined && route[name] !== null);
+  const own = Object.fromEntries(known.map((name) => [name, route[name]]));
+  return { ...defaults, ...own, paths: (route.paths ?? []).map(pathMatchOf) };
+}
+
+export function toBody({ name, paths, ...values }: RouteValues): Write<"routes"> {
+  return {
+    ...values,
+    name: name.trim() === "" ? null : name,
+    paths: paths.filter(({ value }) => value !== "").map((path) => ({ ...path })),
+    headers: conditionsOf(values.headers),
+    query: conditionsOf(values.query),
+    cookies: conditionsOf(values.cookies),
+  };
+}
+
+/** Rows without a name are those that somebody has added and left. */
+const conditionsOf = (conditions: readonly ValueMatch[]): ValueMatch[] =>
+  conditions
+    .filter(({ name }) => name !== "")
+    .map(({ name, op, value }) => ({ name, op, value: hasValue(op) ? value : "" }));
+
+/** Whether a condition compares with something. */
+export const hasValue = (op: ValueMatch["op"]): boolean => op === "equals" || op === "regex";
+
+const HOST = /^(\*|(\*\.)?[\p{L}\p{N}_-]+(\.[\p{L}\p{N}_-]+)*\.?|\[?[0-9a-f:.]+\]?)(:\d+)?$/iu;
+
+function regexProblem(source: string): string | null {
+  try {
+    new RegExp(source);
+    return null;
+  } catch (error) {
+    return error instanceof Error
+      ? error.message.replace(/^Invalid regular expression: /, "")
+      : "This is no regular expression";
+  }
+}
+
+function pathProblem({ type, value }: PathMatch): string | null {
+  if (value === "") return null;
+  if (type === "regex") return regexProblem(value);
+  if (!value.startsWith("/")) return "It starts with /";
+  return /[?#\s]/.test(value) ? "Only the path, without ? and #" : null;
+}
+
+const conditionProblem = (value: string, values: RouteValues, path: string): string | null => {
+  const [list, index] = path.split(".");
+  const row = values[list as "headers" | "query" | "cookies"][Number(index)];
+  return row?.op === "regex" ? regexProblem(value) : null;
+};
+
+/** The same rules as the gateway's, so that mistakes show while typing. */
+export const rules = {
+  name: (value: string) =>
+    value === "" || /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
+      ? null
+      : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
+  hosts: (hosts: string[]) => {
+    const wrong = hosts.find((host) => !HOST.test(host));
+    return wrong === undefined
+      ? null
+      : `${wrong} is no host name: write shop.example.com or *.example.com, without https:// and path`;
+  },
+  paths: {
+    value: (_: string, values: RouteValues, path: string) => {
+      const row = values.paths[Number(path.split(".")[1])];
+      return row === undefined ? null : pathProblem(row);
+    },
+  },
+  headers: { value: conditionProblem },
+  query: { value: conditionProblem },
+  cookies: { value: conditionProblem },
+  protocols: (value: string[]) => (value.length === 0 ? "At least one" : null),
+  path_rewrite: {
+    regex: (value: string | undefined) => (value === undefined ? null : regexProblem(value)),
+  },
+};
