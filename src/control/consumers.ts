@@ -12,6 +12,7 @@ const kind: ResourceKind<"consumers", Consumer> = {
   collection: "consumers",
   word: "consumer",
   readOnly: [],
+  takesLimit: true,
   parents: {},
   decode: (document) => {
     const { groups, ...fields } = decode(consumerInput, document);

@@ -36,6 +36,26 @@ interface Searchable {
   readonly domains?: readonly string[];
 }
 
+/** How many objects are asked for at most, and the filters beside it; throws a 400 for what is no number. */
+export function limitOf(query: readonly QueryEntry[], takesLimit: boolean) {
+  const asked = takesLimit ? query.filter(([name]) => name === "limit") : [];
+  const [, text = "Infinity"] = asked.at(-1) ?? [];
+  if (text !== "Infinity" && !/^[1-9]\d{0,6}$/.test(text))
+    throw new ApiError(400, "limit: must be a number from 1");
+  return { limit: Number(text), filters: query.filter((entry) => !asked.includes(entry)) };
+}
+
+/** The first objects that fit; the others are not looked at. */
+export function firstOf<T>(all: Iterable<T>, fits: (object: T) => boolean, limit: number): T[] {
+  const found: T[] = [];
+  for (const object of all) {
+    if (!fits(object)) continue;
+    found.push(object);
+    if (found.length >= limit) break;
+  }
+  return found;
+}
+
 /** Whether an object fits all filters; throws a 400 for one that does not exist. */
 export function matchesFilters<T extends Searchable>(
   query: readonly QueryEntry[],

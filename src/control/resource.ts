@@ -8,7 +8,13 @@ import type { Changes } from "./change.ts";
 import type { Actor } from "./principal.ts";
 import type { Draft } from "./draft.ts";
 import { findByKey } from "./key.ts";
-import { matchesFilters, type ParentFilters, type QueryEntry } from "./list-filter.ts";
+import {
+  firstOf,
+  limitOf,
+  matchesFilters,
+  type ParentFilters,
+  type QueryEntry,
+} from "./list-filter.ts";
 import { deleteWithOwned } from "./removal.ts";
 import { labelOf } from "./reference.ts";
 import { type Conditions, requireConditions, tagOf } from "./representation.ts";
@@ -43,6 +49,8 @@ export interface ResourceKind<K extends CollectionName, V> {
     query: readonly QueryEntry[],
     config: GatewayConfig,
   ) => Iterable<ResourceOf[K]> | null;
+  /** Whether lists may be asked for their beginning only, by `limit`: of collections that may be very large. */
+  readonly takesLimit?: boolean;
   /** Finds the object that a path means; default: by id or unique name. */
   readonly find?: (
     objects: ReadonlyMap<string, ResourceOf[K]>,
@@ -93,9 +101,10 @@ export class Resource<K extends CollectionName, V> {
   /** All objects that fit the filters, oldest first; throws on a filter that does not exist. */
   list(query: readonly QueryEntry[]): Read<readonly V[]> {
     const { config } = this.#changes;
-    const all = this.#kind.narrow?.(query, config) ?? this.#all(config).values();
-    const fits = matchesFilters(query, this.#kind.parents, config);
-    const objects = [...all].filter(fits);
+    const { limit, filters } = limitOf(query, this.#kind.takesLimit ?? false);
+    const all = this.#kind.narrow?.(filters, config) ?? this.#all(config).values();
+    const fits = matchesFilters(filters, this.#kind.parents, config);
+    const objects = firstOf(all, fits, limit);
     return {
       view: objects.map(this.#kind.viewer(config)),
       tag: tagOf(objects.map(this.#kind.content(config))),

@@ -20,6 +20,7 @@ const consumersAt = {
   tag: "Consumers",
   schema: "Consumer",
   inputSchema: "ConsumerInput",
+  filters: [queryParameter("limit", "Only so many, the oldest ones of those that fit")],
   isNamed: true,
   nameWord: "username",
 };

@@ -10503,6 +10503,8 @@ export interface operations {
                 name?: string;
                 /** @description Only objects whose name, description or hosts contain this text */
                 q?: string;
+                /** @description Only so many, the oldest ones of those that fit */
+                limit?: string;
             };
             header?: never;
             path?: never;

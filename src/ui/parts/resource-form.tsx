@@ -33,6 +33,10 @@ export interface ResourceFormOptions<K extends ResourceKey, V extends object> {
   readonly secrets?: readonly (keyof V)[];
   /** Of the request that saves, such as `{ adopt: 1 }`. */
   readonly query?: SendOptions["query"];
+  /** Fields that draw errors below them by themselves, such as the configuration of a plugin: also of what is not there yet. */
+  readonly openFields?: readonly string[];
+  /** Tells drafts of new objects apart; default: there is one. */
+  readonly draftKey?: string;
   readonly onSaved: (object: Read<K>) => void;
 }
 
@@ -107,7 +111,7 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
 
 /** What was typed before, and what the form was opened with then. */
 function useDraft<K extends ResourceKey, V extends object>(options: ResourceFormOptions<K, V>) {
-  const key = `${options.resource}:${options.source?.value.id ?? "new"}`;
+  const key = `${options.resource}:${options.source?.value.id ?? options.draftKey ?? "new"}`;
   const [stored] = useState(() => loadDraft<V>(key));
   const [isRestored, setRestored] = useState(stored !== null);
   const [origin, setOrigin] = useState(
@@ -139,9 +143,10 @@ interface SavingDeps<K extends ResourceKey, V extends object> {
 
 /** Sends what the form holds, and leads every refusal to where it belongs. */
 function useSaving<K extends ResourceKey, V extends object>(
-  { resource, toValues, toBody, fieldOf, placeOf, query = {} }: ResourceFormOptions<K, V>,
+  options: ResourceFormOptions<K, V>,
   { form, origin, onSaved }: SavingDeps<K, V>,
 ) {
+  const { resource, toValues, toBody, fieldOf, placeOf, query = {}, openFields = [] } = options;
   const [failure, setFailure] = useState<Error | null>(null);
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const { mutateAsync, isPending } = useSave(resource);
@@ -166,7 +171,8 @@ function useSaving<K extends ResourceKey, V extends object>(
       return;
     }
     const field = error.field === null ? "" : toFormPath(fieldOf?.(error.field) ?? error.field);
-    if (!hasField(form.getValues(), field)) return setFailure(error);
+    const isOpen = openFields.some((name) => field.startsWith(`${name}.`));
+    if (!isOpen && !hasField(form.getValues(), field)) return setFailure(error);
     form.setFieldError(field, error.detail);
     form.getInputNode(field)?.focus();
   };

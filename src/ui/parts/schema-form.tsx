@@ -1,87 +1,149 @@
 // A form drawn from a JSON Schema that the gateway serves, with the raw JSON beside it; knows no plugin.
-import { Alert, Tabs } from "@mantine/core";
-import Form from "@rjsf/mantine";
-import type { RJSFSchema, UiSchema } from "@rjsf/utils";
-import { useMemo, useState } from "react";
+import { Alert, Button, Group, Input, Tabs, Text } from "@mantine/core";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { isDocument } from "../api/merge-patch.ts";
 import { CodeField } from "./code-field.tsx";
-import { schemaValidator } from "./schema-validator.ts";
+import { Field } from "./schema/field.tsx";
+import { FormFactsContext, useErrorAt } from "./schema/field-frame.tsx";
+import { problemsOf } from "./schema/problems.ts";
+import type { JsonSchema } from "./schema/shape.ts";
 
 interface Props {
   readonly schema: object;
   readonly value: Readonly<Record<string, unknown>>;
   readonly onChange: (value: Record<string, unknown>) => void;
-  /** What the gateway said is wrong with it: `key: is required`. */
+  /** What the gateway said is wrong with the whole. */
   readonly error?: string | null;
+  /** What the gateway said is wrong, by path: `limits.0.requests`; empty for the whole. */
+  readonly errors?: Readonly<Record<string, string>>;
+  /** A value that works: it says which fields matter, and may be taken over. */
+  readonly example?: unknown;
+  /** Whether secrets may be stored that nobody is shown, so that their fields may stay empty. */
+  readonly isStored?: boolean;
   /** Those who may not save see the form and cannot change it. */
   readonly isReadOnly?: boolean;
 }
 
 /** Only the fields: the page around it has the buttons. */
-export default function SchemaForm({ schema, value, onChange, error, isReadOnly = false }: Props) {
+export default function SchemaForm(props: Props) {
+  const { schema, value, onChange, error = null, example, isReadOnly = false } = props;
   const [tab, setTab] = useState<string | null>("form");
-  const prepared = useMemo(() => prepare(schema as RJSFSchema), [schema]);
+  const errors = useErrors(props);
+  const frame = useRef<HTMLDivElement>(null);
+  useFocusOnError(frame, props.errors, () => setTab("form"));
+  const facts = useMemo(
+    () => ({ errors, isStored: props.isStored ?? false, isReadOnly }),
+    [errors, props.isStored, isReadOnly],
+  );
+  const isEmpty = Object.keys(value).length === 0;
   return (
-    <Tabs value={tab} onChange={setTab} keepMounted={false}>
-      <Tabs.List mb="sm">
-        <Tabs.Tab value="form">Form</Tabs.Tab>
-        <Tabs.Tab value="json">JSON</Tabs.Tab>
-      </Tabs.List>
-      {error !== null && error !== undefined && (
+    <Tabs value={tab} onChange={setTab} keepMounted={false} ref={frame}>
+      <Group justify="space-between" mb="md" gap="xs" align="flex-end">
+        <Tabs.List style={{ flex: 1 }}>
+          <Tabs.Tab value="form">Form</Tabs.Tab>
+          <Tabs.Tab value="json">JSON</Tabs.Tab>
+        </Tabs.List>
+        {isDocument(example) && isEmpty && !isReadOnly && (
+          <Button size="xs" variant="default" onClick={() => onChange({ ...example })}>
+            Fill in an example
+          </Button>
+        )}
+      </Group>
+      {error !== null && (
         <Alert color="red" role="alert" mb="sm">
           {error}
         </Alert>
       )}
-      <Tabs.Panel value="form">
-        <Form
-          tagName="div"
-          schema={prepared}
-          uiSchema={uiSchema}
-          formData={value}
-          validator={schemaValidator}
-          onChange={({ formData }) => onChange((formData ?? {}) as Record<string, unknown>)}
-          liveValidate="onBlur"
-          showErrorList={false}
-          disabled={isReadOnly}
-          omitExtraData={false}
-        />
-      </Tabs.Panel>
+      <FormFactsContext value={facts}>
+        <Tabs.Panel value="form">
+          <WholeError />
+          <Whole
+            schema={schema as JsonSchema}
+            value={value}
+            onChange={onChange}
+            example={example}
+          />
+        </Tabs.Panel>
+      </FormFactsContext>
       <Tabs.Panel value="json">
         <CodeField
           label="Configuration"
+          description="The same as JSON; what is left out has its default"
+          minRows={12}
           value={value}
-          onChange={(next) => onChange(next as Record<string, unknown>)}
+          error={Object.entries(errors)
+            .map(([path, text]) => (path === "" ? text : `${path}: ${text}`))
+            .join("; ")}
+          onChange={(next) => {
+            if (isDocument(next)) onChange({ ...next });
+          }}
         />
       </Tabs.Panel>
     </Tabs>
   );
 }
 
-const uiSchema: UiSchema = { "ui:submitButtonOptions": { norender: true } };
+type WholeProps = Pick<Props, "value" | "onChange" | "example"> & { readonly schema: JsonSchema };
 
-/** Names of fields become labels, and the name of the plugin no second heading. */
-function prepare(schema: RJSFSchema): RJSFSchema {
-  const { title: _, description: __, ...rest } = schema;
-  return titled(rest) as RJSFSchema;
-}
-
-function titled(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(titled);
-  if (typeof schema !== "object" || schema === null) return schema;
-  return Object.fromEntries(
-    Object.entries(schema).map(([keyword, value]) => {
-      if (keyword !== "properties" || typeof value !== "object" || value === null)
-        return [keyword, keyword === "default" || keyword === "enum" ? value : titled(value)];
-      const properties = Object.entries(value as Record<string, object>).map(([name, part]) => [
-        name,
-        { title: toLabel(name), ...(titled(part) as object) },
-      ]);
-      return [keyword, Object.fromEntries(properties)];
-    }),
+function Whole({ schema, value, onChange, example }: WholeProps) {
+  if (Object.keys(schema.properties ?? {}).length === 0)
+    return <Text c="dimmed">There is nothing to set.</Text>;
+  // The text of the whole stands above the form already.
+  const { description: _, ...plain } = schema;
+  return (
+    <Field
+      spot={{ path: "", name: "", label: "", schema: plain, isNeeded: true, example }}
+      value={value}
+      onChange={(next) => onChange((next ?? {}) as Record<string, unknown>)}
+      isBare
+    />
   );
 }
 
-/** `max_body_bytes` is `Max body bytes`. */
-const toLabel = (name: string): string => {
-  const words = name.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
+function WholeError() {
+  const error = useErrorAt("");
+  return error === null ? null : <Input.Error mb="sm">{error}</Input.Error>;
+}
+
+const none: Readonly<Record<string, string>> = {};
+
+/** What is wrong while somebody types, and what the gateway said, which counts more. */
+function useErrors({ schema, value, errors = none, isStored = false }: Props) {
+  return useMemo(() => {
+    const problems = problemsOf(schema as JsonSchema, value);
+    // Empty fields are no mistake before somebody has tried to save.
+    const isTried = Object.keys(errors).length > 0 && !isStored;
+    const shown = problems.filter(({ isMissing }) => !isMissing || isTried);
+    const own = Object.fromEntries(shown.map(({ path, message }) => [path, message]));
+    return { ...own, ...errors };
+  }, [schema, value, errors, isStored]);
+}
+
+/** Leads to the field that the gateway refused. */
+function useFocusOnError(
+  frame: React.RefObject<HTMLDivElement | null>,
+  errors: Props["errors"] = none,
+  open: () => void,
+) {
+  const [first] = Object.keys(errors);
+  const show = useRef(open);
+  show.current = open;
+  useEffect(() => {
+    if (first === undefined) return;
+    show.current();
+    // After folded settings have been opened for it.
+    const frameId = requestAnimationFrame(() => {
+      const field = nearest(frame.current, first);
+      field?.scrollIntoView({ block: "center" });
+      field?.querySelector<HTMLElement>("input, textarea, button")?.focus();
+    });
+    return () => cancelAnimationFrame(frameId);
+  }, [first, frame]);
+}
+
+/** The field at a path, else the one that it is in. */
+function nearest(frame: HTMLElement | null, path: string): HTMLElement | null {
+  if (frame === null || path === "") return null;
+  const found = frame.querySelector<HTMLElement>(`[data-field="${CSS.escape(path)}"]`);
+  return found ?? nearest(frame, path.split(".").slice(0, -1).join("."));
+}

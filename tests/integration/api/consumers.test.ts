@@ -98,3 +98,23 @@ describe("a consumer that is deleted", () => {
     expect((await api.call("GET /plugins/names-it")).status).toBe(404);
   });
 });
+
+test("a list of consumers may be asked for its beginning, with filters and without", async () => {
+  for (const username of ["few-1", "few-2", "few-3"]) await api.create("/consumers", { username });
+  const names = async (query: string) => {
+    const { body } = await api.call(`GET /consumers?${query}`);
+    // biome-ignore lint/suspicious/noExplicitAny: an answer
+    return body.map((consumer: any) => consumer.username);
+  };
+  expect(await names("q=few-&limit=2")).toEqual(["few-1", "few-2"]);
+  expect(await names("limit=9&name=few-3")).toEqual(["few-3"]);
+  expect(await names("limit=1")).toHaveLength(1);
+  for (const query of ["limit=0", "limit=-1", "limit=some", "limit="]) {
+    const { status, body } = await api.call(`GET /consumers?${query}`);
+    expect([query, status, body]).toEqual([
+      query,
+      400,
+      { error: "limit: must be a number from 1" },
+    ]);
+  }
+});

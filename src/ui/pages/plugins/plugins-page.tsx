@@ -1,33 +1,37 @@
-// Plugins: what happens to requests on their way; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
+// Plugins: what happens to requests on their way; the list, the gallery, and which form to open.
+import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { ResourceLoader } from "../../parts/form-page.tsx";
+import { FormSkeleton } from "../../parts/skeletons.tsx";
 import type { PageProps } from "../../pages.ts";
+import { useSearchParams } from "wouter";
+import { PluginForm } from "./plugin-form.tsx";
+import { PluginGallery } from "./plugin-gallery.tsx";
+import { PluginList } from "./plugin-list.tsx";
+import { usePluginSchemas } from "./plugin-schemas.ts";
 
-export default function PluginsPage(props: PageProps) {
+export default function PluginsPage({ id }: PageProps) {
+  const [search] = useSearchParams();
+  const chosen = search.get("plugin");
+  if (id === null) return <PluginList />;
+  if (id === "new" && chosen === null && search.get("from") === null) return <PluginGallery />;
+  return <Opened key={`${id} ${chosen}`} id={id} chosen={chosen} />;
+}
+
+function Opened({ id, chosen }: { readonly id: string; readonly chosen: string | null }) {
+  const schemas = usePluginSchemas();
+  if (schemas.isPending) return <FormSkeleton />;
+  if (schemas.data === undefined)
+    return <ErrorPanel error={schemas.error} onRetry={() => schemas.refetch()} />;
+  const { value } = schemas.data;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ name: "cors", config: {} }}
-      table={{
-        resource: "plugins",
-        page: "plugins",
-        title: "Plugins",
-        text: "What happens to requests on their way: limits, sign-in, headers, caching and more.",
-        columns: [
-          { title: "Plugin", render: ({ name }) => name },
-          {
-            title: "Applies to",
-            render: (plugin) =>
-              (["route_id", "service_id", "consumer_id", "stream_route_id"] as const)
-                .filter((field) => plugin[field] !== null)
-                .map((field) => field.replace("_id", "").replace("_", " "))
-                .join(", ") || "everything",
-          },
-        ],
-        empty: {
-          title: "No plugins yet",
-          text: "Add one to limit rates, ask for credentials, set headers or cache answers.",
-        },
+    <ResourceLoader resource="plugins" id={id}>
+      {(start) => {
+        const name = start.source?.value.name ?? start.template.name ?? chosen;
+        const schema = value.find((each) => each.name === name);
+        if (schema === undefined)
+          return <ErrorPanel error={new Error(`There is no plugin called ${name}.`)} />;
+        return <PluginForm {...start} schema={schema} />;
       }}
-    />
+    </ResourceLoader>
   );
 }

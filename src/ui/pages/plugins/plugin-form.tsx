@@ -1,0 +1,237 @@
+// The form of a plugin instance: what it is, where it applies, its configuration, and when it runs; knows no plugin by name.
+import {
+  Alert,
+  Anchor,
+  Button,
+  Collapse,
+  NumberInput,
+  Select,
+  SimpleGrid,
+  Stack,
+  Switch,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
+import type { UseFormReturnType } from "@mantine/form";
+import { lazy, Suspense, useMemo, useState } from "react";
+import { useLocation, useSearchParams } from "wouter";
+import { includesRole, useRole } from "../../api/queries.ts";
+import type { Read } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
+import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { TagsField } from "../../parts/fields.tsx";
+import { FormPage, type FormStart } from "../../parts/form-page.tsx";
+import { Can, Section } from "../../parts/page-layout.tsx";
+import { useResourceForm } from "../../parts/resource-form.tsx";
+import { hasSecret, type JsonSchema } from "../../parts/schema/shape.ts";
+import { FormSkeleton } from "../../parts/skeletons.tsx";
+import { PluginText } from "./plugin-text.tsx";
+import {
+  type PluginSchema,
+  type PluginValues,
+  scopeFields,
+  toBody,
+  toValues,
+} from "./plugin-values.ts";
+import { missingPlace, ScopeSection } from "./scope-fields.tsx";
+import { WhenSection } from "./when-section.tsx";
+
+const SchemaForm = lazy(() => import("../../parts/schema-form.tsx"));
+const LIST = pagePath("plugins");
+
+interface Props extends FormStart<Read<"plugins">> {
+  readonly schema: PluginSchema;
+}
+
+export function PluginForm({ source, template, schema }: Props) {
+  const [, navigate] = useLocation();
+  const [search] = useSearchParams();
+  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [isPlaceMissing, setPlaceMissing] = useState(false);
+  const needs = schema.needs_admin ? "admin" : "editor";
+  const place = useMemo(() => placeOf(search), [search]);
+  const { form, ...rest } = useResourceForm<"plugins", PluginValues>({
+    resource: "plugins",
+    ...{ source, template, toBody, toValues: toValues(schema.name, place) },
+    ...(hasSecret(schema.schema as JsonSchema) ? { secrets: ["config"] } : {}),
+    openFields: ["config", "when"],
+    draftKey: `new ${schema.name}`,
+    onSaved: ({ id }) => navigate(pagePath("plugins", id), { replace: true }),
+  });
+  const plugin = source?.value ?? null;
+  const submit: typeof rest.submit = (event) => {
+    const isMissing = missingPlace(form.getValues(), schema);
+    setPlaceMissing(isMissing);
+    if (!isMissing) return rest.submit(event);
+    event?.preventDefault();
+  };
+  return (
+    <FormPage
+      title={plugin === null ? `New ${schema.name}` : (plugin.label ?? plugin.name)}
+      text={schema.summary}
+      parent={{ href: LIST, label: "Plugins" }}
+      form={{ ...rest, submit }}
+      needs={needs}
+      isNew={plugin === null}
+      actions={
+        plugin !== null && (
+          <Can needs={needs}>
+            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(plugin)])}>
+              Delete
+            </Button>
+          </Can>
+        )
+      }
+    >
+      <PluginText schema={schema} />
+      <ScopeSection form={form} schema={schema} />
+      {isPlaceMissing && missingPlace(form.values, schema) && (
+        <Alert color="red" role="alert" mb="md">
+          Choose where it applies.
+        </Alert>
+      )}
+      <ConfigSection form={form} schema={schema} isStored={plugin !== null} />
+      <WhenSection form={form} />
+      <MoreSection form={form} schema={schema} />
+      <ConfirmDelete
+        resource="plugins"
+        objects={doomed}
+        onClose={() => setDoomed(null)}
+        onDeleted={() => navigate(LIST)}
+      />
+    </FormPage>
+  );
+}
+
+/** What another page says by `?route_id=…`. */
+const placeOf = (search: URLSearchParams): Partial<PluginValues> =>
+  Object.fromEntries(
+    scopeFields.flatMap((field) => {
+      const id = search.get(field);
+      return id === null ? [] : [[field, id]];
+    }),
+  );
+
+export interface PluginFieldsProps {
+  readonly form: UseFormReturnType<PluginValues>;
+}
+
+interface ConfigProps extends PluginFieldsProps {
+  readonly schema: PluginSchema;
+  readonly isStored: boolean;
+}
+
+function ConfigSection({ form, schema, isStored }: ConfigProps) {
+  const isAllowed = includesRole(useRole(), schema.needs_admin ? "admin" : "editor");
+  const errors = useErrorsBelow(form, "config");
+  return (
+    <Section title="Settings" text="What is left empty has its default, which stands in the field.">
+      <Suspense fallback={<FormSkeleton />}>
+        <SchemaForm
+          schema={schema.schema as object}
+          value={form.values.config}
+          errors={errors}
+          example={schema.example}
+          isStored={isStored}
+          isReadOnly={!isAllowed}
+          onChange={(config) => {
+            form.setFieldValue("config", config);
+            for (const path of Object.keys(errors))
+              form.clearFieldError(path === "" ? "config" : `config.${path}`);
+          }}
+        />
+      </Suspense>
+    </Section>
+  );
+}
+
+/** What the gateway said about a field and those below it, by their paths in it. */
+export function useErrorsBelow(form: PluginFieldsProps["form"], field: string) {
+  const own = Object.entries(form.errors).filter(
+    ([path]) => path === field || path.startsWith(`${field}.`),
+  );
+  const text = JSON.stringify(own.map(([path, error]) => [path.slice(field.length + 1), error]));
+  // The same object while they are the same, because the form leads to the first one.
+  return useMemo(
+    () => Object.fromEntries(JSON.parse(text) as [string, string][]) as Record<string, string>,
+    [text],
+  );
+}
+
+interface MoreProps extends PluginFieldsProps {
+  readonly schema: PluginSchema;
+}
+
+function MoreSection({ form, schema }: MoreProps) {
+  const { label, priority, on_error: onError, tags, description } = form.values;
+  const isUsed = [label ?? "", priority ?? "", onError ?? "", description, ...tags].some(
+    (part) => part !== "",
+  );
+  const [isOpen, setOpen] = useState(isUsed);
+  return (
+    <Section
+      title="Name and order"
+      actions={
+        <Anchor component="button" type="button" size="sm" onClick={() => setOpen(!isOpen)}>
+          {isOpen ? "Show less" : "Show more"}
+        </Anchor>
+      }
+    >
+      <Stack>
+        <Switch
+          label="Enabled"
+          description="It runs only while it is"
+          {...form.getInputProps("enabled", { type: "checkbox" })}
+        />
+        <Collapse expanded={isOpen}>
+          <Stack>
+            <SimpleGrid cols={{ base: 1, sm: 2 }}>
+              <TextInput
+                label="Label"
+                description="A name of its own, when there are several"
+                placeholder={schema.name}
+                {...form.getInputProps("label")}
+                value={label ?? ""}
+                onChange={({ currentTarget: { value } }) =>
+                  form.setFieldValue("label", value === "" ? null : value)
+                }
+              />
+              <NumberInput
+                label="Priority"
+                description="Higher runs earlier at the same moment of a request"
+                placeholder={String(schema.order)}
+                allowDecimal={false}
+                {...form.getInputProps("priority")}
+                value={priority ?? ""}
+                onChange={(value) =>
+                  form.setFieldValue("priority", value === "" ? null : Number(value))
+                }
+              />
+              <Select
+                label="When it fails"
+                description="Such as when a server that it asks is down"
+                data={[
+                  { value: "open", label: "Go on without it" },
+                  { value: "closed", label: "Refuse the request" },
+                ]}
+                clearable
+                placeholder={
+                  schema.on_error === "open"
+                    ? "Go on without it (default)"
+                    : "Refuse the request (default)"
+                }
+                {...form.getInputProps("on_error")}
+              />
+              <TagsField
+                label="Tags"
+                description="Words to find it by"
+                {...form.getInputProps("tags")}
+              />
+            </SimpleGrid>
+            <Textarea label="Description" autosize {...form.getInputProps("description")} />
+          </Stack>
+        </Collapse>
+      </Stack>
+    </Section>
+  );
+}

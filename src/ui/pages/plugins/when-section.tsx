@@ -1,0 +1,72 @@
+// For which requests a plugin instance runs; knows no plugin.
+import { Radio, Stack } from "@mantine/core";
+import { lazy, Suspense, useMemo, useState } from "react";
+import { Section } from "../../parts/page-layout.tsx";
+import type { JsonSchema } from "../../parts/schema/shape.ts";
+import { FormSkeleton } from "../../parts/skeletons.tsx";
+import { type PluginFieldsProps, useErrorsBelow } from "./plugin-form.tsx";
+import { usePluginSchemas } from "./plugin-schemas.ts";
+import type { PluginValues } from "./plugin-values.ts";
+
+const SchemaForm = lazy(() => import("../../parts/schema-form.tsx"));
+
+export function WhenSection({ form }: PluginFieldsProps) {
+  const { when } = form.values;
+  const [isAsked, setAsked] = useState(when !== null);
+  const { data } = usePluginSchemas();
+  const schema = useMemo(
+    () => find((data?.value ?? []).map((each) => each.schema as JsonSchema)),
+    [data],
+  );
+  const errors = useErrorsBelow(form, "when");
+  const isSome = isAsked || when !== null;
+  const choose = (next: string) => {
+    setAsked(next === "some");
+    if (next === "all") form.setFieldValue("when", null);
+  };
+  return (
+    <Section title="When it runs">
+      <Stack>
+        <Radio.Group
+          aria-label="For which requests it runs"
+          value={isSome ? "some" : "all"}
+          onChange={choose}
+        >
+          <Stack gap="xs">
+            <Radio value="all" label="For all requests" />
+            <Radio
+              value="some"
+              label="Only when conditions hold"
+              description="All of them must hold; of a list, one element is enough"
+            />
+          </Stack>
+        </Radio.Group>
+        {isSome && schema !== null && (
+          <Suspense fallback={<FormSkeleton />}>
+            <SchemaForm
+              schema={schema}
+              value={when ?? {}}
+              errors={errors}
+              onChange={(next) => {
+                form.setFieldValue("when", next as PluginValues["when"]);
+                for (const path of Object.keys(errors)) form.clearFieldError(`when.${path}`);
+              }}
+            />
+          </Suspense>
+        )}
+      </Stack>
+    </Section>
+  );
+}
+
+/** Conditions are everywhere the same, so that any plugin with one says what they may hold. */
+function find(schemas: readonly JsonSchema[]): JsonSchema | null {
+  for (const schema of schemas) {
+    if (schema["x-kind"] === "condition") return schema;
+    const { properties = {}, patternProperties = {}, anyOf = [], items } = schema;
+    const inner = [...Object.values(properties), ...Object.values(patternProperties), ...anyOf];
+    const found = find(items === undefined ? inner : [...inner, items]);
+    if (found !== null) return found;
+  }
+  return null;
+}

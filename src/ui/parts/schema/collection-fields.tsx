@@ -1,0 +1,261 @@
+// Fields of a schema form that hold several things: lists of objects, tables of names and values; know no plugin.
+import { ActionIcon, Box, Group, Input, Paper, Stack, Text, TextInput } from "@mantine/core";
+import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
+import { useState } from "react";
+import { isDocument } from "../../api/merge-patch.ts";
+import { AddButton, KeyValueField, RemoveButton } from "../fields.tsx";
+import { Field } from "./field.tsx";
+import { type Spot, type SpotProps, useErrorAt, useFormFacts, useTexts } from "./field-frame.tsx";
+import { type JsonSchema, shapeOf, toSingular, memberOf } from "./shape.ts";
+
+/** What a new element begins with. */
+export function startOf(whole: JsonSchema): unknown {
+  const { shape, schema } = shapeOf(whole);
+  if (shape === "object" || shape === "picked" || shape === "pairs" || shape === "map") return {};
+  if (shape === "items") return [];
+  if (shape === "union") return "";
+  return schema.default ?? (shape === "flag" ? true : shape === "json" ? {} : "");
+}
+
+export function ItemsField({ spot, value, onChange }: SpotProps) {
+  const texts = useTexts(spot);
+  const { isReadOnly } = useFormFacts();
+  const { schema } = shapeOf(spot.schema);
+  const initial = Array.isArray(schema.default) ? (schema.default as unknown[]) : [];
+  const items = Array.isArray(value) ? (value as unknown[]) : value === undefined ? initial : [];
+  const [keys, setKeys] = useState<readonly number[]>([]);
+  // Something else may have changed the list meanwhile.
+  const own = items.map((_, index) => keys[index] ?? index + 1);
+  const change = (next: readonly unknown[], nextKeys: readonly number[]) => {
+    setKeys(nextKeys);
+    onChange(next);
+  };
+  const singular = toSingular(spot.label);
+  const item = schema.items ?? {};
+  const examples = Array.isArray(spot.example) ? (spot.example as unknown[]) : [];
+  return (
+    <Input.Wrapper {...texts} labelElement="div">
+      <Stack gap="sm" mt={6}>
+        {items.map((each, index) => (
+          <Item
+            key={own[index]}
+            title={`${singular} ${index + 1}`}
+            index={index}
+            count={items.length}
+            spot={{
+              path: `${spot.path}.${index}`,
+              name: spot.name,
+              label: singular,
+              schema: item,
+              isNeeded: true,
+              example: examples[index] ?? examples[0],
+            }}
+            value={each}
+            onChange={(next) => change(items.with(index, next ?? startOf(item)), own)}
+            onRemove={() => change(items.toSpliced(index, 1), own.toSpliced(index, 1))}
+            onMove={(by) => change(swap(items, index, index + by), swap(own, index, index + by))}
+          />
+        ))}
+        {!isReadOnly && (
+          <AddButton
+            label={`Add ${withArticle(singular)}`}
+            onClick={() => change([...items, startOf(item)], [...own, Math.max(0, ...own) + 1])}
+          />
+        )}
+      </Stack>
+    </Input.Wrapper>
+  );
+}
+
+const withArticle = (word: string): string => {
+  const small = /^[A-Z]{2}/.test(word) ? word : word.toLowerCase();
+  return `${/^[aeio]/i.test(small) ? "an" : "a"} ${small}`;
+};
+
+function swap<T>(list: readonly T[], one: number, other: number): readonly T[] {
+  const [a, b] = [list[one], list[other]];
+  if (a === undefined || b === undefined) return list;
+  return list.with(one, b).with(other, a);
+}
+
+interface ItemProps extends SpotProps {
+  readonly title: string;
+  readonly index: number;
+  readonly count: number;
+  readonly onRemove: () => void;
+  readonly onMove: (by: number) => void;
+}
+
+function Item({ title, index, count, spot, value, onChange, onRemove, onMove }: ItemProps) {
+  const { isReadOnly } = useFormFacts();
+  const error = useErrorAt(spot.path);
+  const { shape } = shapeOf(spot.schema);
+  const isObject = shape === "object" || shape === "picked";
+  return (
+    <Paper withBorder p="sm" component="fieldset" aria-label={title} m={0} miw={0}>
+      <Group justify="space-between" mb={isObject ? "xs" : 4} wrap="nowrap">
+        <Text size="sm" fw={600}>
+          {title}
+        </Text>
+        {!isReadOnly && (
+          <Group gap={2} wrap="nowrap">
+            {index > 0 && <MoveButton label={`Move ${title} up`} isUp onClick={() => onMove(-1)} />}
+            {index < count - 1 && (
+              <MoveButton label={`Move ${title} down`} onClick={() => onMove(1)} />
+            )}
+            <RemoveButton label={`Remove ${title}`} onClick={onRemove} />
+          </Group>
+        )}
+      </Group>
+      {isObject && error !== null && <Input.Error mb="xs">{error}</Input.Error>}
+      <Field spot={spot} value={value} onChange={onChange} isBare />
+    </Paper>
+  );
+}
+
+interface MoveProps {
+  readonly label: string;
+  readonly isUp?: boolean;
+  readonly onClick: () => void;
+}
+
+function MoveButton({ label, isUp = false, onClick }: MoveProps) {
+  return (
+    <ActionIcon variant="subtle" color="gray" aria-label={label} onClick={onClick}>
+      {isUp ? <IconArrowUp size={16} /> : <IconArrowDown size={16} />}
+    </ActionIcon>
+  );
+}
+
+export function PairsField({ spot, value, onChange }: SpotProps) {
+  const { withAsterisk, description, label } = useTexts(spot);
+  const error = useErrorAt(spot.path, true);
+  const initial = isDocument(spot.schema.default) ? spot.schema.default : {};
+  const pairs = (isDocument(value) ? value : initial) as Record<string, string>;
+  return (
+    <KeyValueField
+      label={label}
+      description={description}
+      error={error}
+      required={withAsterisk}
+      value={pairs}
+      onChange={(next) =>
+        onChange(
+          Object.keys(next).length === 0 && spot.schema.default === undefined ? undefined : next,
+        )
+      }
+    />
+  );
+}
+
+/** Names, each with something larger than a text. */
+export function MapField({ spot, value, onChange }: SpotProps) {
+  const texts = useTexts(spot);
+  const { isReadOnly, isStored } = useFormFacts();
+  const { schema } = shapeOf(spot.schema);
+  const initial = isDocument(schema.default) ? schema.default : {};
+  const entries = Object.entries(isDocument(value) ? value : initial);
+  const rows = entries.map(([name, each], index) => ({ index, name, each }));
+  const inner = memberOf(schema) ?? {};
+  const isSecret = inner["x-kind"] === "secret";
+  const exampleOf = (name: string) =>
+    isDocument(spot.example) ? (spot.example[name] ?? Object.values(spot.example)[0]) : undefined;
+  const set = (next: readonly (readonly [string, unknown])[]) =>
+    onChange(
+      next.length === 0 && schema.default === undefined ? undefined : Object.fromEntries(next),
+    );
+  return (
+    <Input.Wrapper {...texts} labelElement="div">
+      <Stack gap="sm" mt={6}>
+        {isSecret && isStored && (
+          <Text size="xs" c="dimmed">
+            What is stored is not shown, and stays. Add a name to set or replace its value.
+          </Text>
+        )}
+        {rows.map(({ index, name, each }) => (
+          <Entry
+            key={`${index} of ${entries.length}`}
+            spot={innerSpot(spot, { name, schema: inner, example: exampleOf(name) })}
+            name={name}
+            value={each}
+            onName={(next) => set(entries.with(index, [next, each]))}
+            onChange={(next) =>
+              set(
+                entries.with(index, [
+                  name,
+                  next ?? (shapeOf(inner).isNullable ? null : startOf(inner)),
+                ]),
+              )
+            }
+            onRemove={() => set(entries.toSpliced(index, 1))}
+          />
+        ))}
+        {!isReadOnly && (
+          <AddButton
+            onClick={() =>
+              set([...entries, [newName(entries.map(([name]) => name)), startOf(inner)]])
+            }
+          />
+        )}
+      </Stack>
+    </Input.Wrapper>
+  );
+}
+
+const newName = (taken: readonly string[]): string => {
+  const isFree = (name: string) => !taken.includes(name);
+  const numbers = [1, ...taken.map((_, index) => index + 2)];
+  return isFree("") ? "" : (numbers.map((n) => `name-${n}`).find(isFree) ?? "");
+};
+
+interface Part {
+  readonly name: string;
+  readonly schema: JsonSchema;
+  readonly example: unknown;
+}
+
+const innerSpot = (spot: Spot, { name, schema, example }: Part): Spot => ({
+  path: `${spot.path}.${name}`,
+  ...{ name, schema, example, label: "Value", isNeeded: false },
+});
+
+interface EntryProps extends SpotProps {
+  readonly name: string;
+  readonly onName: (name: string) => void;
+  readonly onRemove: () => void;
+}
+
+function Entry({ spot, name, value, onName, onChange, onRemove }: EntryProps) {
+  const { isReadOnly } = useFormFacts();
+  const { shape } = shapeOf(spot.schema);
+  const isLarge = ["object", "picked", "items", "map"].includes(shape);
+  return (
+    <Paper withBorder p="sm" component="fieldset" aria-label={name} m={0} miw={0}>
+      <Group align="flex-start" gap="sm" wrap={isLarge ? "wrap" : "nowrap"}>
+        <TextInput
+          label="Name"
+          style={{ flex: isLarge ? "1 1 60%" : 1 }}
+          miw={0}
+          disabled={isReadOnly}
+          value={name}
+          onChange={({ currentTarget: { value: next } }) => onName(next)}
+        />
+        {!isLarge && (
+          <Box style={{ flex: 2, minWidth: 0 }}>
+            <Field spot={spot} value={value} onChange={onChange} />
+          </Box>
+        )}
+        {!isReadOnly && (
+          <Box pt={26}>
+            <RemoveButton label={`Remove ${name === "" ? "it" : name}`} onClick={onRemove} />
+          </Box>
+        )}
+      </Group>
+      {isLarge && (
+        <Box mt="sm">
+          <Field spot={spot} value={value} onChange={onChange} isBare />
+        </Box>
+      )}
+    </Paper>
+  );
+}

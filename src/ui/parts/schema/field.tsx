@@ -1,0 +1,113 @@
+// One field of a schema form, drawn as what its schema says it is; knows no plugin.
+import { Input, Select, Stack } from "@mantine/core";
+import { useState } from "react";
+import { ItemsField, MapField, PairsField, startOf } from "./collection-fields.tsx";
+import { type SpotProps, useTexts } from "./field-frame.tsx";
+import { ObjectField } from "./object-fields.tsx";
+import {
+  ChoiceField,
+  ChoicesField,
+  FlagField,
+  JsonField,
+  LongField,
+  NumberField,
+  TextField,
+  WordOrWordsField,
+  WordsField,
+} from "./plain-fields.tsx";
+import { problemsOf } from "./problems.ts";
+import { ConsumerField, SecretField, ServiceField } from "./reference-fields.tsx";
+import { type JsonSchema, optionsOf, type Shape, shapeOf } from "./shape.ts";
+
+interface Props extends SpotProps {
+  /** Whether a frame with a heading is around it already. */
+  readonly isBare?: boolean;
+}
+
+type Drawn = Exclude<Shape, "object" | "picked">;
+
+const fields: Readonly<Record<Drawn, React.ComponentType<SpotProps>>> = {
+  ...{ text: TextField, long: LongField, secret: SecretField, service: ServiceField },
+  ...{ consumer: ConsumerField, number: NumberField, flag: FlagField, choice: ChoiceField },
+  ...{ words: WordsField, choices: ChoicesField, word_or_words: WordOrWordsField },
+  ...{ items: ItemsField, pairs: PairsField, map: MapField, union: UnionField, json: JsonField },
+};
+
+export function Field({ isBare = false, ...props }: Props) {
+  const { shape } = shapeOf(props.spot.schema);
+  if (shape === "object" || shape === "picked") return <ObjectField {...props} isBare={isBare} />;
+  const Drawn = fields[shape];
+  return (
+    <div data-field={props.spot.path}>
+      <Drawn {...props} />
+    </div>
+  );
+}
+
+/** A value of one of several kinds: the kind is chosen beside it. */
+function UnionField({ spot, value, onChange }: SpotProps) {
+  const texts = useTexts(spot);
+  const { isNullable } = shapeOf(spot.schema);
+  const options = optionsOf(spot.schema);
+  const shown = value === undefined ? spot.schema.default : value;
+  const [asked, setAsked] = useState<number | null>(null);
+  const fitting = options.findIndex((option) => problemsOf(option, shown).length === 0);
+  const chosen = asked ?? (fitting === -1 ? (isNullable ? null : 0) : fitting);
+  const option = chosen === null ? undefined : options[chosen];
+  const choose = (next: string | null) => {
+    setAsked(next === null ? null : Number(next));
+    const schema = next === null ? undefined : options[Number(next)];
+    onChange(schema === undefined ? null : fixedOf(schema));
+  };
+  return (
+    <Input.Wrapper {...texts} labelElement="div">
+      <Stack gap={6} mt={4}>
+        <Select
+          aria-label={`${spot.label}: kind`}
+          disabled={texts.disabled}
+          data={options.map((each, index) => ({ value: String(index), label: titleOf(each) }))}
+          value={chosen === null ? null : String(chosen)}
+          onChange={choose}
+          clearable={isNullable}
+          allowDeselect={false}
+          placeholder="Anything"
+        />
+        {option !== undefined && option.enum?.length !== 1 && (
+          <Field
+            spot={{ ...spot, schema: option, label: titleOf(option), isNeeded: false }}
+            value={shown}
+            onChange={(next) => onChange(next ?? fixedOf(option))}
+            isBare
+          />
+        )}
+      </Stack>
+    </Input.Wrapper>
+  );
+}
+
+/** What the value is, once this kind is chosen. */
+function fixedOf(schema: JsonSchema): unknown {
+  const [only] = schema.enum ?? [];
+  if (only !== undefined) return only;
+  if (schema.type === "array") return [];
+  return schema.type === "number" || schema.type === "integer" ? 0 : startOf(schema);
+}
+
+/** What people call a kind of value. */
+function titleOf(schema: JsonSchema): string {
+  if (schema.title !== undefined) return schema.title;
+  if (schema.enum?.length === 1) return String(schema.enum[0]);
+  switch (schema.type) {
+    case "array":
+      return "A list";
+    case "string":
+      return "A text";
+    case "number":
+    case "integer":
+      return "A number";
+    case "boolean":
+      return "Yes or no";
+    default:
+      return "An object";
+  }
+}

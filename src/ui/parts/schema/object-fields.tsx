@@ -1,0 +1,256 @@
+// The fields of an object of a schema form: what matters first, the rest folded, groups as sections; know no plugin.
+import { Badge, Box, Button, Fieldset, Group, Menu, Stack, Switch } from "@mantine/core";
+import { IconChevronDown, IconChevronRight, IconPlus } from "@tabler/icons-react";
+import { useId, useState } from "react";
+import { isDocument, isSame } from "../../api/merge-patch.ts";
+import { RemoveButton } from "../fields.tsx";
+import { HelpText } from "../page-layout.tsx";
+import { startOf } from "./collection-fields.tsx";
+import { Field } from "./field.tsx";
+import {
+  help,
+  type Spot,
+  type SpotProps,
+  useErrorAt,
+  useErrorCount,
+  useFormFacts,
+} from "./field-frame.tsx";
+import { isNeeded, type JsonSchema, shapeOf, toLabel } from "./shape.ts";
+
+interface ObjectProps extends SpotProps {
+  /** Whether a frame with a heading is around it already. */
+  readonly isBare?: boolean;
+}
+
+/** An object with a heading, or without one where it has one already. */
+export function ObjectField(props: ObjectProps) {
+  const { spot, value, onChange, isBare = false } = props;
+  const { shape, schema, isNullable } = shapeOf(spot.schema);
+  const error = useErrorAt(spot.path);
+  const { isReadOnly } = useFormFacts();
+  const isThere = !isNullable || isDocument(value);
+  const inner = { ...spot, schema };
+  const fields =
+    shape === "picked" ? (
+      <PickedFields spot={inner} value={value} onChange={onChange} />
+    ) : (
+      <Members spot={inner} value={value} onChange={onChange} />
+    );
+  if (isBare) return fields;
+  return (
+    <Fieldset legend={spot.label} data-field={spot.path} miw={0}>
+      <Stack gap="sm">
+        {schema.description !== undefined && <HelpText>{help(schema)}</HelpText>}
+        {isNullable && (
+          <Switch
+            label={`Use ${spot.label}`}
+            checked={isThere}
+            disabled={isReadOnly}
+            onChange={({ currentTarget: { checked } }) => onChange(checked ? {} : null)}
+          />
+        )}
+        {error !== null && (
+          <Box c="var(--mantine-color-error)" fz="sm" role="alert">
+            {error}
+          </Box>
+        )}
+        {isThere && fields}
+      </Stack>
+    </Fieldset>
+  );
+}
+
+/** As many fields fit on a screen without a fold. */
+const MAX_UNFOLDED = 5;
+
+function Members({ spot, value, onChange }: SpotProps) {
+  const members = isDocument(value) ? value : {};
+  const { properties = {} } = spot.schema;
+  const names = Object.keys(properties);
+  // What was set when the form was opened; a field must not jump while it is edited.
+  const [main] = useState(() => mainOf(spot, members));
+  const first = names.filter((name) => names.length <= MAX_UNFOLDED || main.has(name));
+  const rest = names.filter((name) => !first.includes(name));
+  const draw = (name: string) => (
+    <Field
+      key={name}
+      spot={memberSpot(spot, name)}
+      value={members[name]}
+      onChange={(next) => onChange(withMember(members, name, next))}
+    />
+  );
+  return (
+    <Stack gap="md">
+      {first.map(draw)}
+      {rest.length > 0 && (
+        <More
+          paths={rest.map((name) => memberSpot(spot, name).path)}
+          changed={rest.filter((name) => isChanged(properties[name], members[name])).length}
+        >
+          {rest.map(draw)}
+        </More>
+      )}
+    </Stack>
+  );
+}
+
+function withMember(members: object, name: string, value: unknown): Record<string, unknown> {
+  const { [name]: _, ...others } = members as Record<string, unknown>;
+  if (value === undefined) return others;
+  // At its place, so that the JSON beside it does not jump.
+  return name in members ? { ...members, [name]: value } : { ...others, [name]: value };
+}
+
+const isChanged = (schema: JsonSchema | undefined, value: unknown): boolean =>
+  value !== undefined && !isSame(value, schema?.default) && !isPlain(schema, value);
+
+/** Groups come back with all their defaults filled in. */
+function isPlain(schema: JsonSchema | undefined, value: unknown): boolean {
+  if (!isDocument(value) || schema?.properties === undefined) return false;
+  return Object.entries(value).every(
+    ([name, member]) => !isChanged(schema.properties?.[name], member),
+  );
+}
+
+/** What has to be filled in, what the example has, and what is set. */
+function mainOf({ schema, example }: Spot, members: Readonly<Record<string, unknown>>) {
+  const { properties = {} } = schema;
+  const shown = isDocument(example) ? example : {};
+  const main = Object.keys(properties).filter(
+    (name) => isNeeded(schema, name) || name in shown || isChanged(properties[name], members[name]),
+  );
+  return new Set(main.length > 0 ? main : Object.keys(properties).slice(0, MAX_UNFOLDED));
+}
+
+function memberSpot({ path, schema, example }: Spot, name: string): Spot {
+  return {
+    path: path === "" ? name : `${path}.${name}`,
+    ...{ name, label: toLabel(name), schema: schema.properties?.[name] ?? {} },
+    isNeeded: isNeeded(schema, name),
+    example: isDocument(example) ? example[name] : undefined,
+  };
+}
+
+interface MoreProps {
+  readonly paths: readonly string[];
+  readonly changed: number;
+  readonly children: React.ReactNode;
+}
+
+/** Folded until somebody opens it, or something in it is wrong. */
+function More({ paths, changed, children }: MoreProps) {
+  const [isAsked, setAsked] = useState(false);
+  const id = useId();
+  const isOpen = useErrorCount(paths) > 0 || isAsked;
+  const Icon = isOpen ? IconChevronDown : IconChevronRight;
+  return (
+    <Box>
+      <Button
+        variant="subtle"
+        size="compact-sm"
+        px={4}
+        aria-expanded={isOpen}
+        aria-controls={id}
+        leftSection={<Icon size={16} />}
+        onClick={() => setAsked(!isOpen)}
+        rightSection={
+          changed > 0 && (
+            <Badge size="xs" variant="light" tt="none">
+              {changed} set
+            </Badge>
+          )
+        }
+      >
+        {isOpen
+          ? "Fewer settings"
+          : `${paths.length} more ${paths.length === 1 ? "setting" : "settings"}`}
+      </Button>
+      {isOpen && (
+        <Stack id={id} gap="md" mt="sm">
+          {children}
+        </Stack>
+      )}
+    </Box>
+  );
+}
+
+/** An object of which mostly one or two members are given: each is added when it is wanted. */
+function PickedFields({ spot, value, onChange }: SpotProps) {
+  const { isReadOnly } = useFormFacts();
+  const [added, setAdded] = useState<readonly string[]>([]);
+  const members = isDocument(value) ? value : {};
+  const { properties = {} } = spot.schema;
+  const isThere = (name: string) => members[name] !== undefined || added.includes(name);
+  const shown = Object.keys(properties).filter(isThere);
+  const left = Object.keys(properties).filter((name) => !isThere(name));
+  const add = (name: string) => {
+    setAdded([...added, name]);
+    const schema = properties[name] ?? {};
+    const { shape } = shapeOf(schema);
+    const hasDefaults = shape === "object" && schema.required !== undefined;
+    if (hasDefaults || shape === "flag") onChange({ ...members, [name]: startOf(schema) });
+  };
+  const remove = (name: string) => {
+    setAdded(added.filter((other) => other !== name));
+    onChange(withMember(members, name, undefined));
+  };
+  return (
+    <Stack gap="sm">
+      {shown.map((name) => (
+        <Group key={name} gap="xs" align="flex-start" wrap="nowrap">
+          <Box style={{ flex: 1, minWidth: 0 }}>
+            <Field
+              spot={memberSpot(spot, name)}
+              value={members[name]}
+              onChange={(next) => {
+                if (next === undefined) setAdded([...added, name]);
+                onChange(withMember(members, name, next));
+              }}
+            />
+          </Box>
+          {!isReadOnly && (
+            <RemoveButton label={`Remove ${toLabel(name)}`} onClick={() => remove(name)} />
+          )}
+        </Group>
+      ))}
+      {!isReadOnly && left.length > 0 && (
+        <AddMenu names={left} isFirst={shown.length === 0} of={spot} onAdd={add} />
+      )}
+    </Stack>
+  );
+}
+
+interface AddMenuProps {
+  readonly names: readonly string[];
+  readonly isFirst: boolean;
+  readonly of: Spot;
+  readonly onAdd: (name: string) => void;
+}
+
+function AddMenu({ names, isFirst, of, onAdd }: AddMenuProps) {
+  const isCondition =
+    of.schema["x-kind"] === "condition" || of.name === "not" || of.name === "when";
+  const word = isCondition ? "condition" : "setting";
+  return (
+    <Menu position="bottom-start" withinPortal>
+      <Menu.Target>
+        <Button
+          size="xs"
+          variant="default"
+          leftSection={<IconPlus size={14} />}
+          style={{ alignSelf: "flex-start" }}
+        >
+          {isFirst ? `Add a ${word}` : `Add another ${word}`}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown mah={360} style={{ overflowY: "auto" }}>
+        {names.map((name) => (
+          <Menu.Item key={name} onClick={() => onAdd(name)}>
+            {toLabel(name)}
+            <HelpText>{of.schema.properties?.[name]?.description?.split(":")[0]}</HelpText>
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,196 @@
+// Which kind of field a part of a JSON Schema is drawn as, and what it is called; draws nothing.
+
+/** The keywords that the gateway's schemas use. */
+export interface JsonSchema {
+  readonly type?: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly (string | number)[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly patternProperties?: Readonly<Record<string, JsonSchema>>;
+  readonly additionalProperties?: boolean | JsonSchema;
+  readonly required?: readonly string[];
+  readonly items?: JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly pattern?: string;
+  /** What somebody is told who misses the pattern. */
+  readonly errorMessage?: string;
+  readonly writeOnly?: boolean;
+  /** What a text is beyond its schema: a secret, the name of a service. */
+  readonly "x-kind"?: string;
+}
+
+export type Shape =
+  | "text"
+  | "long"
+  | "secret"
+  | "service"
+  | "consumer"
+  | "number"
+  | "flag"
+  | "choice"
+  | "words"
+  | "choices"
+  | "word_or_words"
+  | "items"
+  | "object"
+  | "picked"
+  | "pairs"
+  | "map"
+  | "union"
+  | "json";
+
+export interface Shaped {
+  readonly shape: Shape;
+  /** Without the choice of being null. */
+  readonly schema: JsonSchema;
+  readonly isNullable: boolean;
+}
+
+export function shapeOf(whole: JsonSchema): Shaped {
+  const options = optionsOf(whole);
+  const [only] = options;
+  if (whole.anyOf === undefined || only === undefined)
+    return { shape: plainShape(whole), schema: whole, isNullable: false };
+  const isNullable = whole.anyOf.length > 0 && options.length < flatten(whole).length;
+  if (options.length === 1)
+    return { shape: plainShape(only), schema: { ...whole, ...only, ...texts(whole) }, isNullable };
+  return { shape: isTextOrList(options) ? "word_or_words" : "union", schema: whole, isNullable };
+}
+
+const texts = ({ description, default: initial }: JsonSchema): JsonSchema => ({
+  ...(description === undefined ? {} : { description }),
+  ...(initial === undefined ? {} : { default: initial }),
+});
+
+const flatten = (schema: JsonSchema): readonly JsonSchema[] =>
+  schema.anyOf === undefined ? [schema] : schema.anyOf.flatMap(flatten);
+
+/** The alternatives of a union, those of unions in it included, without null. */
+export const optionsOf = (schema: JsonSchema): readonly JsonSchema[] =>
+  flatten(schema).filter(({ type }) => type !== "null");
+
+const isTextOrList = ([one, other, ...rest]: readonly JsonSchema[]): boolean =>
+  rest.length === 0 &&
+  one?.type === "string" &&
+  one.enum === undefined &&
+  other?.type === "array" &&
+  other.items?.type === "string";
+
+function plainShape(schema: JsonSchema): Shape {
+  switch (schema.type) {
+    case "string":
+      return textShape(schema);
+    case "integer":
+    case "number":
+      return schema.enum === undefined ? "number" : "choice";
+    case "boolean":
+      return "flag";
+    case "array":
+      return listShape(schema.items ?? {});
+    case "object":
+      return objectShape(schema);
+    default:
+      return "json";
+  }
+}
+
+function textShape({ enum: words, maxLength = 0, "x-kind": kind }: JsonSchema): Shape {
+  if (words !== undefined) return "choice";
+  if (kind === "secret" || kind === "service" || kind === "consumer") return kind;
+  return maxLength > 20_000 ? "long" : "text";
+}
+
+function listShape(item: JsonSchema): Shape {
+  const { shape } = shapeOf(item);
+  if (shape === "text" || (shape === "number" && item.type === "integer")) return "words";
+  if (shape === "choice") return "choices";
+  return shape === "json" ? "json" : "items";
+}
+
+function objectShape(schema: JsonSchema): Shape {
+  const { properties, required = [] } = schema;
+  if (properties === undefined || Object.keys(properties).length === 0) {
+    const value = memberOf(schema);
+    if (value === null) return "json";
+    const { shape, isNullable } = shapeOf(value);
+    if (shape === "text" && !isNullable) return "pairs";
+    return shape === "json" ? "json" : "map";
+  }
+  const all = Object.values(properties);
+  // A document in a format of others, such as a set of keys.
+  if (all.length === 1 && all.every((each) => shapeOf(each).shape === "json")) return "json";
+  return required.length === 0 && all.length > 2 ? "picked" : "object";
+}
+
+/** What the values of a map are; null: anything. */
+export function memberOf({ patternProperties, additionalProperties }: JsonSchema) {
+  const [first] = Object.values(patternProperties ?? {});
+  const value = first ?? (typeof additionalProperties === "object" ? additionalProperties : null);
+  return value === null || (value.type === undefined && value.anyOf === undefined) ? null : value;
+}
+
+/** Whether something has to be entered: it is required, and nothing stands in for it. */
+export const isNeeded = (schema: JsonSchema, name: string): boolean =>
+  (schema.required ?? []).includes(name) && schema.properties?.[name]?.default === undefined;
+
+/** Whether a secret is somewhere in it. */
+export function hasSecret(schema: JsonSchema): boolean {
+  if (schema["x-kind"] === "secret") return true;
+  const inner = [
+    ...Object.values(schema.properties ?? {}),
+    ...Object.values(schema.patternProperties ?? {}),
+    ...(schema.anyOf ?? []),
+    ...(schema.items === undefined ? [] : [schema.items]),
+  ];
+  return inner.some(hasSecret);
+}
+
+export type Unit = "ms" | "s" | "B";
+
+/** The unit of a number, from what is said about it. */
+export function unitOf(name: string, { description = "" }: JsonSchema): Unit | null {
+  if (/_ms$/.test(name) || /^milliseconds\b/i.test(description)) return "ms";
+  if (/^seconds\b|\bin seconds\b/i.test(description)) return "s";
+  return /^bytes\b|\bso many bytes\b/i.test(description) || /_bytes$/.test(name) ? "B" : null;
+}
+
+const CAPITALS = new Set(
+  "id url uri ttl tls http https ip ipv6 dns csp hsts jwks jwt json html ca dn san asn cidr ms api pkce otlp udp tcp".split(
+    " ",
+  ),
+);
+
+/** `jwks_cache_ttl` is `JWKS cache TTL`. */
+export function toLabel(name: string): string {
+  const words = name.split(/[_-]/).filter((word) => word !== "");
+  const shown = words.map((word) => (CAPITALS.has(word) ? word.toUpperCase() : word)).join(" ");
+  return shown.charAt(0).toUpperCase() + shown.slice(1);
+}
+
+/** `Limits` is `Limit`. */
+export function toSingular(label: string): string {
+  if (label.endsWith("ies")) return `${label.slice(0, -3)}y`;
+  return label.endsWith("s") && !label.endsWith("ss") ? label.slice(0, -1) : label;
+}
+
+/** What the words of an enum mean, where the description says so: `fixed: begins anew; sliding: …`. */
+export function meaningsOf({ description = "", enum: words = [] }: JsonSchema) {
+  const found = new Map<string, string>();
+  for (const part of description.split(/;\s+/)) {
+    const [, word = "", text = ""] = /^([\w.-]+): (.+)$/s.exec(part) ?? [];
+    if ((words as readonly unknown[]).includes(word)) found.set(word, text);
+  }
+  return found.size === words.length ? found : null;
+}
