@@ -53,6 +53,8 @@ export interface ResourceTableProps<K extends ResourceKey> {
   readonly menu?: (row: Read<K>) => ReactNode;
   /** More buttons beside New. */
   readonly actions?: ReactNode;
+  /** What stands between the head and the list. */
+  readonly notice?: ReactNode;
   readonly canCreate?: boolean;
   readonly canClone?: boolean;
 }
@@ -77,6 +79,7 @@ export function ResourceTable<K extends ResourceKey>(props: ResourceTableProps<K
           </>
         }
       />
+      {props.notice}
       <List {...props} />
     </>
   );
@@ -99,7 +102,8 @@ function List<K extends ResourceKey>(props: ResourceTableProps<K>) {
   if (list.isPending) return <RowsSkeleton />;
   if (list.data === undefined)
     return <ErrorPanel error={list.error} onRetry={() => list.refetch()} />;
-  if (list.data.length === 0) return <NoneYet {...props} />;
+  // A list that the gateway has searched keeps its search field.
+  if (list.data.length === 0 && !filters?.["q"]) return <NoneYet {...props} />;
   return <Loaded table={props} all={list.data} />;
 }
 

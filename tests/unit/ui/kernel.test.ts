@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { ApiError, toFormPath } from "../../../src/ui/api/error.ts";
 import { differences, mergePatch, withValueAt } from "../../../src/ui/api/merge-patch.ts";
 import { haystackOf, hasWords } from "../../../src/ui/parts/list-filter.ts";
-import { schemaValidator } from "../../../src/ui/parts/schema-validator.ts";
+import { problemsOf } from "../../../src/ui/parts/schema/problems.ts";
 
 describe("an error of the API", () => {
   test.each([
@@ -83,9 +83,7 @@ test("a form from a schema says what is wrong at the field", () => {
     properties: { limit: { type: "integer", minimum: 1 }, list: { type: "array", items: {} } },
   } as const;
   const check = (data: unknown) =>
-    schemaValidator
-      .validateFormData(data, schema as never)
-      .errors.map(({ property, message }) => [property, message]);
+    problemsOf(schema, data).map(({ path, message }) => [`.${path}`, message]);
   expect(check({ limit: 1, list: [undefined] })).toEqual([]);
   expect(check({})).toEqual([[".limit", "is required"]]);
   expect(check({ limit: 0 })[0]?.[0]).toBe(".limit");

@@ -1,23 +1,14 @@
-// Consumers: who uses the proxied APIs; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
+// Consumers: who uses the proxied APIs; which list or form to open.
+import { ResourceLoader } from "../../parts/form-page.tsx";
 import type { PageProps } from "../../pages.ts";
+import { ConsumerForm } from "./consumer-form.tsx";
+import { ConsumerList } from "./consumer-list.tsx";
 
-export default function ConsumersPage(props: PageProps) {
+export default function ConsumersPage({ id }: PageProps) {
+  if (id === null) return <ConsumerList />;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ username: "", groups: [] }}
-      table={{
-        resource: "consumers",
-        page: "consumers",
-        title: "Consumers",
-        text: "Who uses the proxied APIs: people and programs with credentials.",
-        columns: [{ title: "Groups", render: ({ groups }) => groups.join(", ") }],
-        empty: {
-          title: "No consumers yet",
-          text: "Create one for each person or program that gets a key, and a plugin that asks for it.",
-        },
-      }}
-    />
+    <ResourceLoader resource="consumers" id={id}>
+      {(start) => <ConsumerForm key={id} {...start} />}
+    </ResourceLoader>
   );
 }

@@ -8,7 +8,10 @@ import { type PluginSchema, scopes } from "./plugin-values.ts";
 /** Its first paragraph, and the rest when it is asked for. */
 export function PluginText({ schema }: { readonly schema: PluginSchema }) {
   const [isOpen, setOpen] = useState(false);
-  const [first = "", ...rest] = toBlocks(schema.description);
+  const blocks = toBlocks(schema.description);
+  // What ends with a colon says nothing without what follows.
+  const first = blocks.slice(0, blocks[0]?.endsWith(":") ? 2 : 1);
+  const rest = blocks.slice(first.length);
   const places = scopes
     .filter(({ value }) => schema.scopes.includes(value))
     .map(({ label }) => label.toLowerCase().replace(/^an? /, ""));
@@ -22,7 +25,9 @@ export function PluginText({ schema }: { readonly schema: PluginSchema }) {
       }
     >
       <Stack gap="xs">
-        <Block text={first} />
+        {first.map((text) => (
+          <Block key={text} text={text} />
+        ))}
         <Collapse expanded={isOpen}>
           <Stack gap="xs">
             {rest.map((text) => (

@@ -1,24 +1,55 @@
-// Secrets: values that configurations refer to and nobody reads back; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
+// Secrets: values that configurations refer to and nobody reads back; the list, and which form to open.
+import { Text } from "@mantine/core";
+import { ResourceLoader } from "../../parts/form-page.tsx";
+import { ResourceTable } from "../../parts/resource-table.tsx";
 import { RelativeTime } from "../../parts/status.tsx";
 import type { PageProps } from "../../pages.ts";
+import { SecretForm } from "./secret-form.tsx";
+import { useSecretUses } from "./secret-uses.ts";
 
-export default function SecretsPage(props: PageProps) {
+export default function SecretsPage({ id }: PageProps) {
+  if (id === null) return <SecretList />;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ name: "", value: "" }}
-      table={{
-        resource: "secrets",
-        page: "secrets",
-        title: "Secrets",
-        text: "Values that other objects refer to by name and that nobody can read back.",
-        columns: [{ title: "Changed", render: ({ updated_at: at }) => <RelativeTime at={at} /> }],
-        canClone: false,
-        empty: {
-          title: "No secrets yet",
-          text: "Keep a password or key here once, and write its name where it is needed.",
+    <ResourceLoader resource="secrets" id={id}>
+      {(start) => <SecretForm key={id} {...start} />}
+    </ResourceLoader>
+  );
+}
+
+function SecretList() {
+  const usesOf = useSecretUses();
+  return (
+    <ResourceTable
+      resource="secrets"
+      page="secrets"
+      title="Secrets"
+      text="Passwords and keys that other objects refer to by name. Nobody can read them back."
+      columns={[
+        {
+          title: "Used by",
+          render: ({ name }) => {
+            const uses = usesOf(name);
+            return (
+              <Text size="sm" {...(uses.length === 0 ? { c: "dimmed" } : {})}>
+                {uses.length === 0 ? "nothing" : uses.map(({ label }) => label).join(", ")}
+              </Text>
+            );
+          },
         },
+        {
+          title: "Changed",
+          width: "9rem",
+          render: ({ updated_at: at }) => (
+            <Text size="sm">
+              <RelativeTime at={at} />
+            </Text>
+          ),
+        },
+      ]}
+      canClone={false}
+      empty={{
+        title: "No secrets yet",
+        text: "Keep a password or key here once, and choose it by name wherever it is needed. To change it later, you change it in one place.",
       }}
     />
   );

@@ -69,7 +69,9 @@ function Members({ spot, value, onChange }: SpotProps) {
   const names = Object.keys(properties);
   // What was set when the form was opened; a field must not jump while it is edited.
   const [main] = useState(() => mainOf(spot, members));
-  const first = names.filter((name) => names.length <= MAX_UNFOLDED || main.has(name));
+  const isShort = (name: string) => shapeOf(properties[name] ?? {}).shape !== "object";
+  const isFew = names.length <= MAX_UNFOLDED;
+  const first = names.filter((name) => main.has(name) || (isFew && isShort(name)));
   const rest = names.filter((name) => !first.includes(name));
   const draw = (name: string) => (
     <Field

@@ -74,10 +74,11 @@ export function NumberField({ spot, value, onChange }: SpotProps) {
           {spoken !== "" && ` (${spoken})`}
         </>
       }
+      maw={360}
       // A wrong number stays and is told, instead of becoming another one.
       clampBehavior="none"
       allowDecimal={schema.type === "number"}
-      placeholder={placeholderOf({ ...spot, schema })}
+      placeholder={withUnit(placeholderOf({ ...spot, schema }), unit)}
       hideControls={unit !== null}
       suffix={unit === null ? "" : ` ${unit}`}
       value={typeof value === "number" ? value : ""}
@@ -85,6 +86,9 @@ export function NumberField({ spot, value, onChange }: SpotProps) {
     />
   );
 }
+
+const withUnit = (placeholder: string, unit: Unit | null): string =>
+  unit === null || placeholder === "" ? placeholder : `${placeholder} ${unit}`;
 
 function spell(value: number, unit: Unit): string {
   if (unit !== "B") return inWords(value, unit);

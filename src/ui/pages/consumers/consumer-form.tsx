@@ -1,0 +1,147 @@
+// The form of a consumer, with its credentials and the plugins that are about it; knows no secret.
+import { Alert, Button, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
+import type { UseFormReturnType } from "@mantine/form";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import type { Read, Write } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
+import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ListField, TagsField } from "../../parts/fields.tsx";
+import { FormPage, type FormStart } from "../../parts/form-page.tsx";
+import { Can, Section } from "../../parts/page-layout.tsx";
+import { useResourceForm } from "../../parts/resource-form.tsx";
+import { StatusBadge } from "../../parts/status.tsx";
+import { ConsumerPlugins } from "./consumer-plugins.tsx";
+import { CredentialsSection } from "./credentials-section.tsx";
+
+type Consumer = Read<"consumers">;
+type ConsumerValues = Omit<Consumer, "id" | "created_at" | "updated_at" | "custom_id"> & {
+  readonly custom_id: string;
+};
+
+const LIST = pagePath("consumers");
+
+const toValues = (consumer: Partial<Consumer>): ConsumerValues => ({
+  username: consumer.username ?? "",
+  custom_id: consumer.custom_id ?? "",
+  groups: consumer.groups ?? [],
+  enabled: consumer.enabled ?? true,
+  tags: consumer.tags ?? [],
+  description: consumer.description ?? "",
+});
+
+const toBody = ({ custom_id: other, ...rest }: ConsumerValues): Write<"consumers"> => ({
+  ...rest,
+  custom_id: other === "" ? null : other,
+});
+
+const PRINTABLE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+
+const rules = {
+  username: (value: string) =>
+    value === ""
+      ? "A name is needed"
+      : PRINTABLE.test(value)
+        ? null
+        : "Only letters, digits and signs of ASCII, without spaces at its ends",
+  custom_id: (value: string) =>
+    value === "" || PRINTABLE.test(value)
+      ? null
+      : "Only letters, digits and signs of ASCII, without spaces at its ends",
+  groups: (value: readonly string[]) =>
+    value.every((group) => /^[\x21-\x2b\x2d-\x7e]+$/.test(group))
+      ? null
+      : "Groups have no spaces and no commas",
+};
+
+export function ConsumerForm({ source, template }: FormStart<Consumer>) {
+  const [, navigate] = useLocation();
+  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  // Only one may have it.
+  const { custom_id: _, ...clone } = template;
+  const { form, ...rest } = useResourceForm<"consumers", ConsumerValues>({
+    resource: "consumers",
+    ...{ source, template: clone, toValues, toBody, validate: rules },
+    onSaved: ({ id }) => navigate(pagePath("consumers", id), { replace: true }),
+  });
+  const consumer = source?.value ?? null;
+  return (
+    <FormPage
+      title={consumer === null ? "New consumer" : consumer.username}
+      text={
+        consumer === null
+          ? "Somebody or something that uses what is behind the gateway."
+          : undefined
+      }
+      parent={{ href: LIST, label: "Consumers" }}
+      form={rest}
+      needs="editor"
+      isNew={consumer === null}
+      actions={
+        consumer !== null && (
+          <>
+            {!consumer.enabled && <StatusBadge state="disabled" />}
+            <Can needs="editor">
+              <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(consumer)])}>
+                Delete
+              </Button>
+            </Can>
+          </>
+        )
+      }
+    >
+      {consumer === null ? (
+        <Alert color="blue" mb="md">
+          Give it a name first; its key or password comes next.
+        </Alert>
+      ) : (
+        <CredentialsSection consumer={consumer} />
+      )}
+      <BasicFields form={form} />
+      {consumer !== null && <ConsumerPlugins consumer={consumer} />}
+      <ConfirmDelete
+        resource="consumers"
+        objects={doomed}
+        onClose={() => setDoomed(null)}
+        onDeleted={() => navigate(LIST)}
+      />
+    </FormPage>
+  );
+}
+
+function BasicFields({ form }: { readonly form: UseFormReturnType<ConsumerValues> }) {
+  return (
+    <Section title="Consumer">
+      <Stack>
+        <SimpleGrid cols={{ base: 1, sm: 2 }}>
+          <TextInput
+            label="Username"
+            description="What targets and logs call it"
+            placeholder="alice"
+            required
+            {...form.getInputProps("username")}
+          />
+          <TextInput
+            label="Other id"
+            description="What another system calls it, such as a customer number"
+            placeholder="C-1042"
+            {...form.getInputProps("custom_id")}
+          />
+        </SimpleGrid>
+        <ListField
+          label="Groups"
+          description="Words that rules refer to: the plugin acl lets in some groups only"
+          placeholder={form.values.groups.length === 0 ? "staff" : ""}
+          {...form.getInputProps("groups")}
+        />
+        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <Textarea label="Description" autosize {...form.getInputProps("description")} />
+        <Switch
+          label="Enabled"
+          description="Its credentials are accepted only while it is"
+          {...form.getInputProps("enabled", { type: "checkbox" })}
+        />
+      </Stack>
+    </Section>
+  );
+}

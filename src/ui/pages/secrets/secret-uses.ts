@@ -1,0 +1,37 @@
+// Which objects refer to a secret by its name; reads no secret and draws nothing.
+import { useRead, useResourceList } from "../../api/queries.ts";
+import { nameOf } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
+
+export interface SecretUse {
+  /** `plugin oidc` */
+  readonly label: string;
+  readonly href: string;
+}
+
+/** Gives the uses of a secret by its name. */
+export function useSecretUses(): (name: string) => readonly SecretUse[] {
+  const plugins = useResourceList("plugins");
+  const dns = useResourceList("dns-providers");
+  const alerts = useResourceList("alerts");
+  const sso = useRead<object>("sso");
+  const holders = [
+    ...(plugins.data ?? []).map((each) => toHolder("plugin", "plugins", each)),
+    ...(dns.data ?? []).map((each) => toHolder("DNS provider", "dns-providers", each)),
+    ...(alerts.data ?? []).map((each) => toHolder("alert", "alerts", each)),
+    ...(sso.data === undefined
+      ? []
+      : [{ label: "single sign-on", href: pagePath("sso"), object: sso.data.value }]),
+  ];
+  return (name) => holders.filter(({ object }) => refersTo(object, name));
+}
+
+function toHolder(word: string, page: string, object: { readonly id: string }) {
+  return { label: `${word} ${nameOf(object)}`, href: pagePath(page, object.id), object };
+}
+
+function refersTo(value: unknown, name: string): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if ("$secret" in value) return value.$secret === name;
+  return Object.values(value).some((inner) => refersTo(inner, name));
+}
