@@ -32,7 +32,7 @@ export default function SchemaForm(props: Props) {
   const frame = useRef<HTMLDivElement>(null);
   useFocusOnError(frame, props.errors, () => setTab("form"));
   const facts = useMemo(
-    () => ({ errors, isStored: props.isStored ?? false, isReadOnly }),
+    () => ({ field: Field, errors, isStored: props.isStored ?? false, isReadOnly }),
     [errors, props.isStored, isReadOnly],
   );
   const isEmpty = Object.keys(value).length === 0;

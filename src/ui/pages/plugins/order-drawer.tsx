@@ -3,7 +3,7 @@ import { Badge, Drawer, Group, List, Stack, Text, Title } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { HelpText } from "../../parts/page-layout.tsx";
-import { Scope } from "./plugin-list.tsx";
+import { Scope } from "./plugin-scope.tsx";
 import { useSchemasByName } from "./plugin-schemas.ts";
 import { placeOf, type PluginSchema, rankOf } from "./plugin-values.ts";
 

@@ -12,7 +12,6 @@ import {
   Textarea,
   TextInput,
 } from "@mantine/core";
-import type { UseFormReturnType } from "@mantine/form";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { useLocation, useSearchParams } from "wouter";
 import { includesRole, useRole } from "../../api/queries.ts";
@@ -25,6 +24,7 @@ import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { hasSecret, type JsonSchema } from "../../parts/schema/shape.ts";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
+import { type PluginFieldsProps, useErrorsBelow } from "./plugin-errors.ts";
 import { PluginText } from "./plugin-text.tsx";
 import {
   type PluginSchema,
@@ -112,10 +112,6 @@ const placeOf = (search: URLSearchParams): Partial<PluginValues> =>
     }),
   );
 
-export interface PluginFieldsProps {
-  readonly form: UseFormReturnType<PluginValues>;
-}
-
 interface ConfigProps extends PluginFieldsProps {
   readonly schema: PluginSchema;
   readonly isStored: boolean;
@@ -142,19 +138,6 @@ function ConfigSection({ form, schema, isStored }: ConfigProps) {
         />
       </Suspense>
     </Section>
-  );
-}
-
-/** What the gateway said about a field and those below it, by their paths in it. */
-export function useErrorsBelow(form: PluginFieldsProps["form"], field: string) {
-  const own = Object.entries(form.errors).filter(
-    ([path]) => path === field || path.startsWith(`${field}.`),
-  );
-  const text = JSON.stringify(own.map(([path, error]) => [path.slice(field.length + 1), error]));
-  // The same object while they are the same, because the form leads to the first one.
-  return useMemo(
-    () => Object.fromEntries(JSON.parse(text) as [string, string][]) as Record<string, string>,
-    [text],
   );
 }
 

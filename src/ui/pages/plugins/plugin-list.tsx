@@ -1,15 +1,13 @@
 // The instances of plugins: where each applies and in which order they run; configures nothing.
-import { Anchor, Button, Group, Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { IconListNumbers } from "@tabler/icons-react";
 import { useState } from "react";
-import { Link } from "wouter";
-import { useResource } from "../../api/queries.ts";
-import { nameOf, type Read, resources } from "../../api/resources.ts";
-import { pagePath } from "../../page-path.ts";
+import type { Read } from "../../api/resources.ts";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { OrderDrawer } from "./order-drawer.tsx";
 import { useSchemasByName } from "./plugin-schemas.ts";
-import { purposes, type ScopeField, scopeFields } from "./plugin-values.ts";
+import { purposes } from "./plugin-values.ts";
+import { Scope } from "./plugin-scope.tsx";
 
 type Instance = Read<"plugins">;
 
@@ -83,42 +81,4 @@ function Subtitle({ plugin, summary = "" }: SubtitleProps) {
   const text = description === "" ? summary : description;
   // The label stands in for the name of the plugin.
   return label === null || label === "" ? text : `${name}: ${text}`;
-}
-
-/** Names of what an instance is put on, each a link. */
-export function Scope({ plugin }: { readonly plugin: Pick<Instance, ScopeField> }) {
-  const set = scopeFields.filter((field) => plugin[field] !== null);
-  if (set.length === 0) return <Text size="sm">everything</Text>;
-  return (
-    <Group gap={4}>
-      {set.map((field) => (
-        <Place key={field} resource={places[field]} id={plugin[field] ?? ""} />
-      ))}
-    </Group>
-  );
-}
-
-const places = {
-  service_id: "services",
-  route_id: "routes",
-  consumer_id: "consumers",
-  stream_route_id: "stream-routes",
-} as const;
-
-interface PlaceProps {
-  readonly resource: (typeof places)[ScopeField];
-  readonly id: string;
-}
-
-function Place({ resource, id }: PlaceProps) {
-  const { data } = useResource(resource, id);
-  const name = data === undefined ? id : nameOf(data.value);
-  return (
-    <Text size="sm" component="span">
-      {resources[resource].word}{" "}
-      <Anchor component={Link} href={pagePath(resource, id)} size="sm">
-        {name}
-      </Anchor>
-    </Text>
-  );
 }

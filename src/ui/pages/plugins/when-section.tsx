@@ -4,7 +4,7 @@ import { lazy, Suspense, useMemo, useState } from "react";
 import { Section } from "../../parts/page-layout.tsx";
 import type { JsonSchema } from "../../parts/schema/shape.ts";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
-import { type PluginFieldsProps, useErrorsBelow } from "./plugin-form.tsx";
+import { type PluginFieldsProps, useErrorsBelow } from "./plugin-errors.ts";
 import { usePluginSchemas } from "./plugin-schemas.ts";
 import type { PluginValues } from "./plugin-values.ts";
 

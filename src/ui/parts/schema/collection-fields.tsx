@@ -4,8 +4,14 @@ import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
 import { useState } from "react";
 import { isDocument } from "../../api/merge-patch.ts";
 import { AddButton, KeyValueField, RemoveButton } from "../fields.tsx";
-import { Field } from "./field.tsx";
-import { type Spot, type SpotProps, useErrorAt, useFormFacts, useTexts } from "./field-frame.tsx";
+import {
+  type Spot,
+  type SpotProps,
+  useErrorAt,
+  useFormFacts,
+  useTexts,
+  InnerField,
+} from "./field-frame.tsx";
 import { type JsonSchema, shapeOf, toSingular, memberOf } from "./shape.ts";
 
 /** What a new element begins with. */
@@ -108,7 +114,7 @@ function Item({ title, index, count, spot, value, onChange, onRemove, onMove }: 
         )}
       </Group>
       {isObject && error !== null && <Input.Error mb="xs">{error}</Input.Error>}
-      <Field spot={spot} value={value} onChange={onChange} isBare />
+      <InnerField spot={spot} value={value} onChange={onChange} isBare />
     </Paper>
   );
 }
@@ -242,7 +248,7 @@ function Entry({ spot, name, value, onName, onChange, onRemove }: EntryProps) {
         />
         {!isLarge && (
           <Box style={{ flex: 2, minWidth: 0 }}>
-            <Field spot={spot} value={value} onChange={onChange} />
+            <InnerField spot={spot} value={value} onChange={onChange} />
           </Box>
         )}
         {!isReadOnly && (
@@ -253,7 +259,7 @@ function Entry({ spot, name, value, onName, onChange, onRemove }: EntryProps) {
       </Group>
       {isLarge && (
         <Box mt="sm">
-          <Field spot={spot} value={value} onChange={onChange} isBare />
+          <InnerField spot={spot} value={value} onChange={onChange} isBare />
         </Box>
       )}
     </Paper>

@@ -1,6 +1,6 @@
 // What all fields of a form drawn from a schema share: what they are told, their texts, where their errors come from; draws no field.
 import { Code } from "@mantine/core";
-import { createContext, type ReactNode, useContext } from "react";
+import { type ComponentType, createContext, type ReactNode, useContext } from "react";
 import type { JsonSchema } from "./shape.ts";
 
 /** Where a field is and what it is about. */
@@ -23,7 +23,14 @@ export interface SpotProps {
   readonly onChange: (value: unknown) => void;
 }
 
+export interface FieldProps extends SpotProps {
+  /** Whether a frame with a heading is around it already. */
+  readonly isBare?: boolean;
+}
+
 export interface FormFacts {
+  /** Draws any field: lists and objects have fields in them, whatever these are. */
+  readonly field: ComponentType<FieldProps>;
   /** By path. */
   readonly errors: Readonly<Record<string, string>>;
   /** Whether secrets may be there that nobody is shown. */
@@ -32,10 +39,16 @@ export interface FormFacts {
 }
 
 export const FormFactsContext = createContext<FormFacts>({
-  ...{ errors: {}, isStored: false, isReadOnly: false },
+  ...{ field: () => null, errors: {}, isStored: false, isReadOnly: false },
 });
 
 export const useFormFacts = (): FormFacts => useContext(FormFactsContext);
+
+/** A field inside another one. */
+export function InnerField(props: FieldProps) {
+  const { field: Field } = useFormFacts();
+  return <Field {...props} />;
+}
 
 /** The error of a field; with `isDeep` also the first one below it. */
 export function useErrorAt(path: string, isDeep = false): string | null {

@@ -2,7 +2,7 @@
 import { Input, Select, Stack } from "@mantine/core";
 import { useState } from "react";
 import { ItemsField, MapField, PairsField, startOf } from "./collection-fields.tsx";
-import { type SpotProps, useTexts } from "./field-frame.tsx";
+import { type FieldProps, type SpotProps, useTexts } from "./field-frame.tsx";
 import { ObjectField } from "./object-fields.tsx";
 import {
   ChoiceField,
@@ -19,11 +19,6 @@ import { problemsOf } from "./problems.ts";
 import { ConsumerField, SecretField, ServiceField } from "./reference-fields.tsx";
 import { type JsonSchema, optionsOf, type Shape, shapeOf } from "./shape.ts";
 
-interface Props extends SpotProps {
-  /** Whether a frame with a heading is around it already. */
-  readonly isBare?: boolean;
-}
-
 type Drawn = Exclude<Shape, "object" | "picked">;
 
 const fields: Readonly<Record<Drawn, React.ComponentType<SpotProps>>> = {
@@ -33,7 +28,7 @@ const fields: Readonly<Record<Drawn, React.ComponentType<SpotProps>>> = {
   ...{ items: ItemsField, pairs: PairsField, map: MapField, union: UnionField, json: JsonField },
 };
 
-export function Field({ isBare = false, ...props }: Props) {
+export function Field({ isBare = false, ...props }: FieldProps) {
   const { shape } = shapeOf(props.spot.schema);
   if (shape === "object" || shape === "picked") return <ObjectField {...props} isBare={isBare} />;
   const Drawn = fields[shape];

@@ -6,24 +6,20 @@ import { isDocument, isSame } from "../../api/merge-patch.ts";
 import { RemoveButton } from "../fields.tsx";
 import { HelpText } from "../page-layout.tsx";
 import { startOf } from "./collection-fields.tsx";
-import { Field } from "./field.tsx";
 import {
+  type FieldProps,
   help,
   type Spot,
   type SpotProps,
   useErrorAt,
   useErrorCount,
   useFormFacts,
+  InnerField,
 } from "./field-frame.tsx";
 import { isNeeded, type JsonSchema, shapeOf, toLabel } from "./shape.ts";
 
-interface ObjectProps extends SpotProps {
-  /** Whether a frame with a heading is around it already. */
-  readonly isBare?: boolean;
-}
-
 /** An object with a heading, or without one where it has one already. */
-export function ObjectField(props: ObjectProps) {
+export function ObjectField(props: FieldProps) {
   const { spot, value, onChange, isBare = false } = props;
   const { shape, schema, isNullable } = shapeOf(spot.schema);
   const error = useErrorAt(spot.path);
@@ -74,7 +70,7 @@ function Members({ spot, value, onChange }: SpotProps) {
   const first = names.filter((name) => main.has(name) || (isFew && isShort(name)));
   const rest = names.filter((name) => !first.includes(name));
   const draw = (name: string) => (
-    <Field
+    <InnerField
       key={name}
       spot={memberSpot(spot, name)}
       value={members[name]}
@@ -201,7 +197,7 @@ function PickedFields({ spot, value, onChange }: SpotProps) {
       {shown.map((name) => (
         <Group key={name} gap="xs" align="flex-start" wrap="nowrap">
           <Box style={{ flex: 1, minWidth: 0 }}>
-            <Field
+            <InnerField
               spot={memberSpot(spot, name)}
               value={members[name]}
               onChange={(next) => {
