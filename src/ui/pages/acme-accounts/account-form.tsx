@@ -1,6 +1,5 @@
 // The form of an account at a certificate authority: which one, who you are, trials; changes its key when asked.
 import {
-  Accordion,
   Button,
   Checkbox,
   PasswordInput,
@@ -22,8 +21,9 @@ import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
+import { FoldedSection } from "../../parts/folded-section.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
-import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
+import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import {
   type AccountValues,
@@ -244,28 +244,25 @@ function MoreFields({ form }: FieldsProps) {
           />
         </Stack>
       </Section>
-      <Accordion variant="contained" mb="md">
-        <Accordion.Item value="advanced">
-          <Accordion.Control>Advanced</Accordion.Control>
-          <Accordion.Panel>
-            <Stack>
-              <HelpText>For certificates that say nothing else.</HelpText>
-              <SimpleGrid cols={{ base: 1, sm: 2 }}>
-                <TextInput
-                  label="Profile"
-                  description="Where the authority has several, such as shortlived"
-                  {...form.getInputProps("profile")}
-                />
-                <TextInput
-                  label="Preferred chain"
-                  description="Common name of the issuer at its end"
-                  {...form.getInputProps("preferred_chain")}
-                />
-              </SimpleGrid>
-            </Stack>
-          </Accordion.Panel>
-        </Accordion.Item>
-      </Accordion>
+      <FoldedSection
+        title="Advanced"
+        text="For certificates that say nothing else."
+        fields={["profile", "preferred_chain"]}
+        errors={form.errors}
+      >
+        <SimpleGrid cols={{ base: 1, sm: 2 }}>
+          <TextInput
+            label="Profile"
+            description="Where the authority has several, such as shortlived"
+            {...form.getInputProps("profile")}
+          />
+          <TextInput
+            label="Preferred chain"
+            description="Common name of the issuer at its end"
+            {...form.getInputProps("preferred_chain")}
+          />
+        </SimpleGrid>
+      </FoldedSection>
     </>
   );
 }

@@ -1,16 +1,8 @@
 // Fields of a certificate that is ordered: names, how they are proved, from whom, and what few people change.
-import {
-  Accordion,
-  MultiSelect,
-  Radio,
-  Select,
-  SimpleGrid,
-  Stack,
-  Switch,
-  TextInput,
-} from "@mantine/core";
+import { MultiSelect, Radio, Select, SimpleGrid, Stack, Switch, TextInput } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import { ListField } from "../../parts/fields.tsx";
+import { FoldedSection } from "../../parts/folded-section.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { AccountOffer } from "../acme-accounts/account-offer.tsx";
 import { DomainChecks } from "../applications/live-checks.tsx";
@@ -60,9 +52,9 @@ export function OrderFields({ form, isNew }: DomainsFieldProps) {
             </Stack>
           </Radio.Group>
           {challenge === "dns-01" && <Provider form={form} />}
-          <Advanced form={form} />
         </Stack>
       </Section>
+      <Advanced form={form} />
     </>
   );
 }
@@ -146,39 +138,38 @@ function Provider({ form }: CertificateFieldsProps) {
 
 function Advanced({ form }: CertificateFieldsProps) {
   return (
-    <Accordion variant="contained">
-      <Accordion.Item value="advanced">
-        <Accordion.Control>Advanced</Accordion.Control>
-        <Accordion.Panel>
-          <SimpleGrid cols={{ base: 1, sm: 2 }}>
-            <Select
-              label="Private key"
-              description="RSA only for very old clients"
-              data={[
-                { value: "ecdsa", label: "ECDSA (P-256)" },
-                { value: "rsa", label: "RSA (2048 bits)" },
-              ]}
-              allowDeselect={false}
-              {...form.getInputProps("key_type")}
-            />
-            <TextInput
-              label="Profile"
-              description="Where the authority has several, such as shortlived"
-              {...form.getInputProps("profile")}
-            />
-            <TextInput
-              label="Preferred chain"
-              description="Common name of the issuer at its end"
-              {...form.getInputProps("preferred_chain")}
-            />
-            <Switch
-              label="Keep the key"
-              description="Renewals use the same private key"
-              {...form.getInputProps("reuse_key", { type: "checkbox" })}
-            />
-          </SimpleGrid>
-        </Accordion.Panel>
-      </Accordion.Item>
-    </Accordion>
+    <FoldedSection
+      title="Advanced"
+      fields={["key_type", "profile", "preferred_chain", "reuse_key"]}
+      errors={form.errors}
+    >
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <Select
+          label="Private key"
+          description="RSA only for very old clients"
+          data={[
+            { value: "ecdsa", label: "ECDSA (P-256)" },
+            { value: "rsa", label: "RSA (2048 bits)" },
+          ]}
+          allowDeselect={false}
+          {...form.getInputProps("key_type")}
+        />
+        <TextInput
+          label="Profile"
+          description="Where the authority has several, such as shortlived"
+          {...form.getInputProps("profile")}
+        />
+        <TextInput
+          label="Preferred chain"
+          description="Common name of the issuer at its end"
+          {...form.getInputProps("preferred_chain")}
+        />
+        <Switch
+          label="Keep the key"
+          description="Renewals use the same private key"
+          {...form.getInputProps("reuse_key", { type: "checkbox" })}
+        />
+      </SimpleGrid>
+    </FoldedSection>
   );
 }

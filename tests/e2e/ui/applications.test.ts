@@ -1,0 +1,233 @@
+// Applications in a browser: from an empty data directory through the wizard to a site that is served over HTTPS, and what comes after.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { curl } from "../../support/curl.ts";
+import { Pebble } from "../../support/pebble.ts";
+import { eventually } from "../../support/poll.ts";
+import { quietPort } from "../../support/quiet-port.ts";
+import {
+  checkAccessible,
+  emailOf,
+  isQuiet,
+  screenshots,
+  startUi,
+  UI_PASSWORD,
+  type UiPage,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+let pebble: Pebble;
+let origin: ReturnType<typeof Bun.serve>;
+let scratch: string;
+/** The first administrator, who stays signed in. */
+let root: UiPage;
+
+beforeAll(async () => {
+  const [httpPort, tlsPort] = [quietPort(), quietPort()];
+  pebble = new Pebble({ httpPort, tlsPort });
+  await pebble.start();
+  scene = await startUi({
+    args: [
+      ...["--http", `127.0.0.1:${httpPort}`, "--https", `127.0.0.1:${tlsPort}`],
+      ...["--dns-servers", pebble.nameServer],
+    ],
+  });
+  origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("it runs") });
+  scratch = mkdtempSync(join(tmpdir(), "sluice-ui-"));
+  root = await scene.open();
+}, 60_000);
+afterAll(async () => {
+  await scene?.stop();
+  await pebble?.stop();
+  await origin?.stop(true);
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+const upstream = () => `http://127.0.0.1:${origin.port}`;
+const next = (page: Page) => page.getByRole("button", { name: "Next" }).click();
+const field = (page: Page, name: string) => page.getByRole("textbox", { name, exact: true });
+
+/** Asks the gateway as a browser that knows the authority would; without one anything is trusted. */
+async function visit(host: string, ca: string | null = null) {
+  const port = scene.gateway.httpsPort;
+  const trust = join(scratch, `${crypto.randomUUID()}.pem`);
+  if (ca !== null) writeFileSync(trust, ca);
+  return await curl(`https://${host}:${port}/`, [
+    ...["--resolve", `${host}:${port}:127.0.0.1`],
+    ...(ca === null ? [] : ["--no-insecure", "--cacert", trust]),
+  ]);
+}
+
+/** The wizard up to what will be made. */
+async function fillIn(page: Page, domain: string) {
+  await field(page, "Domain").fill(domain);
+  await next(page);
+  await field(page, "Address").fill(upstream());
+  await page.getByText(`${upstream()} answers with status 200`).waitFor();
+  await next(page);
+  await page.getByRole("radio", { name: "Automatic" }).waitFor();
+  await next(page);
+  await page.getByRole("region", { name: "What will be made" }).waitFor();
+}
+
+const create = (page: Page) => page.getByRole("button", { name: "Create", exact: true }).click();
+
+test("from an empty data directory to a private name with a self-signed certificate", async () => {
+  const { page, complaints } = root;
+  await page.getByLabel("Name").fill("Root");
+  await page.getByLabel("E-mail address").fill(emailOf("admin"));
+  await page.locator('input[type="password"]').fill(UI_PASSWORD);
+  await page.getByRole("button", { name: "Create administrator" }).click();
+  await page.getByRole("link", { name: "Applications", exact: true }).click();
+  await page.getByText("No applications yet").waitFor();
+  await page.getByRole("link", { name: "Create the first application" }).click();
+
+  await field(page, "Domain").fill("http://nas.home.arpa");
+  await page.getByText("Only the name, without http:// in front").waitFor();
+  await field(page, "Domain").fill("nas.home.arpa");
+  await page.getByText("nas.home.arpa leads here: 127.0.0.1").waitFor();
+  expect(await field(page, "Name").inputValue()).toBe("nas.home.arpa");
+  await field(page, "Name").fill("nas");
+  await next(page);
+  await field(page, "Address").fill(`http://127.0.0.1:${quietPort()}`);
+  await page.getByText("refused the connection").waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await field(page, "Address").fill(upstream());
+  await page.getByText(`${upstream()} answers with status 200`).waitFor();
+  await next(page);
+  await page.getByText("is a private name: it gets a certificate that this gateway").waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await next(page);
+  await page.getByText("New: certificate nas self-signed").waitFor();
+  await screenshots(page, "application-wizard-plan");
+  await create(page);
+
+  const { httpsPort } = scene.gateway;
+  const link = page.getByRole("link", { name: `Open https://nas.home.arpa:${httpsPort}` });
+  await link.waitFor();
+  await page.getByText("A self-signed certificate is in use").waitFor();
+  await page.getByText(/Live on \d+ workers?, revision \d+/).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  expect((await visit("nas.home.arpa")).text()).toBe("it runs");
+  expect(complaints).toEqual([]);
+}, 40_000);
+
+test("with an account made in the browser, a public name gets a certificate that holds", async () => {
+  const { page, complaints } = root;
+  await page.getByRole("link", { name: "ACME accounts", exact: true }).click();
+  await page.getByRole("link", { name: "Create the first ACME account" }).click();
+  await page.getByRole("combobox", { name: "Which one" }).click();
+  await page.getByRole("option", { name: "Another one" }).click();
+  await field(page, "Name").fill("pebble");
+  await field(page, "Directory").fill(pebble.directoryUrl);
+  await field(page, "Who signs the directory's own certificate").fill(pebble.trusted);
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByText("Without that the authority issues nothing").waitFor();
+  await page.getByRole("checkbox", { name: /I agree/ }).check();
+  expect(await checkAccessible(page)).toEqual([]);
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByText("ACME account pebble created").waitFor();
+
+  await page.getByRole("link", { name: "Applications", exact: true }).click();
+  await page.getByRole("link", { name: "New application" }).click();
+  await fillIn(page, "shop.example.com");
+  await page.getByText("New: certificate shop.example.com", { exact: false }).first().waitFor();
+  await create(page);
+  await page.getByText("The certificate is valid").waitFor({ timeout: 20_000 });
+  await page.getByText(/Plain requests are sent to HTTPS$/).waitFor();
+  await screenshots(page, "application-ready");
+  const [trusted = ""] = await pebble.roots();
+  expect((await visit("shop.example.com", trusted)).text()).toBe("it runs");
+  await page.getByRole("link", { name: "All settings" }).click();
+  await page.getByRole("heading", { name: "shop.example.com" }).waitFor();
+  await isQuiet(page);
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+}, 40_000);
+
+test("what is there already is named, and taken over when that is wanted", async () => {
+  const { page, complaints } = await openAsAdmin({ expects: [409] });
+  const body = { name: "old", targets: [{ host: "127.0.0.1", port: origin.port }] };
+  await call(page, "POST", "services", body);
+  const route = { name: "old", hosts: ["old.home.arpa"], service_id: "old" };
+  const { id } = await call(page, "POST", "routes", route);
+  await page.goto(`${scene.gateway.admin}/ui/applications/new`);
+  await fillIn(page, "old.home.arpa");
+  await page.getByText('route "old" serves old.home.arpa already').waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await page.getByRole("checkbox", { name: "Take it over" }).check();
+  await page.getByText("Changed: route old.home.arpa").waitFor();
+  await create(page);
+  await page.getByRole("heading", { name: "How it comes along" }).waitFor();
+  const made = await call(page, "GET", "applications/old.home.arpa");
+  expect(made.routes[0].id).toBe(id);
+  expect(complaints).toEqual([]);
+  await page.context().close();
+}, 40_000);
+
+test("what was changed by hand is shown, accepted or taken back", async () => {
+  const { page, complaints } = await openAsAdmin();
+  const { id, service } = await call(page, "GET", "applications/nas");
+  await call(page, "PATCH", `services/${service.id}`, { connect_timeout: 1234 });
+  await page.goto(`${scene.gateway.admin}/ui/applications`);
+  await page.getByText("changed by hand", { exact: true }).waitFor();
+  await page.getByRole("link", { name: "nas", exact: true }).click();
+  const drift = page.getByRole("region", { name: "Changed by hand" });
+  await drift.getByRole("cell", { name: "1234" }).waitFor();
+  await drift.getByRole("cell", { name: "5000" }).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await page.getByRole("button", { name: "Accept it" }).click();
+  await drift.waitFor({ state: "detached" });
+  await call(page, "PATCH", `services/${service.id}`, { host_header: "target" });
+  await drift.waitFor();
+  await page.getByRole("button", { name: "Take it back" }).click();
+  await page.getByRole("button", { name: "Take back", exact: true }).click();
+  await drift.waitFor({ state: "detached" });
+  const found = await call(page, "GET", `applications/${id}`);
+  expect(found.drift).toEqual([]);
+  expect(found.service).toMatchObject({ host_header: "preserve", connect_timeout: 1234 });
+  expect(complaints).toEqual([]);
+  await page.context().close();
+}, 40_000);
+
+test("maintenance is switched in the list, and viewers see no button that is refused", async () => {
+  const { page, complaints } = await openAsAdmin({ path: "/ui/applications" });
+  await page.getByRole("switch", { name: "Maintenance of nas" }).click({ force: true });
+  await page.getByText("nas is under maintenance").waitFor();
+  await eventually(async () => (await visit("nas.home.arpa")).status === 503);
+  await screenshots(page, "applications");
+  const person = { email: emailOf("viewer"), name: "V", role: "viewer", password: UI_PASSWORD };
+  await call(page, "POST", "users", person);
+  const viewer = await scene.openAs("viewer", { path: "/ui/applications" });
+  expect(await viewer.page.getByRole("link", { name: "New application" }).count()).toBe(0);
+  expect(await viewer.page.getByRole("switch").count()).toBe(0);
+  await viewer.page.getByRole("link", { name: "nas", exact: true }).click();
+  await isQuiet(viewer.page);
+  expect(await viewer.page.getByRole("button", { name: "Delete" }).count()).toBe(0);
+  expect(await viewer.page.getByRole("button", { name: "Save" }).count()).toBe(0);
+  expect(await checkAccessible(viewer.page)).toEqual([]);
+  expect(viewer.complaints).toEqual([]);
+  await viewer.close();
+  expect(complaints).toEqual([]);
+  await page.context().close();
+}, 40_000);
+
+/** A page of its own for the administrator that the first test has made. */
+const openAsAdmin = (options: { path?: string; expects?: readonly number[] } = {}) =>
+  scene.openAs("admin", options);
+
+/** Calls the management API as whoever is signed in on the page. */
+// biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
+async function call(page: Page, method: string, path: string, data?: object): Promise<any> {
+  const response = await page.request.fetch(`${scene.gateway.admin}/api/v1/${path}`, {
+    method,
+    headers: { origin: scene.gateway.admin },
+    ...(data === undefined ? {} : { data }),
+  });
+  if (!response.ok()) throw new Error(`${method} ${path}: ${await response.text()}`);
+  return await response.json();
+}
