@@ -1,26 +1,65 @@
-// Listeners: addresses and ports that HTTP is served on; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
+// Listeners: addresses and ports that HTTP is served on; the list, and which form to open.
+import { Badge, Group, Text } from "@mantine/core";
+import type { Schemas } from "../../api/resources.ts";
+import { ResourceLoader } from "../../parts/form-page.tsx";
+import { ResourceTable } from "../../parts/resource-table.tsx";
 import type { PageProps } from "../../pages.ts";
+import { ListenerForm } from "./listener-form.tsx";
 
-export default function ListenersPage(props: PageProps) {
+export default function ListenersPage({ id }: PageProps) {
+  if (id === null) return <ListenerList />;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ name: "", address: "0.0.0.0", port: 8081, protocol: "http" }}
-      table={{
-        resource: "listeners",
-        page: "listeners",
-        title: "Listeners",
-        text: "Addresses and ports that HTTP and HTTPS are served on.",
-        columns: [
-          { title: "Protocol", render: ({ protocol }) => protocol, width: "6rem" },
-          { title: "Address", render: ({ address, port }) => `${address}:${port}` },
-        ],
-        empty: {
-          title: "No listeners",
-          text: "Nothing is served over HTTP until there is one.",
+    <ResourceLoader resource="listeners" id={id}>
+      {(start) => <ListenerForm key={id} {...start} />}
+    </ResourceLoader>
+  );
+}
+
+function ListenerList() {
+  return (
+    <ResourceTable
+      resource="listeners"
+      page="listeners"
+      title="Listeners"
+      text="Addresses and ports that HTTP and HTTPS are served on."
+      columns={[
+        {
+          title: "Address",
+          render: ({ address, port }) => (
+            <Text size="sm" className="mono" component="span">
+              {address.includes(":") ? `[${address}]` : address}:{port}
+            </Text>
+          ),
         },
+        { title: "Speaks", render: (listener) => <Speaks listener={listener} /> },
+      ]}
+      empty={{
+        title: "No listeners",
+        text: "Nothing is served over HTTP until there is one. Most gateways have one for HTTP on port 80 and one for HTTPS on port 443.",
       }}
     />
+  );
+}
+
+function Speaks({ listener }: { readonly listener: Schemas["Listener"] }) {
+  const { protocol, http2, http3, client_auth, proxy_protocol } = listener;
+  const versions = ["HTTP/1.1", http2 ? "HTTP/2" : "", http3 ? "HTTP/3" : ""];
+  return (
+    <Group gap={6}>
+      <Text size="sm" component="span">
+        {protocol === "https" ? "TLS, " : "plain, "}
+        {versions.filter((version) => version !== "").join(", ")}
+      </Text>
+      {client_auth !== "none" && (
+        <Badge size="xs" variant="light" color="gray" tt="none">
+          client certificates
+        </Badge>
+      )}
+      {proxy_protocol && (
+        <Badge size="xs" variant="light" color="gray" tt="none">
+          PROXY protocol
+        </Badge>
+      )}
+    </Group>
   );
 }

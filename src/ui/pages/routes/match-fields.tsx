@@ -117,7 +117,7 @@ function PathRow({ form, path, index }: RowProps) {
           aria-label={`Path ${index + 1}`}
           placeholder={examples[path.type]}
           style={{ flex: "1 1 14rem" }}
-          className="mono"
+          styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
           {...form.getInputProps(`${at}.value`)}
           description={meaningOf(path)}
           inputWrapperOrder={["label", "input", "error", "description"]}

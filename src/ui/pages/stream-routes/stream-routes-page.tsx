@@ -1,30 +1,76 @@
-// Stream routes: TCP and UDP ports whose traffic goes to a service; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
+// Stream routes: TCP and UDP ports whose traffic goes to a service; the list, and which form to open.
+import { Anchor, Text } from "@mantine/core";
+import { useCallback, useMemo } from "react";
+import { Link } from "wouter";
+import { useResourceList } from "../../api/queries.ts";
+import type { Schemas } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
+import { ResourceLoader } from "../../parts/form-page.tsx";
+import { ResourceTable } from "../../parts/resource-table.tsx";
 import type { PageProps } from "../../pages.ts";
+import { StreamRouteForm } from "./stream-route-form.tsx";
 
-export default function StreamRoutesPage(props: PageProps) {
+type StreamRoute = Schemas["StreamRoute"];
+
+export default function StreamRoutesPage({ id }: PageProps) {
+  if (id === null) return <StreamRouteList />;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ name: "", listen_port: 5432, protocol: "tcp", service_id: "" }}
-      table={{
-        resource: "stream-routes",
-        page: "stream-routes",
-        title: "Stream routes",
-        text: "TCP and UDP ports whose traffic goes to a service byte for byte.",
-        columns: [
-          { title: "Protocol", render: ({ protocol }) => protocol, width: "6rem" },
-          {
-            title: "Listens on",
-            render: (route) =>
-              `${route.listen_address}:${route.listen_port ?? route.port_range ?? ""}`,
-          },
-        ],
-        empty: {
-          title: "No stream routes yet",
-          text: "Use one for databases, game servers, mail and everything else that is not HTTP.",
+    <ResourceLoader resource="stream-routes" id={id}>
+      {(start) => <StreamRouteForm key={id} {...start} />}
+    </ResourceLoader>
+  );
+}
+
+function StreamRouteList() {
+  const services = useResourceList("services");
+  const names = useMemo(
+    () => new Map(services.data?.map(({ id, name }) => [id, name])),
+    [services.data],
+  );
+  const searchText = useCallback(
+    ({ service_id, listen_port, port_range }: StreamRoute) =>
+      `${names.get(service_id) ?? ""} ${listen_port ?? port_range}`,
+    [names],
+  );
+  return (
+    <ResourceTable
+      resource="stream-routes"
+      page="stream-routes"
+      title="Stream routes"
+      text="TCP and UDP ports whose traffic goes to a service byte for byte."
+      columns={[
+        { title: "Listens on", render: (route) => <Place route={route} /> },
+        {
+          title: "Service",
+          render: ({ service_id: id }) => (
+            <Anchor component={Link} href={pagePath("services", id)} size="sm">
+              {names.get(id) ?? "…"}
+            </Anchor>
+          ),
         },
+        { title: "TLS", render: ({ tls_mode }) => tlsText[tls_mode], width: "8rem" },
+      ]}
+      searchText={searchText}
+      empty={{
+        title: "No stream routes yet",
+        text: "Use one for databases, game servers, mail and everything else that is not HTTP. Make a service with the protocol TCP or UDP first.",
       }}
     />
+  );
+}
+
+const tlsText: Readonly<Record<StreamRoute["tls_mode"], string>> = {
+  none: "",
+  passthrough: "at the target",
+  terminate: "ends here",
+};
+
+function Place({ route }: { readonly route: StreamRoute }) {
+  const { protocol, listen_address, listen_port, port_range, sni } = route;
+  return (
+    <Text size="sm" className="mono" component="span">
+      {protocol} {listen_address}:{listen_port ?? port_range}
+      {sni.length > 0 && ` (${sni.join(", ")})`}
+    </Text>
   );
 }

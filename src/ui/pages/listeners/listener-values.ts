@@ -1,0 +1,93 @@
+// The fields of the form of a listener, from what the API reads and to what it writes; draws nothing.
+import type { ApiError } from "../../api/error.ts";
+import type { Read, Write } from "../../api/resources.ts";
+
+type Listener = Read<"listeners">;
+
+/** As the API has them; the port may still be missing, and texts are never null. */
+export interface ListenerValues extends Omit<
+  Listener,
+  "id" | "created_at" | "updated_at" | "port" | "client_ca" | "client_crl"
+> {
+  readonly port: number | null;
+  readonly client_ca: string;
+  readonly client_crl: string;
+}
+
+/** The defaults of the API, so that the form shows what will happen. */
+const defaults: ListenerValues = {
+  ...{ name: "", address: "0.0.0.0", port: null, protocol: "http", http2: true, http3: false },
+  ...{ tls_min_version: "1.2", client_auth: "none", client_ca: "", client_crl: "" },
+  ...{ proxy_protocol: false, trusted_proxies: [], strict_sni: false, max_connections: 0 },
+  ...{ max_connections_per_address: 0, max_header_bytes: 16_384, max_body_bytes: 0 },
+  ...{ idle_timeout: 75, enabled: true, tags: [], description: "" },
+};
+
+export function toValues(listener: Partial<Listener>): ListenerValues {
+  const names = Object.keys(defaults) as (keyof ListenerValues)[];
+  const known = names.filter((name) => listener[name] !== undefined && listener[name] !== null);
+  return { ...defaults, ...Object.fromEntries(known.map((name) => [name, listener[name]])) };
+}
+
+export function toBody({
+  port,
+  client_ca,
+  client_crl,
+  ...values
+}: ListenerValues): Write<"listeners"> {
+  const isTls = values.protocol === "https";
+  const asks = isTls && values.client_auth !== "none";
+  return {
+    ...values,
+    port: port ?? 0,
+    // What a form no longer shows must not stand in the way.
+    http3: isTls && values.http3,
+    strict_sni: isTls && values.strict_sni,
+    client_auth: isTls ? values.client_auth : "none",
+    client_ca: asks && client_ca !== "" ? client_ca : null,
+    client_crl: asks && client_crl !== "" ? client_crl : null,
+  };
+}
+
+/** The gateway names the address that it could not have, not the field. */
+export function placeOf(error: ApiError): { field: string; text: string } | null {
+  const [, text] = /^listener "[^"]*": ((?:UDP )?port .*)$/s.exec(error.message) ?? [];
+  if (text === undefined) return null;
+  return { field: text.includes("no such address") ? "address" : "port", text };
+}
+
+/** Fields that are about how a browser gets here; the others may change under its feet. */
+const WAY = ["address", "port", "protocol", "enabled", "client_auth", "proxy_protocol"] as const;
+
+/** Whether saving could cut the way by which this page was reached. */
+export function cutsTheWay(
+  listener: Pick<Listener, "port" | "protocol">,
+  changed: Readonly<Record<string, boolean>>,
+  { port, protocol }: Pick<Location, "port" | "protocol">,
+): boolean {
+  return isTheWay(listener, { port, protocol }) && WAY.some((name) => changed[name] === true);
+}
+
+/** Whether this page was probably reached through the listener: by its port and scheme. */
+export function isTheWay(
+  listener: Pick<Listener, "port" | "protocol">,
+  { port, protocol }: Pick<Location, "port" | "protocol">,
+): boolean {
+  const own = port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
+  return own === listener.port && protocol === `${listener.protocol}:`;
+}
+
+/** The same rules as the gateway's, so that mistakes show while typing. */
+export const rules = {
+  name: (value: string) =>
+    value.trim() === ""
+      ? "A name is needed"
+      : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
+        ? null
+        : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
+  port: (value: number | null) => (value === null ? "A port is needed" : null),
+  client_ca: (value: string, { client_auth, protocol }: ListenerValues) =>
+    protocol === "https" && client_auth !== "none" && value.trim() === ""
+      ? "The authorities that sign client certificates are needed"
+      : null,
+};
