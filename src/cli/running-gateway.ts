@@ -5,6 +5,7 @@ import { Recovery } from "../control/recovery.ts";
 import type { Log } from "../log.ts";
 import type { KeptCounts } from "../store/counter-file.ts";
 import type { Store } from "../store/store.ts";
+import { createSteering } from "../supervisor/port-steering.ts";
 import type { WorkerPool } from "../supervisor/worker-pool.ts";
 import { type ControlSocket, serveControlSocket } from "./control-socket.ts";
 import { type Replaced, Replacement } from "./replacement.ts";
@@ -34,6 +35,10 @@ const MANAGEMENT_GRACE_MS = 500;
 const UPKEEP_MS = 60_000;
 /** How long clients have for finding the process that has taken over before this one stops to listen. */
 const LINGER_MS = 2000;
+/** How long before that all new connections go to one worker of the other process. */
+const NARROW_MS = 100;
+/** When the process that gave way listens no more for certain. */
+const SETTLED_MS = 10_000;
 
 export class RunningGateway {
   readonly #parts: GatewayParts;
@@ -43,6 +48,7 @@ export class RunningGateway {
   #issuingStopped: Promise<unknown> = Promise.resolve();
   #socket: ControlSocket | null = null;
   #upkeep: Timer | null = null;
+  #settled: Timer | null = null;
   #file: { stop(): void } | null = null;
 
   constructor(parts: GatewayParts) {
@@ -72,6 +78,9 @@ export class RunningGateway {
     const { control, log, options, follow } = this.#parts;
     this.#file = await follow();
     this.#beginWork();
+    // What has led connections here would hold in the end for the workers of this process, and for one that follows.
+    if (options.takeOver)
+      this.#settled = setTimeout(() => createSteering()?.forget(), SETTLED_MS).unref();
     this.#socket = serveControlSocket({
       ...{ dataDir: options.dataDir, operations: new Recovery(control), log },
       handOver: this.#replacement,
@@ -102,6 +111,10 @@ export class RunningGateway {
   /** Lets all that is under way end, while another process serves what comes. */
   async leave(drainMs: number): Promise<void> {
     const { control, pool, store, log } = this.#parts;
+    if (this.#settled !== null) clearTimeout(this.#settled);
+    const steering = createSteering();
+    steering?.away();
+    setTimeout(() => steering?.toOne(), LINGER_MS - NARROW_MS);
     const cut = await pool.drain(drainMs, { lingerMs: LINGER_MS });
     if (cut > 0) log.warn("requests did not end in time and were cut", { requests: cut });
     try {
