@@ -96,6 +96,7 @@ export const accessTable: readonly AccessRow[] = [
   { path: "/api/v1/alerts", methods: collection },
   { path: "/api/v1/alerts/:id", methods: element },
   { path: "/api/v1/alerts/:id/test", methods: { POST: "editor" } },
+  { path: "/api/v1/alerts/:id/messages", methods: readOnly },
   { path: "/api/v1/acme/accounts", methods: collection },
   { path: "/api/v1/acme/accounts/:id", methods: element },
   { path: "/api/v1/acme/accounts/:id/rotate-key", methods: { POST: "editor" } },

@@ -1,6 +1,6 @@
 // Schemas of alerts, for the description of the API; used for nothing else.
 import { type TSchema, Type as t } from "@sinclair/typebox";
-import { alertInput, alertTypes } from "../model/alert.ts";
+import { alertEvents, alertInput, alertTypes } from "../model/alert.ts";
 import { identity } from "../model/fields.ts";
 
 const moment = (description: string) =>
@@ -21,6 +21,9 @@ const sending = t.Object({
   ),
 });
 
+const oneWord = (words: readonly string[]) =>
+  t.Unsafe<string>({ type: "string", enum: [...words] });
+
 export const alertSchemas: Readonly<Record<string, TSchema>> = {
   Alert: t.Composite([t.Object(identity), alertInput, sending], { title: "Alert" }),
   AlertInput: alertInput,
@@ -32,6 +35,25 @@ export const alertSchemas: Readonly<Record<string, TSchema>> = {
       example: t.Unknown({ description: "A `config`" }),
     },
     { title: "AlertType" },
+  ),
+  AlertMessage: t.Object(
+    {
+      id: t.String({ description: "Also in the message itself" }),
+      event: oneWord(alertEvents),
+      status: oneWord(["firing", "resolved"]),
+      at: t.String({ format: "date-time", description: "When it was told" }),
+      since: t.String({ format: "date-time", description: "When it began" }),
+      object: t.Object({
+        kind: oneWord(["target", "certificate", "service", "route", "worker", "gateway"]),
+        id: t.String({ description: "Empty for a worker and the gateway" }),
+        name: t.String(),
+      }),
+      title: t.String({ description: "One line" }),
+      message: t.String({ description: "More about it" }),
+      delivery: oneWord(["waiting", "delivered", "lost"]),
+      detail: t.Union([t.String(), t.Null()], { description: "Why it was lost" }),
+    },
+    { title: "AlertMessage" },
   ),
   AlertTest: t.Object(
     {

@@ -23,6 +23,7 @@ export function alertEndpoints({ alerts }: ControlPlane): Endpoint[] {
     ...readEndpoints(at, alerts),
     ...writeEndpoints(at, alerts),
     testEndpoint(alerts),
+    messagesEndpoint(alerts),
   ];
 }
 
@@ -40,6 +41,27 @@ function typesEndpoint(alerts: Alerts): Endpoint {
     answer: (call) => {
       requireKnownQuery(call, []);
       return { body: alerts.types() };
+    },
+  };
+}
+
+function messagesEndpoint(alerts: Alerts): Endpoint {
+  return {
+    method: "GET",
+    path: `${at.path}/:id/messages`,
+    takesBody: false,
+    description: {
+      summary: "List what an alert has told",
+      description:
+        "The last 100 messages, the newest first, and what became of them. They are kept in memory, as long as the gateway runs" +
+        " and the alert is enabled. Tests are not among them.",
+      tags: [at.tag],
+      parameters: [pathParameter("Id or name of the alert")],
+      responses: listResponses("AlertMessage", [400, 403, 404, 500]),
+    },
+    answer: (call) => {
+      requireKnownQuery(call, []);
+      return { body: alerts.messages(idOf(call)) };
     },
   };
 }

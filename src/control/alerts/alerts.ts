@@ -25,6 +25,7 @@ import {
   type Written,
 } from "../resource.ts";
 import type { AlertEngine } from "./engine.ts";
+import type { AlertMessage } from "./message-history.ts";
 import { testNotice } from "./notice.ts";
 import { DeliveryError, type DeliveryStatus } from "./outbox.ts";
 import { isManagement } from "./sink.ts";
@@ -76,6 +77,11 @@ export class Alerts extends Resource<"alerts", AlertView> {
       const { title, config: schema, example } = sinks[type];
       return { type, title, schema, example };
     });
+  }
+
+  /** What it has told since the gateway was started or it was enabled, the newest first. */
+  messages(key: string): readonly AlertMessage[] {
+    return this.#options.engine.messagesOf(this.get(key).view.id);
   }
 
   /** Sends a message that says it is a test, once, also of an alert that is disabled. */

@@ -11,6 +11,7 @@ import type { EventHub, Subscription } from "../events.ts";
 import type { CountedTraffic } from "../metrics/traffic-rows.ts";
 import { ErrorShares, shareKey, subjectsOf } from "./error-share.ts";
 import { Incidents, type TellingRules } from "./incidents.ts";
+import { type AlertMessage, MessageHistory } from "./message-history.ts";
 import type { Notice, Signal } from "./notice.ts";
 import { DeliveryError, type DeliveryStatus, idleDelivery, Outbox } from "./outbox.ts";
 import { sinks } from "./sinks.ts";
@@ -29,6 +30,7 @@ export interface AlertEngineOptions {
 interface Watch {
   readonly incidents: Incidents;
   readonly outbox: Outbox;
+  readonly history: MessageHistory;
 }
 
 const LOOK_MS = 1000;
@@ -70,6 +72,11 @@ export class AlertEngine {
   /** How the sending of an alert goes. */
   deliveryOf(id: string): DeliveryStatus {
     return this.#watches.get(id)?.outbox.status ?? idleDelivery;
+  }
+
+  /** What an alert has told since it is watched, the newest first. */
+  messagesOf(id: string): readonly AlertMessage[] {
+    return this.#watches.get(id)?.history.list() ?? [];
   }
 
   /** Sends at once, whatever waits; resolves to what was answered, rejects with a DeliveryError. */
@@ -148,8 +155,11 @@ export class AlertEngine {
   }
 
   #put(alert: Alert, notices: readonly Notice[]): void {
-    const { outbox } = this.#watchOf(alert);
-    for (const notice of notices) if (isWanted(alert, notice)) outbox.put(notice);
+    const { outbox, history } = this.#watchOf(alert);
+    for (const notice of notices.filter((each) => isWanted(alert, each))) {
+      history.put(notice);
+      outbox.put(notice);
+    }
   }
 
   #enabled(): readonly Alert[] {
@@ -160,19 +170,22 @@ export class AlertEngine {
     const known = this.#watches.get(id);
     if (known !== undefined) return known;
     const { changes, clock, log } = this.#options;
+    const history = new MessageHistory();
     const outbox = new Outbox({
       now: () => clock.now(),
       send: async (notice, signal) => {
         // As it is now: somebody may have corrected it between two attempts.
         const alert = changes.config.alerts.get(id);
         if (alert?.enabled) await this.send(alert, notice, signal);
+        history.delivered(notice.id);
       },
       lost: (notice, reason) => {
+        history.lost(notice.id, reason);
         const alert = changes.config.alerts.get(id)?.name ?? id;
         log.warn("a message of an alert was not delivered", { alert, event: notice.event, reason });
       },
     });
-    const watch = { outbox, incidents: new Incidents() };
+    const watch = { outbox, history, incidents: new Incidents() };
     this.#watches.set(id, watch);
     return watch;
   }

@@ -563,6 +563,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/alerts/{id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what an alert has told
+         * @description The last 100 messages, the newest first, and what became of them. They are kept in memory, as long as the gateway runs and the alert is enabled. Tests are not among them.
+         */
+        get: operations["getApiV1AlertsByIdMessages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/certificates/preflight": {
         parameters: {
             query?: never;
@@ -5588,6 +5608,40 @@ export interface components {
             /** @description A `config` */
             example: unknown;
         };
+        /** AlertMessage */
+        AlertMessage: {
+            /** @description Also in the message itself */
+            id: string;
+            /** @enum {string} */
+            event: "target_down" | "target_up" | "certificate_failing" | "certificate_expiring" | "error_share" | "worker_died";
+            /** @enum {string} */
+            status: "firing" | "resolved";
+            /**
+             * Format: date-time
+             * @description When it was told
+             */
+            at: string;
+            /**
+             * Format: date-time
+             * @description When it began
+             */
+            since: string;
+            object: {
+                /** @enum {string} */
+                kind: "target" | "certificate" | "service" | "route" | "worker" | "gateway";
+                /** @description Empty for a worker and the gateway */
+                id: string;
+                name: string;
+            };
+            /** @description One line */
+            title: string;
+            /** @description More about it */
+            message: string;
+            /** @enum {string} */
+            delivery: "waiting" | "delivered" | "lost";
+            /** @description Why it was lost */
+            detail: string | null;
+        };
         /** AlertTest */
         AlertTest: {
             /** @description Whether the message was taken */
@@ -9453,6 +9507,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AlertTest"];
+                };
+            };
+            /** @description Refused */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1AlertsByIdMessages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id or name of the alert */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All that fit, oldest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertMessage"][];
                 };
             };
             /** @description Refused */

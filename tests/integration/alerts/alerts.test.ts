@@ -109,6 +109,14 @@ describe("a target that dies and comes back", () => {
     expect(told("/of-route")).toEqual(["target_up resolved"]);
     expect(told("/down-only")).toEqual(["target_down firing"]);
     expect([...told("/elsewhere"), ...told("/off")]).toEqual([]);
+    // What was told can be read, the newest first, with what became of it.
+    const messages = () => api.call("GET /alerts/everything/messages");
+    await eventually(async () => (await messages()).body[0].delivery === "delivered");
+    expect((await messages()).body).toEqual([
+      expect.objectContaining({ event: "target_up", status: "resolved", delivery: "delivered" }),
+      expect.objectContaining({ event: "target_down", status: "firing", detail: null }),
+    ]);
+    expect((await api.call("GET /alerts/off/messages")).body).toEqual([]);
   }, 60_000);
 
   test("again and again is not told each time, and other alerts are not disturbed", async () => {

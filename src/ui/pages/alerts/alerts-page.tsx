@@ -1,23 +1,72 @@
-// Alerts: who is told when something goes wrong; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
+// Alerts: who is told when something goes wrong; the list, and which form to open.
+import { Text } from "@mantine/core";
+import type { Read } from "../../api/resources.ts";
+import { ResourceLoader } from "../../parts/form-page.tsx";
+import { ResourceTable } from "../../parts/resource-table.tsx";
 import type { PageProps } from "../../pages.ts";
+import { eventWords, labelOf } from "./alert-events.ts";
+import { AlertForm } from "./alert-form.tsx";
+import { DeliveryState, deliveryOf } from "./delivery-state.tsx";
 
-export default function AlertsPage(props: PageProps) {
+type Alert = Read<"alerts">;
+
+export default function AlertsPage({ id }: PageProps) {
+  if (id === null) return <AlertList />;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ name: "", type: "webhook", config: {} }}
-      table={{
-        resource: "alerts",
-        page: "alerts",
-        title: "Alerts",
-        text: "Who is told when a target is down, a certificate runs out or errors pile up.",
-        columns: [{ title: "Type", render: ({ type }) => type }],
-        empty: {
-          title: "No alerts yet",
-          text: "Have yourself told by mail, chat or webhook before your users tell you.",
+    <ResourceLoader resource="alerts" id={id}>
+      {(start) => <AlertForm key={id} {...start} />}
+    </ResourceLoader>
+  );
+}
+
+function AlertList() {
+  return (
+    <ResourceTable
+      resource="alerts"
+      page="alerts"
+      title="Alerts"
+      text="Who is told when a target is down, a certificate runs out or errors pile up."
+      columns={[
+        { title: "Goes to", render: (alert) => <Destination alert={alert} /> },
+        { title: "Tells", render: (alert) => <Events alert={alert} /> },
+        { title: "Delivery", render: (alert) => <DeliveryState alert={alert} />, width: "11rem" },
+      ]}
+      states={[
+        {
+          value: "failed",
+          label: "Not delivered",
+          fits: (alert) => deliveryOf(alert) === "failed",
         },
+      ]}
+      searchText={({ destination, events }) => `${destination} ${events.map(labelOf).join(" ")}`}
+      empty={{
+        title: "No alerts yet",
+        text: "Have yourself told by chat, mail or webhook when a target is down or a certificate runs out, before your users tell you.",
       }}
     />
+  );
+}
+
+function Destination({ alert: { type, destination } }: { readonly alert: Alert }) {
+  return (
+    <>
+      <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+        {destination === "" ? "unknown" : destination}
+      </Text>
+      <Text size="xs" c="dimmed">
+        {type === "smtp" ? "Mail" : "Webhook"}
+      </Text>
+    </>
+  );
+}
+
+function Events({ alert: { events } }: { readonly alert: Alert }) {
+  const isAll = events.length === eventWords.length;
+  const [first = ""] = events;
+  return (
+    <Text size="sm" title={events.map(labelOf).join(", ")}>
+      {isAll ? "Everything" : labelOf(first)}
+      {!isAll && events.length > 1 && ` and ${events.length - 1} more`}
+    </Text>
   );
 }

@@ -1,0 +1,43 @@
+// The last messages of one alert and what became of them, in memory; knows no way to send.
+import type { Notice } from "./notice.ts";
+
+/** A message and how its delivery went. */
+export interface AlertMessage extends Notice {
+  readonly delivery: "waiting" | "delivered" | "lost";
+  /** Why it was lost; null: it was not. */
+  readonly detail: string | null;
+}
+
+/** Those before are forgotten. */
+const MAX_MESSAGES = 100;
+
+export class MessageHistory {
+  readonly #messages = new Map<string, AlertMessage>();
+
+  /** A message is on its way. */
+  put(notice: Notice): void {
+    this.#messages.set(notice.id, { ...notice, delivery: "waiting", detail: null });
+    for (const id of this.#messages.keys()) {
+      if (this.#messages.size <= MAX_MESSAGES) break;
+      this.#messages.delete(id);
+    }
+  }
+
+  delivered(id: string): void {
+    this.#settle(id, { delivery: "delivered", detail: null });
+  }
+
+  lost(id: string, reason: string): void {
+    this.#settle(id, { delivery: "lost", detail: reason });
+  }
+
+  /** The newest first. */
+  list(): readonly AlertMessage[] {
+    return [...this.#messages.values()].toReversed();
+  }
+
+  #settle(id: string, outcome: Pick<AlertMessage, "delivery" | "detail">): void {
+    const message = this.#messages.get(id);
+    if (message !== undefined) this.#messages.set(id, { ...message, ...outcome });
+  }
+}

@@ -1,0 +1,254 @@
+// Where the messages of an alert go: a web address or a mailbox; knows nothing of what is told.
+import {
+  Anchor,
+  Checkbox,
+  Group,
+  PasswordInput,
+  SegmentedControl,
+  Select,
+  SimpleGrid,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
+import { AddButton, ListField, RemoveButton } from "../../parts/fields.tsx";
+import { FoldedSection } from "../../parts/folded-section.tsx";
+import { NumberField } from "../../parts/number-field.tsx";
+import { HelpText, Section } from "../../parts/page-layout.tsx";
+import type { AlertFieldsProps } from "./alert-form.tsx";
+import { presetOf, webhookPresets } from "./webhook-presets.ts";
+
+interface Props extends AlertFieldsProps {
+  /** Whether an alert of this type is stored, with its secrets. */
+  readonly isStored: boolean;
+}
+
+const KEPT = "Stored; leave it empty to keep it";
+
+export function SinkFields({ form, isStored }: Props) {
+  const isWebhook = form.values.type === "webhook";
+  return (
+    <>
+      <Section title="Where it goes">
+        <Stack>
+          <SegmentedControl
+            aria-label="How messages are sent"
+            data={[
+              { value: "webhook", label: "Chat or program (webhook)" },
+              { value: "smtp", label: "Mail" },
+            ]}
+            style={{ alignSelf: "flex-start" }}
+            {...form.getInputProps("type")}
+          />
+          {isWebhook ? (
+            <WebhookFields form={form} isStored={isStored} />
+          ) : (
+            <MailFields form={form} isStored={isStored} />
+          )}
+          <HelpText>
+            Addresses, passwords and keys are stored encrypted and never shown. $secret:NAME takes
+            one that is kept under Secrets.
+          </HelpText>
+        </Stack>
+      </Section>
+      <AdvancedFields form={form} isStored={isStored} />
+    </>
+  );
+}
+
+function WebhookFields({ form, isStored }: Props) {
+  const preset = presetOf(form.values.webhook);
+  const choose = (value: string | null) => {
+    const chosen = webhookPresets.find((one) => one.value === value);
+    if (chosen === undefined) return;
+    form.setFieldValue("webhook.template", chosen.template);
+    form.setFieldValue("webhook.content_type", chosen.content_type);
+  };
+  const presets = webhookPresets.map(({ value, label }) => ({ value, label }));
+  return (
+    <>
+      <Select
+        label="Who gets it"
+        description={preset?.help ?? "A body of your own, below under More about sending."}
+        data={
+          preset === null ? [...presets, { value: "custom", label: "A body of my own" }] : presets
+        }
+        value={preset?.value ?? "custom"}
+        onChange={choose}
+        allowDeselect={false}
+      />
+      <PasswordInput
+        label="Address"
+        required={!isStored}
+        placeholder={isStored ? KEPT : (preset?.placeholder ?? "https://example.com/hook")}
+        autoComplete="off"
+        {...form.getInputProps("secrets.url")}
+      />
+    </>
+  );
+}
+
+function MailFields({ form, isStored }: Props) {
+  return (
+    <>
+      <ListField
+        label="To"
+        description="Mail addresses, each with the return key"
+        placeholder={form.values.smtp.to.length === 0 ? "ops@example.com" : ""}
+        required
+        {...form.getInputProps("smtp.to")}
+      />
+      <TextInput
+        label="From"
+        placeholder="gateway@example.com"
+        required
+        {...form.getInputProps("smtp.from")}
+      />
+      <SimpleGrid cols={{ base: 1, sm: 3 }}>
+        <TextInput
+          label="Mail server"
+          placeholder="mail.example.com"
+          required
+          {...form.getInputProps("smtp.host")}
+        />
+        <NumberField
+          label="Port"
+          {...{ min: 1, max: 65_535, empty: 587 }}
+          {...form.getInputProps("smtp.port")}
+        />
+        <Select
+          label="Encryption"
+          data={[
+            { value: "starttls", label: "STARTTLS (587)" },
+            { value: "implicit", label: "From the start (465)" },
+            { value: "none", label: "None" },
+          ]}
+          allowDeselect={false}
+          {...form.getInputProps("smtp.tls")}
+        />
+      </SimpleGrid>
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <TextInput
+          label="User name"
+          description="Empty: without signing in"
+          autoComplete="off"
+          {...form.getInputProps("smtp.username")}
+        />
+        <PasswordInput
+          label="Password"
+          description="Goes with the user name"
+          placeholder={isStored && form.values.smtp.username !== "" ? KEPT : ""}
+          autoComplete="new-password"
+          {...form.getInputProps("secrets.password")}
+        />
+      </SimpleGrid>
+    </>
+  );
+}
+
+function AdvancedFields({ form, isStored }: Props) {
+  const isWebhook = form.values.type === "webhook";
+  return (
+    <FoldedSection
+      title="More about sending"
+      text={
+        isWebhook
+          ? "A body and header fields of your own, signatures, authorities to trust."
+          : "Authorities to trust."
+      }
+      fields={["webhook", "secrets.headers", "secrets.signing", "ca_certificates"]}
+      errors={form.errors}
+    >
+      {isWebhook && (
+        <>
+          <Textarea
+            label="Body"
+            description={
+              "Empty: everything as JSON. In it stand ${title}, ${message}, ${event}, ${status}, ${alert}, ${gateway}, ${object}, ${at}, ${since}, ${id}"
+            }
+            autosize
+            minRows={2}
+            spellCheck={false}
+            styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
+            {...form.getInputProps("webhook.template")}
+          />
+          <TextInput label="Type of the body" {...form.getInputProps("webhook.content_type")} />
+          <HeaderFields form={form} isStored={isStored} />
+          <SigningFields form={form} isStored={isStored} />
+        </>
+      )}
+      <Textarea
+        label="Authorities to trust"
+        description="Certificates (PEM) in the place of the usual ones, for a server with a certificate of your own"
+        autosize
+        minRows={2}
+        maxRows={8}
+        spellCheck={false}
+        styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
+        {...form.getInputProps("ca_certificates")}
+      />
+    </FoldedSection>
+  );
+}
+
+function SigningFields({ form, isStored }: Props) {
+  return (
+    <Stack gap={6}>
+      <PasswordInput
+        label="Key to sign with"
+        description="The receiver can tell by X-Sluice-Signature that a message is yours"
+        placeholder={isStored ? "Leave it empty to keep what is stored" : ""}
+        autoComplete="off"
+        disabled={form.values.is_unsigned}
+        {...form.getInputProps("secrets.signing")}
+      />
+      {isStored && (
+        <Checkbox
+          label="Sign no longer, and forget the key"
+          {...form.getInputProps("is_unsigned", { type: "checkbox" })}
+        />
+      )}
+      <Anchor href="/docs" size="xs">
+        How signatures are checked is in the reference
+      </Anchor>
+    </Stack>
+  );
+}
+
+function HeaderFields({ form, isStored }: Props) {
+  const { headers } = form.values.secrets;
+  return (
+    <Stack gap={6} role="group" aria-label="Header fields">
+      <Text size="sm" fw={500}>
+        Header fields
+      </Text>
+      {headers.map((_, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no id, and their fields are controlled
+        <Group key={index} gap={6} wrap="nowrap" align="flex-start">
+          <TextInput
+            aria-label={`Header field ${index + 1}: name`}
+            placeholder="Authorization"
+            style={{ flex: 1 }}
+            {...form.getInputProps(`secrets.headers.${index}.name`)}
+          />
+          <PasswordInput
+            aria-label={`Header field ${index + 1}: value`}
+            placeholder={isStored ? KEPT : "Value"}
+            autoComplete="off"
+            style={{ flex: 2 }}
+            {...form.getInputProps(`secrets.headers.${index}.value`)}
+          />
+          <RemoveButton
+            label={`Remove header field ${index + 1}`}
+            onClick={() => form.removeListItem("secrets.headers", index)}
+          />
+        </Group>
+      ))}
+      <AddButton
+        label="Add a header field"
+        onClick={() => form.insertListItem("secrets.headers", { name: "", value: "" })}
+      />
+    </Stack>
+  );
+}

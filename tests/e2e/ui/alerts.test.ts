@@ -1,0 +1,139 @@
+// Alerts in a browser: by webhook and by mail, tested, told, and shown with what became of each message.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eventually } from "../../support/poll.ts";
+import { type SmtpServer, startSmtpServer } from "../../support/smtp-server.ts";
+import { checkAccessible, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+let hook: Bun.Server<undefined>;
+let mail: SmtpServer;
+let status = 200;
+const received: { readonly body: string; readonly authorization: string | null }[] = [];
+
+beforeAll(async () => {
+  hook = Bun.serve({
+    ...{ port: 0, hostname: "127.0.0.1" },
+    async fetch(request) {
+      const authorization = request.headers.get("authorization");
+      received.push({ body: await request.text(), authorization });
+      return new Response("thanks", { status });
+    },
+  });
+  mail = await startSmtpServer();
+  scene = await startUi();
+  await scene.gateway.ok("POST", "/api/v1/services", {
+    ...{ name: "shop", targets: [{ host: "127.0.0.1", port: 9 }] },
+  });
+  await scene.createPeople();
+});
+afterAll(async () => {
+  await scene?.stop();
+  mail?.stop();
+  await hook?.stop(true);
+});
+
+test("a webhook is made from a preset, tested, and tells what happens", async () => {
+  const { page, complaints, close } = await scene.openAs("editor", {
+    ...{ path: "/ui/alerts", expects: [400] },
+  });
+  await page.getByRole("link", { name: "Create the first alert" }).click();
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("ops-chat");
+  await page.getByRole("combobox", { name: "Who gets it" }).click();
+  await page.getByRole("option", { name: /^Slack/ }).click();
+  await page.getByLabel("Address").fill("chat.example.com");
+  await page.getByText("It starts with http:// or https://").waitFor();
+  // Only the gateway knows that nothing may be sent there.
+  await page.getByLabel("Address").fill(scene.gateway.admin);
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByText(/management API itself/).waitFor();
+  await page.getByLabel("Address").fill(`http://127.0.0.1:${hook.port}/canary-token`);
+  await page.getByRole("button", { name: /^More about sending/ }).click();
+  await page.getByRole("button", { name: "Add a header field" }).click();
+  await page.getByLabel("Header field 1: name").fill("Authorization");
+  await page.getByRole("textbox", { name: "Header field 1: value" }).fill("Bearer canary-header");
+  expect(await checkAccessible(page)).toEqual([]);
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByText("Alert ops-chat created").waitFor();
+
+  await page.getByRole("button", { name: "Send a test" }).click();
+  await page.getByText("It was taken").waitFor();
+  expect(received.at(-1)).toEqual({
+    body: '{"text": "This is a test: Somebody has asked for a test of this alert. Nothing is wrong."}',
+    authorization: "Bearer canary-header",
+  });
+  status = 404;
+  await page.getByRole("button", { name: "Send a test" }).click();
+  await page.getByText("It did not arrive").waitFor();
+  await page.getByText(/refuses the message \(404\)/).waitFor();
+  status = 200;
+
+  const told = page.getByRole("region", { name: "What was told" });
+  await told.getByText("Nothing yet.").waitFor();
+  await page.evaluate(async () => {
+    const [target] = await (await fetch("/api/v1/targets")).json();
+    const headers = { "content-type": "application/json" };
+    const init = { method: "PUT", headers, body: JSON.stringify({ state: "unhealthy" }) };
+    await fetch(`/api/v1/targets/${target.id}/health`, init);
+  });
+  await told.getByText('Target 127.0.0.1:9 of service "shop" is down').waitFor();
+  await told.getByText("lasts").waitFor();
+  await told.getByText("delivered").first().waitFor();
+  // Nothing secret is anywhere, neither on the page nor in what the tab keeps.
+  await page.getByLabel("Description").fill("for the people on call");
+  await eventually(() => page.evaluate(() => JSON.stringify(sessionStorage).includes("on call")));
+  const kept = await page.evaluate(() => document.body.innerHTML + JSON.stringify(sessionStorage));
+  expect(kept).not.toContain("canary");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText("Alert ops-chat saved").waitFor();
+  // It still has its address.
+  await page.getByRole("button", { name: "Send a test" }).click();
+  await page.getByText("It was taken").waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "alert");
+  expect(complaints).toEqual([]);
+  await close();
+}, 40_000);
+
+test("mail is checked while typing and sent to everybody who is named", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/alerts/new" });
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("mail");
+  await page.getByText("Mail", { exact: true }).click();
+  const to = page.getByRole("combobox", { name: "To" });
+  for (const address of ["nobody", "ann@ops.example"]) {
+    await to.fill(address);
+    await to.press("Enter");
+    if (address === "nobody") {
+      await page.getByText("nobody is no mail address").waitFor();
+      await to.press("Backspace");
+    }
+  }
+  await page.getByLabel("From").fill("gateway@ops.example");
+  await page.getByLabel("Mail server").fill("127.0.0.1");
+  await page.getByRole("textbox", { name: "Port" }).fill(String(mail.port));
+  await page.getByRole("combobox", { name: "Encryption" }).click();
+  await page.getByRole("option", { name: "None" }).click();
+  await page.getByRole("checkbox", { name: /Too many errors/ }).check();
+  await page.getByRole("textbox", { name: "Percent of the answers" }).fill("10");
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByText("Alert mail created").waitFor();
+  await page.getByRole("button", { name: "Send a test" }).click();
+  await page.getByText("It was taken").waitFor();
+  expect(mail.mails.at(-1)?.to).toEqual(["ann@ops.example"]);
+  await page.goto(`${scene.gateway.admin}/ui/alerts`);
+  const row = page.getByRole("row", { name: /mail/ });
+  await row.getByText(/ann@ops\.example by 127\.0\.0\.1/).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "alerts");
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("viewers see alerts and what was told, and can neither test nor change", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/alerts/ops-chat" });
+  await page.getByRole("region", { name: "What was told" }).getByText("lasts").waitFor();
+  expect(await page.getByRole("button", { name: /Send a test|Save|Delete/ }).count()).toBe(0);
+  expect(await page.getByRole("textbox", { name: "Name", exact: true }).isDisabled()).toBe(true);
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+  await close();
+});
