@@ -167,6 +167,7 @@ export async function screenshots(page: Page, name: string): Promise<void> {
   const before = page.viewportSize();
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    await hasScheme(page, colorScheme);
     for (const width of [380, 768, 1440]) {
       await page.setViewportSize({ width, height: 900 });
       await isQuiet(page);
@@ -175,5 +176,12 @@ export async function screenshots(page: Page, name: string): Promise<void> {
   }
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
   if (before !== null) await page.setViewportSize(before);
-  await page.waitForFunction('document.documentElement.dataset.mantineColorScheme === "light"');
+  await hasScheme(page, "light");
 }
+
+/** The page follows a little later, and would be seen half in the colours of before. */
+const hasScheme = (page: Page, scheme: "light" | "dark") =>
+  eventually(
+    async () =>
+      (await page.evaluate("document.documentElement.dataset.mantineColorScheme")) === scheme,
+  );

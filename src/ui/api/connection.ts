@@ -7,6 +7,9 @@ import { SignInGate } from "./sign-in-gate.ts";
 export interface SendOptions {
   readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly body?: unknown;
+  /** In place of `body`: something that is sent as it is. */
+  readonly content?: { readonly type: string; readonly data: Blob | string };
+  readonly headers?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   /** An ETag: go ahead only if the object still has it. */
   readonly ifMatch?: string | null;
@@ -26,6 +29,8 @@ export interface Answer<T> {
   readonly warning: string | null;
   /** What a delete took along. */
   readonly alsoDeleted: string | null;
+  /** Of a list that comes in pages: `before` of the next one; null: this was the last. */
+  readonly next: string | null;
 }
 
 const PREFIX = "/api/v1";
@@ -46,19 +51,28 @@ export class Connection {
 
   /** Sends to `path`, relative to /api/v1; rejects with an ApiError unless the answer is a success. */
   async send<T>(path: string, options: SendOptions = {}): Promise<Answer<T>> {
-    const { method = "GET", body, query, ifMatch, signal, waitsForSignIn = true } = options;
-    const headers = new Headers();
+    const response = await this.request(path, options);
+    return { value: (await response.json()) as T, ...factsOf(response.headers) };
+  }
+
+  /** The same for answers that are no JSON, such as files. */
+  async request(path: string, options: SendOptions = {}): Promise<Response> {
+    const { method = "GET", body, content, query, ifMatch, waitsForSignIn = true } = options;
+    const { signal } = options;
+    const headers = new Headers(options.headers);
     if (body !== undefined) headers.set("content-type", "application/json");
+    if (content !== undefined) headers.set("content-type", content.type);
     if (ifMatch !== undefined && ifMatch !== null) headers.set("if-match", ifMatch);
     const request = new Request(`${PREFIX}${path}${toQuery(query)}`, {
       method,
       headers,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(content === undefined ? {} : { body: content.data }),
       ...(signal === undefined ? {} : { signal }),
     });
     const response = await this.#fetch(request, waitsForSignIn);
     if (!response.ok) throw await toApiError(response);
-    return { value: (await response.json()) as T, ...factsOf(response.headers) };
+    return response;
   }
 
   async #fetch(request: Request, waitsForSignIn: boolean): Promise<Response> {
@@ -84,6 +98,7 @@ function factsOf(headers: Headers): Omit<Answer<unknown>, "value"> {
     revision: revision === null ? null : Number(revision),
     warning: headers.get("x-warning"),
     alsoDeleted: headers.get("x-deleted"),
+    next: headers.get("x-next"),
   };
 }
 

@@ -117,5 +117,8 @@ export const includesRole = (role: Role, needed: Role): boolean =>
 /** Set by the shell, because hundreds of buttons ask. */
 export const RoleContext = createContext<Role>("viewer");
 
+/** Whether the configuration is kept in a file, so that nobody changes it here. */
+export const ReadOnlyContext = createContext(false);
+
 /** What the caller may do. */
 export const useRole = (): Role => useContext(RoleContext);

@@ -1,8 +1,8 @@
 // The parts that every page is made of: its head, sections, help and the gate of roles; knows no page.
 import { Anchor, Breadcrumbs, Card, Group, Stack, Text, Title } from "@mantine/core";
-import type { ReactNode } from "react";
+import { type ReactNode, useContext } from "react";
 import { Link } from "wouter";
-import { includesRole, useRole } from "../api/queries.ts";
+import { includesRole, ReadOnlyContext, useRole } from "../api/queries.ts";
 import type { Role } from "../api/resources.ts";
 
 interface PageHeadProps {
@@ -76,13 +76,17 @@ export function Can({
   needs,
   children,
   otherwise = null,
+  worksReadOnly = false,
 }: {
   /** Least role. */
   readonly needs: Role;
   readonly children: ReactNode;
   readonly otherwise?: ReactNode;
+  /** Whether it changes no configuration, and so works while that is kept in a file. */
+  readonly worksReadOnly?: boolean;
 }) {
-  return includesRole(useRole(), needs) ? children : otherwise;
+  const isReadOnly = useContext(ReadOnlyContext) && !worksReadOnly && needs !== "viewer";
+  return includesRole(useRole(), needs) && !isReadOnly ? children : otherwise;
 }
 
 /** A row of name and value. */

@@ -11,8 +11,9 @@ export function useUrlState(
   const set = useCallback(
     (value: string) =>
       setParameters(
-        (before) => {
-          const next = new URLSearchParams(before);
+        () => {
+          // Several may be set one after the other before the page is drawn again.
+          const next = new URLSearchParams(location.search);
           if (value === initial) next.delete(name);
           else next.set(name, value);
           return next;

@@ -3,7 +3,7 @@ import { Center, Loader } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
 import { LiveProvider } from "../api/live.tsx";
-import { queryKeys, RoleContext, useMe, useStatus } from "../api/queries.ts";
+import { queryKeys, ReadOnlyContext, RoleContext, useMe, useStatus } from "../api/queries.ts";
 import { ErrorPanel } from "../parts/error-panel.tsx";
 import { Shell } from "./shell.tsx";
 
@@ -32,7 +32,8 @@ export function Entrance() {
       </Center>
     );
   const refresh = () => client.invalidateQueries();
-  if (status.data?.setup_required === true && !isSkipped)
+  const isReadOnly = status.data?.read_only ?? false;
+  if (status.data?.setup_required === true && !isReadOnly && !isSkipped)
     return (
       <Suspense>
         <FirstRun
@@ -59,7 +60,9 @@ export function Entrance() {
   return (
     <LiveProvider key={me.data.user?.id ?? me.data.method}>
       <RoleContext value={me.data.role}>
-        <Shell me={me.data} />
+        <ReadOnlyContext value={isReadOnly}>
+          <Shell me={me.data} />
+        </ReadOnlyContext>
       </RoleContext>
     </LiveProvider>
   );

@@ -1,6 +1,6 @@
 // The list of pages that somebody may open, in groups; knows no page by name.
 import { NavLink, Text } from "@mantine/core";
-import { Fragment } from "react";
+import { Fragment, useEffect } from "react";
 import { Link, useLocation } from "wouter";
 import { includesRole } from "../api/queries.ts";
 import type { Role } from "../api/resources.ts";
@@ -9,6 +9,11 @@ import { type PageEntry, pages } from "../pages.ts";
 
 export function Navigation({ role }: { readonly role: Role }) {
   const [path] = useLocation();
+  // In a low window the page that is open may be below the edge of the list.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page is another entry
+  useEffect(() => {
+    document.querySelector('nav [aria-current="page"]')?.scrollIntoView({ block: "nearest" });
+  }, [path]);
   const open = pages.filter((page) => includesRole(role, page.role));
   const groups = [...Map.groupBy(open, ({ group }) => group)];
   return groups.map(([group, entries]) => (

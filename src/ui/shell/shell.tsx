@@ -1,10 +1,10 @@
 // The frame around every page: header, navigation, banner, keyboard; asks the table of pages which one to draw.
 import { Alert, AppShell, Badge, Burger, Group, ScrollArea, Text, Tooltip } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { type ReactNode, Suspense, useEffect } from "react";
+import { type ReactNode, Suspense, useContext, useEffect } from "react";
 import { Link, useLocation } from "wouter";
 import { useLive } from "../api/live.tsx";
-import { useStatus } from "../api/queries.ts";
+import { ReadOnlyContext, useStatus } from "../api/queries.ts";
 import type { Schemas } from "../api/resources.ts";
 import { ProductMark } from "../parts/product-mark.tsx";
 import { PageSkeleton } from "../parts/skeletons.tsx";
@@ -109,18 +109,36 @@ function ServiceState() {
 
 /** What matters on every page. */
 function Banner({ me }: { readonly me: Schemas["Me"] }) {
-  if (me.authentication === "disabled")
-    return (
-      <Alert color="yellow" mb="md" title="There are no users">
-        Anyone who reaches this address can change everything.{" "}
-        <Link href="/ui/users/new">Create the first administrator</Link>
-      </Alert>
-    );
-  if (me.role === "viewer")
-    return (
-      <Alert color="gray" mb="md" py="xs">
-        You may look at everything here and change nothing: your role is viewer.
-      </Alert>
-    );
-  return null;
+  const isReadOnly = useContext(ReadOnlyContext);
+  const isOpen = me.authentication === "disabled";
+  return (
+    <>
+      {isOpen && (
+        <Alert color="yellow" mb="md" title="There are no users">
+          Anyone who reaches this address can {isReadOnly ? "read" : "change"} everything.{" "}
+          {isReadOnly ? (
+            "Add a user with the role admin to the file that the configuration is kept in."
+          ) : (
+            <Link href="/ui/users/new">Create the first administrator</Link>
+          )}
+        </Alert>
+      )}
+      {isReadOnly && <KeptInFile />}
+      {me.role === "viewer" && !isReadOnly && (
+        <Alert color="gray" mb="md" py="xs">
+          You may look at everything here and change nothing: your role is viewer.
+        </Alert>
+      )}
+    </>
+  );
+}
+
+function KeptInFile() {
+  return (
+    <Alert color="blue" mb="md" py="xs" title="Nothing can be changed here">
+      The configuration is kept in a file, which the gateway was started with (
+      <code>serve --config</code>). Change the file, and the gateway follows within a second; if the
+      file is not valid, its log says why and what is in service stays.
+    </Alert>
+  );
 }

@@ -1,28 +1,46 @@
-// Taking the configuration out of the gateway; knows no other page.
-import { Button, Group } from "@mantine/core";
-import { IconDownload } from "@tabler/icons-react";
-import { PageHead, Section } from "../../parts/page-layout.tsx";
+// Taking the configuration out of the gateway, bringing one in, and copies of everything: which part to draw.
+import { Tabs } from "@mantine/core";
+import { IconDatabase, IconDownload, IconUpload } from "@tabler/icons-react";
+import { Can, PageHead } from "../../parts/page-layout.tsx";
+import { useUrlState } from "../../parts/url-state.ts";
+import { BackupPart } from "./backup-part.tsx";
+import { ExportPart } from "./export-part.tsx";
+import { ImportPart } from "./import-part.tsx";
 
 export default function TransferPage() {
+  const [tab, setTab] = useUrlState("tab", "export");
   return (
     <>
-      <PageHead title="Export & import" text="The whole configuration as one file." />
-      <Section title="Export" text="Without secrets, so that it can go into version control.">
-        <Group>
-          {["yaml", "json"].map((format) => (
-            <Button
-              key={format}
-              component="a"
-              href={`/api/v1/export?format=${format}`}
-              download={`sluice.${format}`}
-              variant="default"
-              leftSection={<IconDownload size={16} />}
-            >
-              Download {format.toUpperCase()}
-            </Button>
-          ))}
-        </Group>
-      </Section>
+      <PageHead
+        title="Export & import"
+        text="The whole configuration as one file: to keep, to compare, to carry to another gateway, or to bring in from another program."
+      />
+      <Tabs value={tab} onChange={(value) => setTab(value ?? "export")}>
+        <Tabs.List mb="md">
+          <Tabs.Tab value="export" leftSection={<IconDownload size={16} />}>
+            Export
+          </Tabs.Tab>
+          <Can needs="admin" worksReadOnly>
+            <Tabs.Tab value="import" leftSection={<IconUpload size={16} />}>
+              Import
+            </Tabs.Tab>
+          </Can>
+          <Tabs.Tab value="backup" leftSection={<IconDatabase size={16} />}>
+            Backup
+          </Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="export">
+          <ExportPart />
+        </Tabs.Panel>
+        <Can needs="admin" worksReadOnly>
+          <Tabs.Panel value="import">
+            <ImportPart />
+          </Tabs.Panel>
+        </Can>
+        <Tabs.Panel value="backup">
+          <BackupPart />
+        </Tabs.Panel>
+      </Tabs>
     </>
   );
 }

@@ -1,0 +1,107 @@
+// One revision: who made it, when, and what it changed in each object; leads to its neighbours and to going back.
+import { Button, Group, Stack } from "@mantine/core";
+import { IconArrowBackUp, IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
+import { Link } from "wouter";
+import { useRead, useStatus } from "../../api/queries.ts";
+import type { Schemas } from "../../api/resources.ts";
+import { pagePath } from "../../page-path.ts";
+import { ChangeList } from "../../parts/change-list.tsx";
+import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { Can, Fact, PageHead, Section } from "../../parts/page-layout.tsx";
+import { FormSkeleton } from "../../parts/skeletons.tsx";
+import { RelativeTime } from "../../parts/status.tsx";
+
+const parent = { href: pagePath("revisions"), label: "Revisions" };
+
+export function RevisionDetail({ id }: { readonly id: string }) {
+  const { data, error, isPending, refetch } = useRead<Schemas["RevisionDetail"]>(
+    `revisions/${encodeURIComponent(id)}`,
+  );
+  const { data: status } = useStatus();
+  const isCurrent = data !== undefined && data.value.number === status?.revision;
+  return (
+    <>
+      <PageHead
+        title={`Revision ${id}`}
+        parent={parent}
+        {...(isCurrent ? { text: "This is the configuration that is in service now." } : {})}
+        actions={data !== undefined && <Actions number={data.value.number} isCurrent={isCurrent} />}
+      />
+      {isPending ? (
+        <FormSkeleton />
+      ) : data === undefined ? (
+        <ErrorPanel error={error} title="This revision cannot be shown" onRetry={() => refetch()} />
+      ) : (
+        <>
+          <Section title="About it">
+            <Stack gap={6}>
+              <Fact label="What">{data.value.summary}</Fact>
+              <Fact label="Who">{data.value.actor}</Fact>
+              <Fact label="When">
+                <RelativeTime at={data.value.at} />
+              </Fact>
+            </Stack>
+          </Section>
+          <Section title="What it changed" text="Secrets are shown as ***.">
+            <ChangeList
+              changes={data.value.changes}
+              none="Nothing that you may see: it concerned users, tokens, secrets or single sign-on, or only the order of objects."
+            />
+          </Section>
+        </>
+      )}
+    </>
+  );
+}
+
+function Actions({ number, isCurrent }: { readonly number: number; readonly isCurrent: boolean }) {
+  const { data: all } = useRead<readonly Schemas["Revision"][]>("revisions");
+  const has = (wanted: number) =>
+    all?.value.some((revision) => revision.number === wanted) ?? false;
+  return (
+    <Group gap="xs">
+      <Button.Group>
+        <Step to={number - 1} exists={has(number - 1)} label="Older revision" />
+        <Step to={number + 1} exists={has(number + 1)} label="Newer revision" />
+      </Button.Group>
+      {!isCurrent && (
+        <Can needs="admin">
+          <Button
+            component={Link}
+            href={pagePath("revisions", String(number), "restore")}
+            leftSection={<IconArrowBackUp size={16} />}
+          >
+            Go back to this
+          </Button>
+        </Can>
+      )}
+    </Group>
+  );
+}
+
+interface StepProps {
+  readonly to: number;
+  readonly exists: boolean;
+  readonly label: string;
+}
+
+function Step({ to, exists, label }: StepProps) {
+  const Icon = label.startsWith("Older") ? IconChevronLeft : IconChevronRight;
+  if (!exists)
+    return (
+      <Button variant="default" px="xs" aria-label={label} disabled>
+        <Icon size={16} />
+      </Button>
+    );
+  return (
+    <Button
+      component={Link}
+      href={pagePath("revisions", String(to))}
+      variant="default"
+      px="xs"
+      aria-label={label}
+    >
+      <Icon size={16} />
+    </Button>
+  );
+}

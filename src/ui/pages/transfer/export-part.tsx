@@ -1,0 +1,139 @@
+// Downloads of the configuration: plain for everybody, and encrypted with everything for admins; keeps no passphrase.
+import { Alert, Button, Group, List, PasswordInput, Stack, Text } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { IconDownload, IconLock } from "@tabler/icons-react";
+import { useMutation } from "@tanstack/react-query";
+import { tellError } from "../../api/changes.tsx";
+import type { SendOptions } from "../../api/connection.ts";
+import { useConnection } from "../../api/connection-context.ts";
+import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
+import { CopyableValue } from "../../parts/secret-once.tsx";
+import { passphraseProblem } from "./passphrase.ts";
+import { saveFile } from "./save-file.ts";
+
+type Format = "yaml" | "json";
+
+function useExport() {
+  const connection = useConnection();
+  return useMutation({
+    mutationFn: async ({ name, ...options }: SendOptions & { readonly name: string }) => {
+      const response = await connection.request("/export", options);
+      saveFile(await response.blob(), name);
+    },
+    onError: tellError,
+  });
+}
+
+export function ExportPart() {
+  return (
+    <>
+      <Plain />
+      <Can needs="admin" worksReadOnly>
+        <Encrypted />
+      </Can>
+      <Section title="From the command line" text="The same, for scripts and timers.">
+        <Stack gap="xs">
+          <CopyableValue label="the command" value="sluice export > gateway.yaml" />
+          <HelpText>
+            With the address of this page in <code>SLUICE_URL</code> and a token in{" "}
+            <code>SLUICE_TOKEN</code>. <code>sluice diff gateway.yaml</code> compares a file with
+            the gateway.
+          </HelpText>
+        </Stack>
+      </Section>
+    </>
+  );
+}
+
+function Plain() {
+  const download = useExport();
+  const get = (format: Format) => download.mutate({ query: { format }, name: `sluice.${format}` });
+  return (
+    <Section
+      title="Without secrets"
+      text="For version control, for reviews, and to copy parts to another gateway."
+    >
+      <List size="sm" mb="md">
+        <List.Item>Secrets and private keys stand in it as ***.</List.Item>
+        <List.Item>Users and tokens are left out.</List.Item>
+        <Can
+          needs="admin"
+          worksReadOnly
+          otherwise={
+            <List.Item>
+              What only admins may see, such as single sign-on, is left out as well.
+            </List.Item>
+          }
+        >
+          {null}
+        </Can>
+      </List>
+      <Group>
+        {(["yaml", "json"] as const).map((format) => (
+          <Button
+            key={format}
+            variant={format === "yaml" ? "filled" : "default"}
+            leftSection={<IconDownload size={16} />}
+            loading={download.isPending && download.variables.query?.["format"] === format}
+            onClick={() => get(format)}
+          >
+            Download {format.toUpperCase()}
+          </Button>
+        ))}
+      </Group>
+    </Section>
+  );
+}
+
+function Encrypted() {
+  const download = useExport();
+  const form = useForm({
+    initialValues: { passphrase: "", again: "" },
+    validateInputOnBlur: true,
+    validate: {
+      passphrase: passphraseProblem,
+      again: (value, { passphrase }) =>
+        value === passphrase ? null : "Not the same as the passphrase above",
+    },
+  });
+  const submit = form.onSubmit(({ passphrase }) =>
+    download.mutate(
+      {
+        query: { format: "json", secrets: 1 },
+        headers: { "x-passphrase": passphrase },
+        name: `sluice-${new Date().toISOString().slice(0, 10)}.backup.json`,
+      },
+      { onSuccess: () => form.reset() },
+    ),
+  );
+  return (
+    <Section
+      title="Everything, encrypted"
+      text="With users, tokens, secrets and private keys: what another gateway needs to take the place of this one."
+    >
+      <form onSubmit={submit}>
+        <Stack maw={460}>
+          <PasswordInput
+            label="Passphrase"
+            description="At least 12 characters. The file can be read with it alone."
+            autoComplete="new-password"
+            {...form.getInputProps("passphrase")}
+          />
+          <PasswordInput
+            label="Passphrase again"
+            autoComplete="new-password"
+            {...form.getInputProps("again")}
+          />
+          <Alert color="yellow" py="xs">
+            <Text size="sm">Whoever loses the passphrase has lost what is in the file.</Text>
+          </Alert>
+          <Group>
+            <Button type="submit" leftSection={<IconLock size={16} />} loading={download.isPending}>
+              Download encrypted
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Section>
+  );
+}

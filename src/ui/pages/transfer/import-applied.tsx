@@ -1,0 +1,60 @@
+// What an import has done, and the ways on from there; knows no document.
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { IconCheck } from "@tabler/icons-react";
+import { Link } from "wouter";
+import type { Answer } from "../../api/connection.ts";
+import { useStatus } from "../../api/queries.ts";
+import { pagePath } from "../../page-path.ts";
+import { ChangeList, countsInWords } from "../../parts/change-list.tsx";
+import { Section } from "../../parts/page-layout.tsx";
+import type { Changes } from "./import-part.tsx";
+import { ImportReport } from "./import-report.tsx";
+
+interface Props {
+  readonly answer: Answer<Changes>;
+  readonly onAgain: () => void;
+}
+
+export function ImportApplied({ answer, onAgain }: Props) {
+  const { data: status } = useStatus();
+  const { changes, report = [] } = answer.value;
+  const workers = status?.workers ?? 1;
+  const revision = answer.revision ?? 0;
+  return (
+    <>
+      <Alert color="teal" title="Imported" icon={<IconCheck />} mb="md">
+        <Stack gap="xs">
+          <Text size="sm">
+            {countsInWords(changes)}: live on {workers} {workers === 1 ? "worker" : "workers"} as
+            revision {revision}.
+          </Text>
+          <Group gap="xs">
+            <Button
+              size="xs"
+              variant="default"
+              component={Link}
+              href={pagePath("revisions", String(revision))}
+            >
+              Show revision {revision}
+            </Button>
+            <Button
+              size="xs"
+              variant="default"
+              component={Link}
+              href={pagePath("revisions", String(revision - 1), "restore")}
+            >
+              Take it back
+            </Button>
+            <Button size="xs" variant="default" onClick={onAgain}>
+              Import something else
+            </Button>
+          </Group>
+        </Stack>
+      </Alert>
+      {report.length > 0 && <ImportReport report={report} />}
+      <Section title="What has changed">
+        <ChangeList changes={changes} none="Nothing." />
+      </Section>
+    </>
+  );
+}

@@ -1,0 +1,62 @@
+// Why a document was refused: which field, which line, and the lines around it; knows no document.
+import { Alert, Code, Group, Stack, Text } from "@mantine/core";
+import { ApiError, toMessage } from "../../api/error.ts";
+import { lineOf } from "./import-source.ts";
+
+interface Props {
+  readonly error: unknown;
+  /** What was sent; null: it was no text. */
+  readonly text: string | null;
+}
+
+const AROUND = 2;
+
+export function ImportError({ error, text }: Props) {
+  const message = toMessage(error);
+  const line = lineOf(message);
+  const field = error instanceof ApiError ? error.field : null;
+  const detail = error instanceof ApiError ? error.detail : message;
+  const id = error instanceof ApiError && error.status >= 500 ? error.requestId : null;
+  return (
+    <Alert color="red" title="This cannot be imported. Nothing has changed." role="alert">
+      <Stack gap="xs">
+        <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+          {detail.replace(/ \(line \d+\)$/, "")}
+        </Text>
+        {(field !== null || line !== null) && (
+          <Group gap="md">
+            {field !== null && (
+              <Text size="sm">
+                Field <Code>{field}</Code>
+              </Text>
+            )}
+            {line !== null && (
+              <Text size="sm">
+                Line <Code>{line}</Code>
+              </Text>
+            )}
+          </Group>
+        )}
+        {line !== null && text !== null && <Excerpt text={text} line={line} />}
+        {id !== null && <Text size="xs">Request {id}</Text>}
+      </Stack>
+    </Alert>
+  );
+}
+
+function Excerpt({ text, line }: { readonly text: string; readonly line: number }) {
+  const shown = text
+    .split("\n")
+    .map((content, index) => ({ number: index + 1, content: content.slice(0, 400) }))
+    .slice(Math.max(0, line - AROUND - 1), line + AROUND);
+  return (
+    <div className="excerpt mono">
+      {shown.map(({ number, content }) => (
+        <div key={number} className={number === line ? "excerpt-line is-wrong" : "excerpt-line"}>
+          <span className="excerpt-number">{number}</span>
+          <span>{content}</span>
+        </div>
+      ))}
+    </div>
+  );
+}

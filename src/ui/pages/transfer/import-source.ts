@@ -1,0 +1,99 @@
+// Finds out what a file or a text is that somebody wants to import; sends nothing.
+
+export type Format = "sluice" | "kong" | "caddy" | "npm";
+
+export const formats: readonly { readonly value: Format; readonly label: string }[] = [
+  { value: "sluice", label: "Sluice document" },
+  { value: "kong", label: "Kong (declarative file)" },
+  { value: "caddy", label: "Caddy (JSON)" },
+  { value: "npm", label: "Nginx Proxy Manager (database)" },
+];
+
+export interface Source {
+  /** Of the file; null: it was pasted. */
+  readonly name: string | null;
+  readonly size: number;
+  /** Null for what is no text. */
+  readonly text: string | null;
+  readonly data: Blob | string;
+  /** What it looks like; null: like nothing that is known. */
+  readonly format: Format | null;
+  readonly type: "json" | "yaml";
+  readonly isEncrypted: boolean;
+  /** Something that keeps it from being imported as it is. */
+  readonly problem: string | null;
+}
+
+const MAX_BYTES: Readonly<Record<Format, number>> = {
+  sluice: 67_108_864,
+  kong: 33_554_432,
+  caddy: 33_554_432,
+  npm: 33_554_432,
+};
+
+/** Whether the gateway takes that many bytes of it. */
+export const isTooLarge = (source: Source, format: Format): boolean =>
+  source.size > MAX_BYTES[format];
+
+const SQLITE = "SQLite format 3\0";
+
+export async function readFile(file: File): Promise<Source> {
+  const head = await file.slice(0, SQLITE.length).text();
+  const { name, size } = file;
+  if (head === SQLITE)
+    return {
+      ...{ name, size, text: null, data: file, format: "npm", type: "json" },
+      ...{ isEncrypted: false, problem: null },
+    };
+  return { ...readText(await file.text()), name, size, data: file };
+}
+
+export function readText(text: string): Source {
+  const whole = { name: null, size: new Blob([text]).size, text, data: text };
+  const type = /^\s*[{[]/.test(text) ? "json" : "yaml";
+  const has = (member: string) => hasMember(text, member, type);
+  const isEncrypted = has("encrypted") && has("format");
+  const problem = problemOf(text);
+  const common = { ...whole, type, isEncrypted, problem } as const;
+  if (has("_format_version")) return { ...common, format: "kong" };
+  if (problem !== null) return { ...common, format: null };
+  if (type === "json" && has("apps") && !has("format")) return { ...common, format: "caddy" };
+  return { ...common, format: "sluice" };
+}
+
+/** Whether the outermost object seems to have the member, also in a text that is broken elsewhere. */
+function hasMember(text: string, member: string, type: Source["type"]): boolean {
+  if (type === "yaml") return new RegExp(`^["']?${member}["']?\\s*:`, "m").test(text);
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && Object.hasOwn(value, member);
+  } catch {
+    return new RegExp(`"${member}"\\s*:`).test(text);
+  }
+}
+
+function problemOf(text: string): string | null {
+  if (text.trim() === "") return "There is nothing in it.";
+  if (text.includes("\0")) return "This is no text, and no database of Nginx Proxy Manager either.";
+  if (/^\s*(server|http|upstream|events)\s*\{/m.test(text))
+    return "This looks like a configuration of nginx, which cannot be brought in.";
+  if (
+    /^\s*[^\s{}"':#][^"':{}]*\{\s*$/m.test(text) &&
+    /^\s*(reverse_proxy|respond|redir)\b/m.test(text)
+  )
+    return "This looks like a Caddyfile. Make JSON of it first: caddy adapt --config Caddyfile > caddy.json";
+  return null;
+}
+
+/** `1.5 MB`. */
+export function sizeInWords(bytes: number): string {
+  if (bytes < 1000) return `${bytes} bytes`;
+  if (bytes < 1_000_000) return `${Math.round(bytes / 100) / 10} kB`;
+  return `${Math.round(bytes / 100_000) / 10} MB`;
+}
+
+/** Which line an error of the gateway speaks of. */
+export function lineOf(message: string): number | null {
+  const line = /\bline (\d+)/.exec(message)?.[1];
+  return line === undefined ? null : Number(line);
+}

@@ -1,0 +1,88 @@
+// The audit log in a browser: filters in the address, older entries page by page, and one entry in full.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eventually } from "../../support/poll.ts";
+import {
+  checkAccessible,
+  emailOf,
+  isQuiet,
+  screenshots,
+  startUi,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+const MANY = 130;
+
+beforeAll(async () => {
+  scene = await startUi();
+  const { gateway } = scene;
+  for (let index = 0; index < MANY; index++)
+    await gateway.ok("POST", "/api/v1/services", { name: `service-${index}` });
+  await gateway.ok("PATCH", "/api/v1/services/service-7", { description: "seven", path: "/deep" });
+  await gateway.ok("DELETE", "/api/v1/services/service-8");
+  await gateway.api("POST", "/api/v1/services", { name: "wrong", protocol: "gopher" });
+  await scene.createPeople();
+});
+afterAll(() => scene?.stop());
+
+test("entries are found by person, action, object and result, and opened", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/audit" });
+  const rows = page.locator(".list-row");
+  await page
+    .getByRole("button", { name: /created user/ })
+    .first()
+    .waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+
+  await page.getByLabel("Search the audit log").fill("service-7");
+  await page.locator('input[aria-label="Did what"]').click();
+  await page.getByRole("option", { name: "changed" }).click();
+  await eventually(async () => (await rows.count()) === 1);
+  expect(page.url()).toContain("q=service-7");
+  expect(page.url()).toContain("action=update");
+  await page.getByRole("button", { name: /changed service service-7/ }).click();
+  const drawer = page.getByRole("dialog");
+  await drawer.getByText("What changed").waitFor();
+  await drawer.locator(".is-added", { hasText: "/deep" }).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "audit-entry");
+  await drawer.getByRole("link", { name: "All that was done to it" }).click();
+  await eventually(async () => (await rows.count()) === 2);
+  expect(page.url()).toContain("object=");
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("what was refused says why, and a shared address shows the same", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", {
+    path: "/ui/audit?result=refused",
+  });
+  await page.getByRole("button", { name: /create service/ }).click();
+  const drawer = page.getByRole("dialog");
+  await drawer.getByText("Why", { exact: true }).waitFor();
+  await drawer.getByText(/protocol: /).waitFor();
+  await page.goto(
+    `${scene.gateway.admin}/ui/audit?actor=${encodeURIComponent(emailOf("admin"))}&action=login`,
+  );
+  await page.getByRole("button", { name: "signed in" }).first().waitFor();
+  await page.goto(`${scene.gateway.admin}/ui/audit?q=no-such-thing`);
+  await page.getByRole("button", { name: "Show all" }).click();
+  await page
+    .getByRole("button", { name: /created user/ })
+    .first()
+    .waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("older entries come page by page until there are no more", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", {
+    path: "/ui/audit?kind=service&result=ok",
+  });
+  await isQuiet(page);
+  await page.getByText("100 entries").waitFor();
+  await page.getByRole("button", { name: "Show older entries" }).click();
+  await page.getByText(`${MANY + 2} entries: there are no older ones`).waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});

@@ -1,0 +1,104 @@
+// The history in a browser: what each revision changed, what going back would do, and that traffic follows.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eventually } from "../../support/poll.ts";
+import {
+  checkAccessible,
+  isQuiet,
+  screenshots,
+  startUi,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+let origin: ReturnType<typeof Bun.serve>;
+/** What was in service before the mistake. */
+let good: { revision: number; document: string };
+
+const plain = async (): Promise<string> => {
+  const text = await (await scene.gateway.api("GET", "/api/v1/export?format=json")).text();
+  return text;
+};
+const visit = async () => {
+  const headers = { host: "shop.example" };
+  const answer = await fetch(`http://127.0.0.1:${scene.gateway.httpPort}/`, { headers });
+  return [answer.status, await answer.text()];
+};
+const revision = async (): Promise<number> =>
+  (await scene.gateway.ok("GET", "/api/v1/admin/status")).revision;
+
+beforeAll(async () => {
+  scene = await startUi();
+  const { gateway } = scene;
+  origin = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("the shop") });
+  await gateway.ok("POST", "/api/v1/services", {
+    name: "web",
+    targets: [{ host: "127.0.0.1", port: origin.port }],
+  });
+  await gateway.ok("POST", "/api/v1/routes", {
+    ...{ name: "shop", service_id: "web", hosts: ["shop.example"], tags: ["a", "b", "c"] },
+  });
+  good = { revision: await revision(), document: await plain() };
+  await gateway.ok("PATCH", "/api/v1/routes/shop", {
+    ...{ hosts: ["elsewhere.example"], tags: ["a", "d", "c"] },
+    description: "moved by mistake",
+  });
+  await gateway.ok("POST", "/api/v1/services", { name: "left-over" });
+});
+afterAll(async () => {
+  await scene?.stop();
+  await origin?.stop(true);
+});
+
+test("going back brings the state of then, and traffic follows", async () => {
+  expect((await visit())[0]).toBe(404);
+  const { page, complaints, close } = await scene.open({ path: "/ui/revisions" });
+  await page.getByRole("button", { name: "Go on without users for now" }).click();
+  await page.getByRole("table", { name: "Revisions" }).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+
+  // What the mistake changed, field by field.
+  await page.getByRole("link", { name: String(good.revision + 1), exact: true }).click();
+  await page.getByText("elsewhere.example").waitFor();
+  await page.getByText("shop.example").waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+
+  await page.getByRole("link", { name: "Older revision" }).click();
+  await page.getByRole("heading", { name: `Revision ${good.revision}` }).waitFor();
+  await page.getByRole("link", { name: "Go back to this" }).click();
+  await page.getByRole("button", { name: /Changed route shop/ }).waitFor();
+  await page.getByRole("button", { name: /Removed service left-over/ }).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "restore");
+  expect((await visit())[0]).toBe(404);
+
+  await page.getByRole("button", { name: `Go back to revision ${good.revision}` }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Go back" }).click();
+  await page.getByText(/Live on 2 workers, revision \d+/).waitFor();
+  await page.getByText(`restore revision ${good.revision}`).waitFor();
+  expect(await visit()).toEqual([200, "the shop"]);
+  expect(await plain()).toBe(good.document);
+  expect(await revision()).toBe(good.revision + 3);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("the list is searched and filtered by its address, and what is gone is said to be", async () => {
+  await scene.createPeople();
+  const { page, complaints, close } = await scene.openAs("viewer", {
+    path: "/ui/revisions?q=restore",
+    expects: [404],
+  });
+  await eventually(async () => (await page.locator(".list-row").count()) === 1);
+  await page.getByRole("button", { name: "Clear the search" }).click();
+  await eventually(async () => (await page.locator(".list-row").count()) > 4);
+  await page.getByLabel("Search revisions").fill("no such thing");
+  await page.getByRole("heading", { name: "Nothing fits" }).waitFor();
+
+  await page.goto(`${scene.gateway.admin}/ui/revisions/${good.revision}`);
+  await isQuiet(page);
+  expect(await page.getByRole("link", { name: "Go back to this" }).count()).toBe(0);
+  await page.goto(`${scene.gateway.admin}/ui/revisions/99999`);
+  await page.getByText("revision 99999 does not exist or is not kept").waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});

@@ -1,0 +1,235 @@
+// Export and import in a browser: what would change, bringing it in, mistakes with their lines, and another program's file.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Page } from "playwright-core";
+import { startGateway } from "../../support/gateway.ts";
+import { openBrowser } from "../../support/browser.ts";
+import { eventually } from "../../support/poll.ts";
+import {
+  checkAccessible,
+  isQuiet,
+  screenshots,
+  startUi,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+const directory = mkdtempSync(join(tmpdir(), "sluice-transfer-"));
+
+beforeAll(async () => {
+  scene = await startUi();
+  await scene.gateway.ok("POST", "/api/v1/services", {
+    name: "old",
+    targets: [{ host: "127.0.0.1", port: 4000 }],
+  });
+  await scene.createPeople();
+});
+afterAll(async () => {
+  await scene?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const document = `format: 1
+services:
+  - name: web
+targets:
+  - { service_id: web, host: 127.0.0.1, port: 3000 }
+routes:
+  - name: shop
+    service_id: web
+    hosts: [shop.example]
+`;
+
+const paste = async (page: Page, text: string) => {
+  await page.getByLabel(/paste it here|Pasted/).fill(text);
+  await page.getByRole("button", { name: "Preview the changes" }).click();
+};
+
+const servicesOf = async (page: Page): Promise<string[]> =>
+  (await page.evaluate(
+    `fetch("/api/v1/services").then((r) => r.json()).then((all) => all.map(({ name }) => name).sort())`,
+  )) as string[];
+
+test("what is pasted is previewed, and in service only after it was confirmed", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", {
+    path: "/ui/transfer?tab=import",
+  });
+  expect(await checkAccessible(page)).toEqual([]);
+  await paste(page, document);
+  await page.getByRole("heading", { name: "What would change" }).waitFor();
+  await page.getByRole("button", { name: /Added route shop/ }).waitFor();
+  await page.getByText("shop.example").last().waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "import-preview");
+  expect(await servicesOf(page)).toEqual(["old"]);
+
+  await page.getByLabel("Search the changes").fill("route");
+  await eventually(async () => (await page.locator(".change").count()) === 1);
+  expect(page.url()).toContain("q=route");
+  await page.getByRole("button", { name: "Clear the search" }).click();
+
+  await page.getByRole("button", { name: /^Import: 3 added/ }).click();
+  await page.getByRole("dialog").getByText("In all: 3 added").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Import", exact: true }).click();
+  await page.getByText(/3 added: live on 2 workers as revision \d+/).waitFor();
+  expect(await servicesOf(page)).toEqual(["old", "web"]);
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("replacing shows what is removed, and what is the same is no change", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", {
+    path: "/ui/transfer?tab=import",
+  });
+  await paste(page, document);
+  await page.getByText(/Nothing: the gateway has all of this already/).waitFor();
+  await page.getByLabel("Replace", { exact: true }).check();
+  await page.getByRole("heading", { name: "What would change" }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Preview the changes" }).click();
+  await page.getByRole("button", { name: /Removed service old/ }).waitFor();
+  await page.getByRole("button", { name: /Removed target 127.0.0.1:4000/ }).waitFor();
+  expect(await servicesOf(page)).toEqual(["old", "web"]);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+const broken = [
+  {
+    why: "a value that is wrong",
+    text: document.replace("port: 3000", "port: 70000"),
+    field: "targets[0].port",
+    line: "5",
+  },
+  {
+    why: "a service that does not exist",
+    text: document.replace("service_id: web\n", "service_id: nowhere\n"),
+    field: "routes[0].service_id",
+    line: "8",
+  },
+  {
+    why: "text that is no YAML",
+    text: document.replace("hosts: [shop.example]", "hosts: [shop.example"),
+    field: null,
+    line: null,
+  },
+];
+test.each(broken)("$why is named with its line and changes nothing", async (mistake) => {
+  const { page, complaints, close } = await scene.openAs("admin", {
+    path: "/ui/transfer?tab=import",
+    expects: [400, 409],
+  });
+  const before = await servicesOf(page);
+  await paste(page, mistake.text);
+  const alert = page.getByRole("alert").filter({ hasText: "Nothing has changed" });
+  await alert.waitFor();
+  if (mistake.field !== null) await alert.getByText(mistake.field, { exact: true }).waitFor();
+  if (mistake.line !== null) {
+    expect(await alert.locator(".is-wrong .excerpt-number").textContent()).toBe(mistake.line);
+  }
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(await servicesOf(page)).toEqual(before);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("a file of Kong is recognised and comes with a report of what became of it", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", {
+    path: "/ui/transfer?tab=import",
+  });
+  const [chooser] = await Promise.all([
+    page.waitForEvent("filechooser"),
+    page.getByRole("button", { name: "Choose a file" }).click(),
+  ]);
+  await chooser.setFiles(resolve(import.meta.dir, "../../fixtures/import/kong.yaml"));
+  await page.getByText("It looks like: Kong (declarative file)").waitFor();
+  await page.getByRole("button", { name: "Preview the changes" }).click();
+  await page.getByRole("heading", { name: /^Not carried over \(\d+\)/ }).waitFor();
+  await page.getByRole("button", { name: /Added service orders/ }).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "import-kong");
+  await page.getByRole("button", { name: /^Import: / }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Import", exact: true }).click();
+  await page
+    .getByText(/live on 2 workers as revision \d+/)
+    .first()
+    .waitFor();
+  expect(await servicesOf(page)).toContain("orders");
+
+  await page.getByRole("link", { name: "Take it back" }).click();
+  await page.getByRole("button", { name: /Removed service orders/ }).waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("an encrypted export has everything, and comes back under its passphrase alone", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", {
+    path: "/ui/transfer",
+    expects: [400],
+  });
+  await isQuiet(page);
+  await page.getByLabel("Passphrase", { exact: true }).fill("much too ");
+  await page.getByRole("button", { name: "Download encrypted" }).click();
+  await page.getByText("At least 12 characters", { exact: true }).waitFor();
+  await page.getByLabel("Passphrase", { exact: true }).fill("a long passphrase");
+  await page.getByLabel("Passphrase again").fill("a long passphrase");
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Download encrypted" }).click(),
+  ]);
+  const path = join(directory, download.suggestedFilename());
+  await download.saveAs(path);
+  expect(await Bun.file(path).json()).toMatchObject({ format: 1, encrypted: expect.anything() });
+
+  await page.getByRole("tab", { name: "Import" }).click();
+  await page.locator('input[type="file"]').setInputFiles(path);
+  const given = page.getByRole("tabpanel", { name: "Import" }).getByLabel("Passphrase");
+  await given.fill("another passphrase");
+  await page.getByRole("button", { name: "Preview the changes" }).click();
+  await page.getByRole("alert").filter({ hasText: "passphrase" }).waitFor();
+  await given.fill("a long passphrase");
+  await page.getByRole("button", { name: "Preview the changes" }).click();
+  await page.getByText(/Nothing: the gateway has all of this already/).waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("a viewer downloads the plain document, and is offered nothing else", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/transfer" });
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Download YAML" }).click(),
+  ]);
+  const path = join(directory, "plain.yaml");
+  await download.saveAs(path);
+  expect(await Bun.file(path).text()).toStartWith("format: 1\n");
+  expect(await page.getByRole("tab").allTextContents()).toEqual(["Export", "Backup"]);
+  expect(await page.getByLabel("Passphrase").count()).toBe(0);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("a gateway that is kept in a file says so, and shows nothing that would be refused", async () => {
+  const file = join(directory, "gateway.yaml");
+  await Bun.write(file, document);
+  const gateway = await startGateway({
+    binary: resolve(import.meta.dir, "../../../dist/sluice"),
+    args: ["--config", file],
+  });
+  const browser = await openBrowser();
+  try {
+    const page = await browser.newPage();
+    await page.goto(`${gateway.admin}/ui/routes`);
+    await page.getByText("Nothing can be changed here").waitFor();
+    await page.getByRole("link", { name: "shop" }).waitFor();
+    expect(await page.getByRole("link", { name: /New route/ }).count()).toBe(0);
+    await page.goto(`${gateway.admin}/ui/transfer?tab=import`);
+    await page.getByText("An import would be refused").waitFor();
+    expect(await checkAccessible(page)).toEqual([]);
+  } finally {
+    await browser.close();
+    await gateway.stop();
+  }
+});
