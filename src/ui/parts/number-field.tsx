@@ -7,17 +7,19 @@ interface Props extends Omit<FieldProps<number | null>, "value"> {
   readonly min?: number;
   readonly max?: number;
   readonly suffix?: string;
+  /** False for ports and other numbers that are names. Default: true. */
+  readonly isGrouped?: boolean;
   /** What an empty field means. Default: null, which is "not set". */
   readonly empty?: number | null;
-  readonly "data-path"?: string;
 }
 
 /** Takes `form.getInputProps(path)`. An empty field is null, or what `empty` says. */
-export function NumberField({ value, onChange, empty = null, ...rest }: Props) {
+export function NumberField(props: Props) {
+  const { value, onChange, empty = null, isGrouped = true, ...rest } = props;
   return (
     <NumberInput
       allowDecimal={false}
-      thousandSeparator=" "
+      thousandSeparator={isGrouped ? " " : ""}
       min={0}
       value={value ?? ""}
       onChange={(next) => onChange?.(next === "" ? empty : Number(next))}

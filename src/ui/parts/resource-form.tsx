@@ -174,7 +174,10 @@ function useSaving<K extends ResourceKey, V extends object>(
     const isOpen = openFields.some((name) => field.startsWith(`${name}.`));
     if (!isOpen && !hasField(form.getValues(), field)) return setFailure(error);
     form.setFieldError(field, error.detail);
-    form.getInputNode(field)?.focus();
+    // Fields that hold a list of texts show what is wrong with one of them.
+    const list = field.replace(/\.\d+$/, "");
+    if (list !== field) form.setFieldError(list, error.detail);
+    (form.getInputNode(field) ?? form.getInputNode(list))?.focus();
   };
 
   const save = async (mine: Document, base: Document | null, etag: string | null) => {

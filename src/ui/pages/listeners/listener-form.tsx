@@ -136,7 +136,7 @@ function BasicFields({ form }: ListenerFieldsProps) {
             description="80 for HTTP and 443 for HTTPS are what browsers expect"
             required
             placeholder={form.values.protocol === "https" ? "443" : "80"}
-            {...{ min: 1, max: 65_535 }}
+            {...{ min: 1, max: 65_535, isGrouped: false }}
             {...form.getInputProps("port")}
           />
           <TextInput

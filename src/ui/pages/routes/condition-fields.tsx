@@ -87,6 +87,7 @@ function Conditions({ form, field, title, example }: Props) {
               placeholder={example}
               style={{ flex: "1 1 9rem" }}
               {...form.getInputProps(`${field}.${index}.name`)}
+              error={form.errors[`${field}.${index}.name`] ?? form.errors[`${field}.${index}`]}
             />
             <Select
               aria-label={`${title}: comparison ${index + 1}`}

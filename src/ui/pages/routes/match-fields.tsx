@@ -22,7 +22,6 @@ export function MatchFields({ form }: RouteFieldsProps) {
           description="The names in the address bar, such as shop.example.com; *.example.com takes every name below. Empty: any"
           placeholder={hosts.length === 0 ? "shop.example.com" : "another one"}
           {...form.getInputProps("hosts")}
-          error={form.errors["hosts"] ?? firstError(form.errors, "hosts.")}
         />
         <PathFields form={form} />
         {isEverything && (
@@ -34,12 +33,6 @@ export function MatchFields({ form }: RouteFieldsProps) {
       </Stack>
     </Section>
   );
-}
-
-/** The API names the item that is wrong; the field shows all of them. */
-function firstError(errors: RouteFieldsProps["form"]["errors"], prefix: string) {
-  const path = Object.keys(errors).find((name) => name.startsWith(prefix));
-  return path === undefined ? undefined : errors[path];
 }
 
 const TYPES = [
@@ -119,6 +112,7 @@ function PathRow({ form, path, index }: RowProps) {
           style={{ flex: "1 1 14rem" }}
           styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
           {...form.getInputProps(`${at}.value`)}
+          error={form.errors[`${at}.value`] ?? form.errors[at]}
           description={meaningOf(path)}
           inputWrapperOrder={["label", "input", "error", "description"]}
         />

@@ -107,7 +107,7 @@ function ActiveFields({ form }: ServiceFieldsProps) {
             <NumberField
               label="Port"
               description="Empty: the port of the traffic"
-              {...{ min: 1, max: 65_535, placeholder: "the target's" }}
+              {...{ min: 1, max: 65_535, isGrouped: false, placeholder: "the target's" }}
               {...form.getInputProps("health.active.port")}
             />
             <DurationField

@@ -170,7 +170,7 @@ function PortFields({ form }: StreamFieldsProps) {
             description="Clients connect to it"
             required
             placeholder="5432"
-            {...{ min: 1, max: 65_535 }}
+            {...{ min: 1, max: 65_535, isGrouped: false }}
             {...form.getInputProps("listen_port")}
           />
         ) : (
