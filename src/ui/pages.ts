@@ -19,6 +19,7 @@ import {
   IconServer,
   IconSettings,
   IconUser,
+  IconUserCircle,
   IconUsers,
   IconWorldWww,
 } from "@tabler/icons-react";
@@ -39,6 +40,8 @@ export interface PageEntry {
   readonly icon: ComponentType<{ size?: number; stroke?: number }>;
   /** Least role that may open it. */
   readonly role: Role;
+  /** False: reached from elsewhere, such as the menu of the person. Default: listed in the navigation. */
+  readonly isListed?: false;
   readonly load: () => Promise<{ readonly default: ComponentType<PageProps> }>;
 }
 
@@ -137,5 +140,10 @@ export const pages: readonly PageEntry[] = [
     ...{ path: "audit", title: "Audit log", group: "Settings" },
     ...{ icon: IconReportSearch, role: "admin" },
     load: () => import("./pages/audit/audit-page.tsx"),
+  },
+  {
+    ...{ path: "account", title: "Your account", group: "Settings", isListed: false },
+    ...{ icon: IconUserCircle, role: "viewer" },
+    load: () => import("./pages/account/account-page.tsx"),
   },
 ];

@@ -2,6 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import {
   createContext,
+  useCallback,
   type ReactNode,
   useContext,
   useEffect,
@@ -38,17 +39,30 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   const [isConnected, setConnected] = useState(false);
   const listeners = useRef(new Set<EventListener>());
   const invalidate = useInvalidation();
+  const client = useQueryClient();
+  const askWho = useCallback(
+    () =>
+      void client.invalidateQueries(
+        { queryKey: queryKeys.me, exact: true },
+        { cancelRefetch: false },
+      ),
+    [client],
+  );
   useEffect(
     () =>
       follow(`/api/v1/events?kinds=${eventKinds.join(",")}`, [...eventKinds, "reset", "dropped"], {
         resumes: true,
-        onState: setConnected,
+        onState: (isOpen) => {
+          setConnected(isOpen);
+          // The session may have ended: better asked now than when something is saved.
+          if (!isOpen) askWho();
+        },
         onEvent: (kind, data) => {
           invalidate(kind as EventKind, data);
           for (const listener of listeners.current) listener(kind as EventKind, data);
         },
       }),
-    [invalidate],
+    [invalidate, askWho],
   );
   const live = useMemo<Live>(
     () => ({

@@ -1,5 +1,10 @@
 // Reads: lists, single objects with their version, the status and who is signed in; changes nothing.
-import { keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react-query";
+import {
+  keepPreviousData,
+  useQuery,
+  useQueryClient,
+  type UseQueryResult,
+} from "@tanstack/react-query";
 import { createContext, useContext } from "react";
 import type { SendOptions } from "./connection.ts";
 import { useConnection } from "./connection-context.ts";
@@ -90,13 +95,15 @@ export function useStatus(): UseQueryResult<Schemas["Status"]> {
 /** Who is signed in; null when nobody is and somebody has to be. */
 export function useMe(): UseQueryResult<Schemas["Me"] | null> {
   const connection = useConnection();
+  const client = useQueryClient();
   return useQuery({
     queryKey: queryKeys.me,
     staleTime: 60_000,
-    queryFn: async ({ signal }) => {
+    queryFn: async ({ signal }): Promise<Schemas["Me"] | null> => {
+      // Whoever was signed in is asked over the page, which must not be taken away with what was typed.
+      const waitsForSignIn = (client.getQueryData(queryKeys.me) ?? null) !== null;
       try {
-        return (await connection.send<Schemas["Me"]>("/auth/me", { signal, waitsForSignIn: false }))
-          .value;
+        return (await connection.send<Schemas["Me"]>("/auth/me", { signal, waitsForSignIn })).value;
       } catch (error) {
         if (isUnauthorized(error)) return null;
         throw error;

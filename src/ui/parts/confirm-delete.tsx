@@ -3,7 +3,7 @@ import { Alert, Button, Checkbox, Group, List, Loader, Modal, Stack, Text } from
 import { useEffect, useState } from "react";
 import { useBulk } from "../api/bulk.ts";
 import { useConnection } from "../api/connection-context.ts";
-import { ApiError, toMessage } from "../api/error.ts";
+import { toMessage } from "../api/error.ts";
 import { nameOf, type ResourceKey, resources } from "../api/resources.ts";
 
 /** What is to be deleted. */
@@ -29,6 +29,8 @@ interface Props {
 interface Forecast {
   /** Sentences of the API: `service "web" is used by route "shop"`. */
   readonly blockers: readonly string[];
+  /** Rules that deleting more does not help against: `the last admin cannot be deleted`. */
+  readonly refusals: readonly string[];
   /** Names of what goes along. */
   readonly along: readonly string[];
 }
@@ -65,11 +67,12 @@ export function ConfirmDelete({ resource, objects, onClose, onDeleted }: Props) 
       ? `Delete ${word} ${objects[0]?.name}?`
       : `Delete ${objects?.length} ${plural}?`;
   const isBlocked = forecast !== null && forecast.blockers.length > 0 && !cascade;
+  const isRefused = forecast !== null && forecast.refusals.length > 0;
   return (
     <Modal opened={isOpen} onClose={close} title={title}>
       <Stack>
         <ForecastText forecast={forecast} />
-        {(cascade || isBlocked) && (
+        {(cascade || isBlocked) && !isRefused && (
           <Checkbox
             label="Delete what uses it, too"
             checked={cascade}
@@ -88,7 +91,7 @@ export function ConfirmDelete({ resource, objects, onClose, onDeleted }: Props) 
           <Button
             color="red"
             loading={isBusy}
-            disabled={forecast === null || isBlocked}
+            disabled={forecast === null || isBlocked || isRefused}
             onClick={remove}
           >
             Delete
@@ -101,7 +104,8 @@ export function ConfirmDelete({ resource, objects, onClose, onDeleted }: Props) 
 
 function ForecastText({ forecast }: { readonly forecast: Forecast | null }) {
   if (forecast === null) return <Loader size="sm" aria-label="Looking what depends on it" />;
-  const { blockers, along } = forecast;
+  const { refusals, blockers, along } = forecast;
+  if (refusals.length > 0) return <Named text="This is refused:" names={refusals} />;
   if (blockers.length > 0) return <Named text="Something still uses it:" names={blockers} />;
   if (along.length > 0) return <Named text="This goes with it:" names={along} />;
   return <Text size="sm">Nothing else depends on it.</Text>;
@@ -141,10 +145,11 @@ function useForecast(
       const options = { method: "DELETE", query, signal: stop.signal } as const;
       try {
         const { alsoDeleted } = await connection.send(`/${resource}/${id}`, options);
-        return { blockers: [], along: alsoDeleted?.split(", ") ?? [] };
+        return { blockers: [], refusals: [], along: alsoDeleted?.split(", ") ?? [] };
       } catch (error) {
-        const isKnown = error instanceof ApiError && error.status !== 0;
-        return { blockers: [isKnown ? error.message : "the gateway cannot be reached"], along: [] };
+        const text = toMessage(error);
+        const isUsed = / is used by /.test(text);
+        return { blockers: isUsed ? [text] : [], refusals: isUsed ? [] : [text], along: [] };
       }
     };
     void Promise.all(ids.split(",").slice(0, MAX_FORECASTS).map(ask)).then((all) => {
@@ -152,6 +157,7 @@ function useForecast(
       const unique = (names: readonly string[]) => [...new Set(names)];
       setForecast({
         blockers: unique(all.flatMap(({ blockers }) => blockers)),
+        refusals: unique(all.flatMap(({ refusals }) => refusals)),
         along: unique(all.flatMap(({ along }) => along)),
       });
     });

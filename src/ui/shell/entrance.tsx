@@ -1,23 +1,26 @@
 // Decides what a visitor sees: the first run, signing in, or the pages; draws none of them itself.
 import { Center, Loader } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense } from "react";
+import { useLocation } from "wouter";
 import { LiveProvider } from "../api/live.tsx";
 import { queryKeys, ReadOnlyContext, RoleContext, useMe, useStatus } from "../api/queries.ts";
 import { ErrorPanel } from "../parts/error-panel.tsx";
+import { pagePath } from "../page-path.ts";
+import { skipFirstRun, useIsFirstRunSkipped } from "./first-run.ts";
 import { Shell } from "./shell.tsx";
+import { SIGNED_IN_PATH } from "./sso-button.tsx";
 
 const FirstRun = lazy(() => import("../pages/sign-in/first-run-page.tsx"));
+const SignedIn = lazy(() => import("../pages/sign-in/signed-in-page.tsx"));
 const SignIn = lazy(() => import("../pages/sign-in/sign-in-page.tsx"));
-
-/** Remembers for this visit that somebody chose to go on without users. */
-const SKIPPED = "sluice.first-run-skipped";
 
 export function Entrance() {
   const status = useStatus();
   const me = useMe();
   const client = useQueryClient();
-  const [isSkipped, setSkipped] = useState(() => sessionStorage.getItem(SKIPPED) !== null);
+  const isSkipped = useIsFirstRunSkipped();
+  const [path, navigate] = useLocation();
   if (status.isPending || me.isPending)
     return (
       <Center h="100dvh">
@@ -37,12 +40,11 @@ export function Entrance() {
     return (
       <Suspense>
         <FirstRun
-          onDone={refresh}
-          onSkip={() => {
-            sessionStorage.setItem(SKIPPED, "1");
-            setSkipped(true);
+          onDone={() => {
+            navigate(pagePath("applications", "new"));
             void refresh();
           }}
+          onSkip={skipFirstRun}
         />
       </Suspense>
     );
@@ -55,6 +57,12 @@ export function Entrance() {
             void refresh();
           }}
         />
+      </Suspense>
+    );
+  if (path === SIGNED_IN_PATH)
+    return (
+      <Suspense>
+        <SignedIn />
       </Suspense>
     );
   return (

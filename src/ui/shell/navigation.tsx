@@ -14,7 +14,7 @@ export function Navigation({ role }: { readonly role: Role }) {
   useEffect(() => {
     document.querySelector('nav [aria-current="page"]')?.scrollIntoView({ block: "nearest" });
   }, [path]);
-  const open = pages.filter((page) => includesRole(role, page.role));
+  const open = pages.filter((page) => page.isListed !== false && includesRole(role, page.role));
   const groups = [...Map.groupBy(open, ({ group }) => group)];
   return groups.map(([group, entries]) => (
     <Fragment key={group}>

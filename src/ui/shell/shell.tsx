@@ -1,5 +1,15 @@
 // The frame around every page: header, navigation, banner, keyboard; asks the table of pages which one to draw.
-import { Alert, AppShell, Badge, Burger, Group, ScrollArea, Text, Tooltip } from "@mantine/core";
+import {
+  Alert,
+  Anchor,
+  AppShell,
+  Badge,
+  Burger,
+  Group,
+  ScrollArea,
+  Text,
+  Tooltip,
+} from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type ReactNode, Suspense, useContext, useEffect } from "react";
 import { Link, useLocation } from "wouter";
@@ -9,6 +19,7 @@ import type { Schemas } from "../api/resources.ts";
 import { ProductMark } from "../parts/product-mark.tsx";
 import { PageSkeleton } from "../parts/skeletons.tsx";
 import { ErrorBoundary } from "./error-boundary.tsx";
+import { beginFirstRun } from "./first-run.ts";
 import { KeyboardHelp } from "./keyboard.tsx";
 import { Navigation } from "./navigation.tsx";
 import { PageSwitch } from "./page-switch.tsx";
@@ -107,6 +118,14 @@ function ServiceState() {
   );
 }
 
+function FirstRunButton() {
+  return (
+    <Anchor component="button" type="button" size="sm" onClick={beginFirstRun}>
+      Create the first administrator
+    </Anchor>
+  );
+}
+
 /** What matters on every page. */
 function Banner({ me }: { readonly me: Schemas["Me"] }) {
   const isReadOnly = useContext(ReadOnlyContext);
@@ -119,7 +138,7 @@ function Banner({ me }: { readonly me: Schemas["Me"] }) {
           {isReadOnly ? (
             "Add a user with the role admin to the file that the configuration is kept in."
           ) : (
-            <Link href="/ui/users/new">Create the first administrator</Link>
+            <FirstRunButton />
           )}
         </Alert>
       )}

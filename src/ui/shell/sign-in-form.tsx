@@ -1,10 +1,11 @@
 // The form of signing in with a password and, when asked for, a code; decides nothing about what comes after.
-import { Alert, Button, PasswordInput, Stack, TextInput } from "@mantine/core";
+import { Alert, Anchor, Box, Button, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useState } from "react";
 import { useConnection } from "../api/connection-context.ts";
 import { ApiError, toMessage } from "../api/error.ts";
 import type { Schemas } from "../api/resources.ts";
+import { inWords, useSecondsUntil } from "./countdown.ts";
 
 interface SignInFormProps {
   readonly onSignedIn: (me: Schemas["Me"]) => void;
@@ -14,68 +15,52 @@ interface SignInFormProps {
 
 /** Asks for a code only when the gateway says that one is needed. */
 export function SignInForm({ onSignedIn, email = "" }: SignInFormProps) {
-  const connection = useConnection();
-  const [failure, setFailure] = useState<string | null>(null);
-  const [needsCode, setNeedsCode] = useState(false);
-  const [isBusy, setBusy] = useState(false);
-  const form = useForm({ mode: "uncontrolled", initialValues: { email, password: "", totp: "" } });
-
-  const signIn = form.onSubmit(async ({ totp, ...values }) => {
-    setBusy(true);
-    setFailure(null);
-    try {
-      const body = totp === "" ? values : { ...values, totp: totp.replaceAll(/\s/g, "") };
-      const { value } = await connection.send<Schemas["Me"]>("/auth/login", {
-        ...{ method: "POST", body, waitsForSignIn: false },
-      });
-      onSignedIn(value);
-    } catch (error) {
-      const isQuestion =
-        error instanceof ApiError && error.headers.get("x-totp-required") === "true";
-      if (isQuestion && totp === "") setNeedsCode(true);
-      else setFailure(failureOf(error));
-    } finally {
-      setBusy(false);
-    }
+  const { form, signIn, failure, needsCode, isBusy, waitSeconds, startOver } = useSignIn({
+    ...{ onSignedIn, email },
   });
-
   return (
     <form onSubmit={signIn} aria-label="Sign in">
       <Stack>
-        {failure !== null && (
-          <Alert color="red" role="alert">
-            {failure}
-          </Alert>
-        )}
-        <TextInput
-          label="E-mail address"
-          type="email"
-          autoComplete="username"
-          required
-          autoFocus={email === ""}
-          key={form.key("email")}
-          {...form.getInputProps("email")}
-        />
-        <PasswordInput
-          label="Password"
-          autoComplete="current-password"
-          required
-          autoFocus={email !== ""}
-          key={form.key("password")}
-          {...form.getInputProps("password")}
-        />
+        <Failure text={failure} waitSeconds={waitSeconds} />
+        {/* Kept while the code is asked for, so that the same is sent again. */}
+        <Box display={needsCode ? "none" : undefined}>
+          <Stack>
+            <TextInput
+              label="E-mail address"
+              type="email"
+              autoComplete="username"
+              required
+              autoFocus={email === ""}
+              {...form.getInputProps("email")}
+            />
+            <PasswordInput
+              label="Password"
+              autoComplete="current-password"
+              required
+              autoFocus={email !== ""}
+              {...form.getInputProps("password")}
+            />
+          </Stack>
+        </Box>
         {needsCode && (
-          <TextInput
-            label="Code"
-            description="From your authenticator app, or one of your recovery codes"
-            autoComplete="one-time-code"
-            required
-            autoFocus
-            key={form.key("totp")}
-            {...form.getInputProps("totp")}
-          />
+          <>
+            <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+              Signing in as {form.values.email}.{" "}
+              <Anchor component="button" type="button" size="sm" onClick={startOver}>
+                Not you?
+              </Anchor>
+            </Text>
+            <TextInput
+              label="Code"
+              description="Six digits from your authenticator app, or one of your recovery codes"
+              autoComplete="one-time-code"
+              required
+              autoFocus
+              {...form.getInputProps("totp")}
+            />
+          </>
         )}
-        <Button type="submit" loading={isBusy}>
+        <Button type="submit" loading={isBusy} disabled={waitSeconds > 0}>
           Sign in
         </Button>
       </Stack>
@@ -83,11 +68,64 @@ export function SignInForm({ onSignedIn, email = "" }: SignInFormProps) {
   );
 }
 
-function failureOf(error: unknown): string {
-  if (!(error instanceof ApiError) || error.status !== 429) return toMessage(error);
-  const seconds = Number(error.headers.get("retry-after") ?? 0);
-  const minutes = Math.ceil(seconds / 60);
-  return seconds === 0
-    ? error.message
-    : `Too many attempts. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
+function useSignIn({ onSignedIn, email = "" }: SignInFormProps) {
+  const connection = useConnection();
+  const [failure, setFailure] = useState<string | null>(null);
+  const [waitUntil, setWaitUntil] = useState(0);
+  const [needsCode, setNeedsCode] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const form = useForm({ initialValues: { email, password: "", totp: "" } });
+
+  const refuse = (error: unknown, totp: string) => {
+    if (!(error instanceof ApiError)) return setFailure(toMessage(error));
+    if (error.headers.get("x-totp-required") === "true" && totp === "") return setNeedsCode(true);
+    if (error.status === 429) {
+      setWaitUntil(Date.now() + 1000 * Number(error.headers.get("retry-after") ?? 0));
+      return setFailure("Too many attempts.");
+    }
+    if (error.status === 401 && error.message.startsWith("totp:"))
+      return form.setFieldError("totp", "This code is wrong, or was used already");
+    setFailure(error.status === 401 ? "Wrong e-mail address or password." : error.message);
+  };
+  const signIn = form.onSubmit(async ({ totp, ...values }) => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      const code = totp.replaceAll(/\s/g, "");
+      const body = code === "" ? values : { ...values, totp: code };
+      const { value } = await connection.send<Schemas["Me"]>("/auth/login", {
+        ...{ method: "POST", body, waitsForSignIn: false },
+      });
+      onSignedIn(value);
+    } catch (error) {
+      refuse(error, totp);
+    } finally {
+      setBusy(false);
+    }
+  });
+  const startOver = () => {
+    setNeedsCode(false);
+    setFailure(null);
+    form.setValues({ email: "", password: "", totp: "" });
+  };
+  const waitSeconds = useSecondsUntil(waitUntil);
+  return { form, signIn, failure, needsCode, isBusy, waitSeconds, startOver };
+}
+
+interface FailureProps {
+  readonly text: string | null;
+  readonly waitSeconds: number;
+}
+
+function Failure({ text, waitSeconds }: FailureProps) {
+  if (text === null) return null;
+  return (
+    <Alert color="red" role="alert">
+      {text}
+      {waitSeconds > 0 && (
+        // Read out once, not every second.
+        <span aria-live="off"> Try again in {inWords(waitSeconds)}.</span>
+      )}
+    </Alert>
+  );
 }

@@ -9,9 +9,11 @@ import {
   IconUserCircle,
 } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
+import { Link } from "wouter";
 import { useConnection } from "../api/connection-context.ts";
 import { tellError } from "../api/changes.tsx";
 import type { Schemas } from "../api/resources.ts";
+import { pagePath } from "../page-path.ts";
 
 const schemes = [
   { value: "light", label: "Light", icon: IconSun },
@@ -50,6 +52,15 @@ export function UserMenu({ me }: { readonly me: Schemas["Me"] }) {
             {me.user === null ? "Everybody is an admin" : `${me.user.email} · ${me.role}`}
           </Text>
         </Menu.Label>
+        {me.user !== null && (
+          <Menu.Item
+            leftSection={<IconUserCircle size={16} />}
+            component={Link}
+            href={pagePath("account")}
+          >
+            Your account
+          </Menu.Item>
+        )}
         <Menu.Divider />
         <Menu.Label>Colours</Menu.Label>
         {schemes.map(({ value, label, icon: Icon }) => (

@@ -40,6 +40,11 @@ test("an empty gateway leads to the first administrator, the dashboard and a fir
   await page.locator('input[type="password"]').fill(UI_PASSWORD);
   await page.getByRole("button", { name: "Create administrator" }).click();
 
+  // Straight to what most people came for.
+  await page.waitForURL("**/ui/applications/new");
+  await isQuiet(page);
+  expect(complaints).toEqual([]);
+  await page.getByRole("link", { name: "Dashboard", exact: true }).click();
   await page.getByRole("heading", { name: "Dashboard" }).waitFor();
   await isQuiet(page);
   expect(await checkAccessible(page)).toEqual([]);

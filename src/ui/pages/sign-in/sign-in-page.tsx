@@ -1,38 +1,36 @@
 // The page that asks who somebody is; knows no session.
-import { Alert, Button, Divider } from "@mantine/core";
-import { useStatus } from "../../api/queries.ts";
+import { Alert } from "@mantine/core";
 import type { Schemas } from "../../api/resources.ts";
 import { SignInForm } from "../../shell/sign-in-form.tsx";
+import { SsoButton } from "../../shell/sso-button.tsx";
 import { EntranceLayout } from "./entrance-layout.tsx";
+import { ssoErrorText } from "./sso-errors.ts";
 
 interface Props {
   readonly onSignedIn: (me: Schemas["Me"]) => void;
 }
 
+const SSO_ERROR = "sso_error";
+
 export default function SignInPage({ onSignedIn }: Props) {
-  const status = useStatus();
-  const ssoError = new URLSearchParams(location.search).get("sso_error");
-  const back = `${location.pathname}${location.search}`;
+  const here = new URL(location.href);
+  const ssoError = here.searchParams.get(SSO_ERROR);
+  here.searchParams.delete(SSO_ERROR);
+  const back = `${here.pathname}${here.search}`;
   return (
     <EntranceLayout title="Sign in">
       {ssoError !== null && (
-        <Alert color="red" role="alert">
-          Single sign-on did not work: {ssoError.replaceAll("_", " ")}
+        <Alert color="red" role="alert" title="Single sign-on did not work">
+          {ssoErrorText(ssoError)}
         </Alert>
       )}
-      <SignInForm onSignedIn={onSignedIn} />
-      {status.data?.sso_enabled === true && (
-        <>
-          <Divider label="or" />
-          <Button
-            component="a"
-            variant="default"
-            href={`/api/v1/auth/sso/start?redirect=${encodeURIComponent(back)}`}
-          >
-            Single sign-on
-          </Button>
-        </>
-      )}
+      <SignInForm
+        onSignedIn={(me) => {
+          history.replaceState(null, "", back);
+          onSignedIn(me);
+        }}
+      />
+      <SsoButton back={back} />
     </EntranceLayout>
   );
 }

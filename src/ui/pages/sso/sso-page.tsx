@@ -1,12 +1,27 @@
-// Single sign-on with OpenID Connect; knows no other page.
-import { JsonDocumentPage } from "../../parts/json-document-page.tsx";
+// Single sign-on with OpenID Connect: loads its settings and shows their form; knows no user.
+import { Box } from "@mantine/core";
+import { useRead } from "../../api/queries.ts";
+import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { PageHead } from "../../parts/page-layout.tsx";
+import { FormSkeleton } from "../../parts/skeletons.tsx";
+import { SsoForm } from "./sso-form.tsx";
+import type { Sso } from "./sso-values.ts";
 
 export default function SsoPage() {
+  const sso = useRead<Sso>("sso");
   return (
-    <JsonDocumentPage
-      path="sso"
-      title="Single sign-on"
-      text="Let people sign in with your identity provider (OpenID Connect)."
-    />
+    <Box maw={920}>
+      <PageHead
+        title="Single sign-on"
+        text="Let people sign in here with their account at your identity provider (OpenID Connect). Passwords keep working."
+      />
+      {sso.data !== undefined ? (
+        <SsoForm source={sso.data} />
+      ) : sso.isPending ? (
+        <FormSkeleton />
+      ) : (
+        <ErrorPanel error={sso.error} onRetry={() => sso.refetch()} />
+      )}
+    </Box>
   );
 }

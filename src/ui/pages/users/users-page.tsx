@@ -1,28 +1,95 @@
-// Users: who may sign in and what they may do; knows no other page.
-import { JsonResourcePage } from "../../parts/json-resource-page.tsx";
-import { StatusBadge } from "../../parts/status.tsx";
+// Users: who may sign in and what they may do; the list, and which form to open.
+import { Badge, Button, Group, Text } from "@mantine/core";
+import { useMe } from "../../api/queries.ts";
+import type { Schemas } from "../../api/resources.ts";
 import type { PageProps } from "../../pages.ts";
+import { EmptyState } from "../../parts/empty-state.tsx";
+import { ResourceLoader } from "../../parts/form-page.tsx";
+import { PageHead } from "../../parts/page-layout.tsx";
+import { ResourceTable } from "../../parts/resource-table.tsx";
+import { StatusBadge } from "../../parts/status.tsx";
+import { beginFirstRun } from "../../shell/first-run.ts";
+import { UserForm } from "./user-form.tsx";
 
-export default function UsersPage(props: PageProps) {
+type User = Schemas["User"];
+
+const TITLE = "Users";
+const TEXT = "Who may sign in, and what they may do.";
+
+export default function UsersPage({ id }: PageProps) {
+  const { data: me } = useMe();
+  // The first one is an administrator and has to sign in at once: there is a page for that.
+  if (me?.authentication === "disabled") return <NobodyYet />;
+  if (id === null) return <UserList />;
   return (
-    <JsonResourcePage
-      {...props}
-      example={{ email: "", name: "", role: "admin", password: "" }}
-      table={{
-        resource: "users",
-        page: "users",
-        title: "Users",
-        text: "Who may sign in, and what they may do.",
-        columns: [
-          { title: "E-mail address", render: ({ email }) => email },
-          { title: "Role", render: ({ role }) => <StatusBadge state={role} />, width: "6rem" },
-        ],
-        canClone: false,
-        empty: {
-          title: "No users yet",
-          text: "Until there is one, anyone who reaches this address can change everything.",
+    <ResourceLoader resource="users" id={id}>
+      {(start) => <UserForm key={id} {...start} />}
+    </ResourceLoader>
+  );
+}
+
+function NobodyYet() {
+  return (
+    <>
+      <PageHead title={TITLE} text={TEXT} />
+      <EmptyState
+        title="No users yet"
+        text="Until there is one, anyone who reaches this address can change everything. The first one is an administrator."
+      >
+        <Button onClick={beginFirstRun}>Create the first administrator</Button>
+      </EmptyState>
+    </>
+  );
+}
+
+const hasRole = (role: string) => (user: User) => user.role === role;
+
+function UserList() {
+  const { data: me } = useMe();
+  return (
+    <ResourceTable
+      resource="users"
+      page="users"
+      title={TITLE}
+      text={TEXT}
+      subtitle={({ id, email }) => (id === me?.user?.id ? `${email} (you)` : email)}
+      columns={[
+        { title: "Role", render: ({ role }) => <StatusBadge state={role} />, width: "6rem" },
+        { title: "Signs in with", render: (user) => <Means user={user} /> },
+        { title: "About", render: ({ description }) => description },
+      ]}
+      states={[
+        { value: "admin", label: "Admins", fits: hasRole("admin") },
+        { value: "editor", label: "Editors", fits: hasRole("editor") },
+        { value: "viewer", label: "Viewers", fits: hasRole("viewer") },
+        {
+          value: "no-second-factor",
+          label: "No second factor",
+          fits: ({ has_password, totp_enabled }) => has_password && !totp_enabled,
         },
-      }}
+      ]}
+      empty={{ title: "No users yet", text: "Create one for everybody who runs this gateway." }}
     />
+  );
+}
+
+function Means({ user }: { readonly user: User }) {
+  const { has_password, totp_enabled, sso_linked } = user;
+  if (!has_password && !sso_linked)
+    return (
+      <Text size="sm" c="dimmed">
+        nothing yet
+      </Text>
+    );
+  return (
+    <Group gap={6}>
+      {has_password && <Text size="sm">password</Text>}
+      {sso_linked && <Text size="sm">{has_password ? "and SSO" : "SSO"}</Text>}
+      {totp_enabled && (
+        <Badge size="sm" variant="light" color="teal" tt="none">
+          second factor
+        </Badge>
+      )}
+    </Group>
   );
 }

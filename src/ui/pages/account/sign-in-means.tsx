@@ -1,0 +1,34 @@
+// What somebody signs in with: loads it and shows a section for the password and one for the second factor.
+import { useRead } from "../../api/queries.ts";
+import type { Schemas } from "../../api/resources.ts";
+import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { RowsSkeleton } from "../../parts/skeletons.tsx";
+import { OwnPassword } from "./own-password.tsx";
+import { SecondFactor } from "./second-factor.tsx";
+
+export type Means = Schemas["SignInMeans"];
+
+export interface MeansProps {
+  readonly userId: string;
+  readonly means: Means;
+}
+
+/** Below /api/v1; also what to read anew after a change. */
+export const meansPath = (userId: string) => `users/${userId}/totp`;
+
+export function SignInMeans({ userId }: { readonly userId: string }) {
+  const means = useRead<Means>(meansPath(userId));
+  if (means.data === undefined)
+    return means.isPending ? (
+      <RowsSkeleton />
+    ) : (
+      <ErrorPanel error={means.error} onRetry={() => means.refetch()} />
+    );
+  const { value } = means.data;
+  return (
+    <>
+      <OwnPassword userId={userId} means={value} />
+      <SecondFactor userId={userId} means={value} />
+    </>
+  );
+}

@@ -1,0 +1,90 @@
+// The form of single sign-on: the steps at the provider and here, the roles, the test; asks its hook to save.
+import { Button, Group, Paper, Stack, Switch, Text } from "@mantine/core";
+import { useState } from "react";
+import { toMessage } from "../../api/error.ts";
+import { useRead, type Versioned } from "../../api/queries.ts";
+import type { Schemas } from "../../api/resources.ts";
+import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { HelpText, Section } from "../../parts/page-layout.tsx";
+import { CopyableValue } from "../../parts/secret-once.tsx";
+import { AdvancedFields } from "./advanced-fields.tsx";
+import { ClientFields } from "./client-fields.tsx";
+import { PeopleFields } from "./people-fields.tsx";
+import { ConnectionTest } from "./connection-test.tsx";
+import type { Sso } from "./sso-values.ts";
+import { useSsoForm } from "./use-sso-form.tsx";
+
+const CALLBACK = "/api/v1/auth/sso/callback";
+
+export function SsoForm({ source }: { readonly source: Versioned<Sso> }) {
+  const { form, failure, prompts, isSaving, isDirty, save } = useSsoForm(source);
+  const [testedAt, setTestedAt] = useState<number | null>(null);
+  const test = async () => {
+    if (!isDirty || (await save())) setTestedAt(Date.now());
+  };
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+      noValidate
+      aria-label="Single sign-on"
+    >
+      <RedirectAddress />
+      <ClientFields form={form} isSecretSet={source.value.client_secret_set} />
+      <PeopleFields form={form} />
+      <AdvancedFields form={form} />
+      <Section title="In use">
+        <Switch
+          label="People can sign in with it"
+          description="Can wait until the test is good. A sign-in page that is open shows the button when it is loaded anew"
+          {...form.getInputProps("enabled", { type: "checkbox" })}
+        />
+      </Section>
+      {testedAt !== null && <ConnectionTest run={testedAt} />}
+      <Paper withBorder p="sm" pos="sticky" bottom={8} style={{ zIndex: 5 }}>
+        <Stack gap="sm">
+          {failure !== null && <ErrorPanel error={failure} title="Not saved" />}
+          <Group justify="flex-end">
+            <Button variant="default" loading={isSaving} onClick={() => void test()}>
+              {isDirty ? "Save and test" : "Test the connection"}
+            </Button>
+            <Button type="submit" loading={isSaving} disabled={!isDirty}>
+              Save
+            </Button>
+          </Group>
+        </Stack>
+      </Paper>
+      {prompts}
+    </form>
+  );
+}
+
+/** What to register at the provider. */
+function RedirectAddress() {
+  const settings = useRead<Schemas["Settings"]>("settings");
+  const publicUrl = settings.data?.value.public_url ?? null;
+  const base = (publicUrl ?? location.origin).replace(/\/$/, "");
+  return (
+    <Section
+      title="At the provider"
+      text="Register a client there: confidential, authorization code flow, with exactly this redirect address."
+    >
+      <Stack gap="xs">
+        <CopyableValue value={`${base}${CALLBACK}`} label="the redirect address" />
+        {publicUrl === null && settings.data !== undefined && (
+          <HelpText>
+            It follows the address that you have opened this page at. Set the public address in the
+            gateway settings if people use another one.
+          </HelpText>
+        )}
+        {settings.error !== null && (
+          <Text size="sm" c="red">
+            {toMessage(settings.error)}
+          </Text>
+        )}
+      </Stack>
+    </Section>
+  );
+}

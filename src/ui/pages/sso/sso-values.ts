@@ -1,0 +1,65 @@
+// The fields of the form of single sign-on, from what the API reads and to what it writes; draws nothing.
+import type { Schemas } from "../../api/resources.ts";
+
+export type Sso = Schemas["Sso"];
+
+/** What happens to the client secret, which nobody can read. */
+export type SecretChoice = "keep" | "new" | "reference" | "none";
+
+export interface SsoValues extends Pick<
+  Sso,
+  | "enabled"
+  | "issuer"
+  | "client_id"
+  | "token_auth"
+  | "scopes"
+  | "role_claim"
+  | "role_map"
+  | "allowed_domains"
+  | "auto_provision"
+  | "button_label"
+> {
+  /** Empty: people whom the map does not know are refused. */
+  readonly default_role: string;
+  readonly secretChoice: SecretChoice;
+  /** The new secret, or the name of a stored one. */
+  readonly client_secret: string;
+}
+
+export function toValues(sso: Sso): SsoValues {
+  const { updated_at: _, client_secret_set: isSet, default_role, ...rest } = sso;
+  return {
+    ...rest,
+    default_role: default_role ?? "",
+    secretChoice: isSet ? "keep" : "new",
+    client_secret: "",
+  };
+}
+
+/** Without the secret, so that two versions can be compared. */
+export function toBody({ secretChoice: _, client_secret: __, default_role, ...rest }: SsoValues) {
+  return { ...rest, default_role: default_role === "" ? null : default_role };
+}
+
+/** What is sent beside the rest; empty: the stored secret stays. */
+export function secretOf({ secretChoice, client_secret: text }: SsoValues): object {
+  if (secretChoice === "none") return { client_secret: null };
+  if (text === "" || secretChoice === "keep") return {};
+  return { client_secret: secretChoice === "reference" ? { $secret: text } : text };
+}
+
+const isUrl = (text: string) => /^https?:\/\/[^\s?#]+$/.test(text);
+
+/** The same rules as the gateway's, so that mistakes show while typing. */
+export const rules = {
+  issuer: (value: string, { enabled }: SsoValues) =>
+    value === "" && enabled
+      ? "Needed before it can be turned on"
+      : value === "" || isUrl(value)
+        ? null
+        : "An address that begins with https://, without query",
+  client_id: (value: string, { enabled }: SsoValues) =>
+    value === "" && enabled ? "Needed before it can be turned on" : null,
+  client_secret: (value: string, { secretChoice }: SsoValues) =>
+    secretChoice === "reference" && value === "" ? "The name of a stored secret" : null,
+};

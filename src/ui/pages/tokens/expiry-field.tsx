@@ -1,0 +1,63 @@
+// Until when something is accepted: some usual times, a day of one's own, or no end; knows no token.
+import { Group, Select, TextInput } from "@mantine/core";
+import { useState } from "react";
+
+interface Props {
+  readonly value?: string | null;
+  readonly onChange?: (value: string | null) => void;
+  readonly error?: React.ReactNode;
+}
+
+const DAY = 86_400_000;
+const choices = [
+  { value: "30", label: "In 30 days" },
+  { value: "90", label: "In 90 days" },
+  { value: "365", label: "In a year" },
+  { value: "day", label: "On a day…" },
+  { value: "never", label: "No end" },
+];
+
+/** Takes `form.getInputProps("expires_at")`. */
+export function ExpiryField({ value = null, onChange, error }: Props) {
+  // What was chosen is not what is stored: `in 30 days` is a time that was counted from then.
+  const [choice, setChoice] = useState(value === null ? "never" : "day");
+  const shown = value === null && choice !== "day" ? "never" : choice;
+  const choose = (next: string | null) => {
+    if (next === null) return;
+    setChoice(next);
+    if (next === "never") onChange?.(null);
+    else onChange?.(inDays(next === "day" ? 30 : Number(next)));
+  };
+  return (
+    <Group align="flex-start" gap="sm">
+      <Select
+        label="Expires"
+        description="Afterwards it is refused"
+        data={choices}
+        allowDeselect={false}
+        value={shown}
+        onChange={choose}
+        error={error}
+        style={{ flex: "1 1 10rem" }}
+      />
+      {value !== null && (
+        <TextInput
+          label="Day"
+          description="At its end, UTC"
+          type="date"
+          value={value.slice(0, 10)}
+          onChange={(event) => {
+            setChoice("day");
+            const day = event.currentTarget.value;
+            if (day !== "") onChange?.(`${day}T23:59:59Z`);
+          }}
+          style={{ flex: "1 1 10rem" }}
+        />
+      )}
+    </Group>
+  );
+}
+
+/** At the end of the day, so that two tokens of one day end together. */
+const inDays = (days: number): string =>
+  `${new Date(Date.now() + days * DAY).toISOString().slice(0, 10)}T23:59:59Z`;

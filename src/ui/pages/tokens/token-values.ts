@@ -1,0 +1,32 @@
+// The fields of the form of a token, from what the API reads and to what it writes; draws nothing.
+import type { Read, Write } from "../../api/resources.ts";
+
+export interface TokenValues extends Pick<
+  Read<"tokens">,
+  "name" | "role" | "enabled" | "allowed_cidrs" | "description" | "tags"
+> {
+  /** RFC 3339, or null for no end. */
+  readonly expires_at: string | null;
+}
+
+export const toValues = (token: Partial<Read<"tokens">>): TokenValues => ({
+  name: token.name ?? "",
+  role: token.role ?? "viewer",
+  expires_at: token.expires_at ?? null,
+  allowed_cidrs: token.allowed_cidrs ?? [],
+  enabled: token.enabled ?? true,
+  description: token.description ?? "",
+  tags: token.tags ?? [],
+});
+
+export const toBody = (values: TokenValues): Write<"tokens"> => values;
+
+export const rules = {
+  name: (value: string) => (value.trim() === "" ? "A name is needed" : null),
+  expires_at: (value: string | null) =>
+    value !== null && Date.parse(value) <= Date.now() ? "This is over already" : null,
+};
+
+/** Whether it is refused because its time is over. */
+export const isExpired = ({ expires_at: at }: Pick<Read<"tokens">, "expires_at">): boolean =>
+  at !== null && Date.parse(at) <= Date.now();

@@ -1,0 +1,34 @@
+// The fields of the form of a user, from what the API reads and to what it writes; draws nothing.
+import type { Read, Write } from "../../api/resources.ts";
+import { passwordRule } from "../account/own-password.tsx";
+
+export interface UserValues extends Pick<
+  Read<"users">,
+  "email" | "name" | "role" | "enabled" | "description" | "tags"
+> {
+  /** Of a new user; those who exist have a form of their own for it. */
+  readonly password: string;
+}
+
+export const toValues = (user: Partial<Read<"users">>): UserValues => ({
+  // A clone has no id, and is somebody else.
+  email: user.id === undefined ? "" : (user.email ?? ""),
+  name: user.id === undefined ? "" : (user.name ?? ""),
+  role: user.role ?? "viewer",
+  enabled: user.enabled ?? true,
+  description: user.description ?? "",
+  tags: user.tags ?? [],
+  password: "",
+});
+
+export function toBody({ password, ...values }: UserValues): Write<"users"> {
+  return password === "" ? values : { ...values, password };
+}
+
+/** `needsPassword`: nobody can sign in with anything else. */
+export const rulesFor = (needsPassword: boolean) => ({
+  email: (value: string) =>
+    /^[^\s@<>"',;]+@[^\s@<>"',;]+$/.test(value) ? null : "This is no e-mail address",
+  name: (value: string) => (value.trim() === "" ? "A name is needed" : null),
+  password: (value: string) => (value === "" && !needsPassword ? null : passwordRule(value)),
+});
