@@ -78,7 +78,7 @@ function PasswordForm({ userId, means }: MeansProps) {
         )}
         <PasswordInput
           label="New password"
-          description={`At least ${MIN_PASSWORD} characters; not your name, your address or a common one`}
+          description={`At least ${MIN_PASSWORD} characters, not your name and no common one`}
           autoComplete="new-password"
           required
           {...form.getInputProps("password")}

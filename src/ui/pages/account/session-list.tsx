@@ -87,12 +87,7 @@ function Row({ session, isBusy, onEnd }: RowProps) {
   const { user_agent, current, address, method, created_at, expires_at } = session;
   const device = deviceOf(user_agent);
   return (
-    <Group
-      justify="space-between"
-      wrap="nowrap"
-      py="sm"
-      style={{ borderBottom: "1px solid var(--mantine-color-default-border)" }}
-    >
+    <Group justify="space-between" wrap="nowrap" py="sm" className="line">
       <Stack gap={2} style={{ minWidth: 0 }}>
         <Group gap="xs">
           <Text size="sm" fw={600} title={user_agent} style={{ overflowWrap: "anywhere" }}>

@@ -1,7 +1,8 @@
 // Asks the gateway to try the stored settings at the provider, and shows each thing that it looked at.
 import { Alert, Group, List, Loader, Stack, Text } from "@mantine/core";
 import { IconAlertTriangle, IconCheck } from "@tabler/icons-react";
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
 import { useConnection } from "../../api/connection-context.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
@@ -17,6 +18,20 @@ export function ConnectionTest({ run }: { readonly run: number }) {
     queryFn: async ({ signal }) =>
       (await connection.send<Schemas["SsoTest"]>("/sso/test", { method: "POST", signal })).value,
   });
+  const place = useRef<HTMLDivElement>(null);
+  // The button stays in view wherever somebody is in the form; the answer should be as well.
+  useEffect(() => {
+    // Not returned: newer browsers answer with a promise here.
+    place.current?.scrollIntoView({ block: "center" });
+  }, [test.isPending]);
+  return (
+    <div ref={place}>
+      <Findings test={test} />
+    </div>
+  );
+}
+
+function Findings({ test }: { readonly test: UseQueryResult<Schemas["SsoTest"]> }) {
   if (test.isPending)
     return (
       <Section title="Test">

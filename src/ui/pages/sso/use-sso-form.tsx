@@ -1,5 +1,5 @@
 // Keeps what is typed about single sign-on, saves what differs, and merges with others; draws no field.
-import { useForm } from "@mantine/form";
+import { useForm, type UseFormReturnType } from "@mantine/form";
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
@@ -16,45 +16,22 @@ interface Sending {
   readonly etag: string | null;
 }
 
+type Form = UseFormReturnType<SsoValues>;
+
 export function useSsoForm(source: Versioned<Sso>) {
-  const connection = useConnection();
   const [origin, setOrigin] = useState(source);
-  const [failure, setFailure] = useState<Error | null>(null);
-  const [conflict, setConflict] = useState<Conflict | null>(null);
   const form = useForm<SsoValues>({
     initialValues: toValues(source.value),
     validateInputOnChange: true,
     validate: rules,
   });
-  const { mutateAsync, isPending } = useChange<Sso, Sending>({
-    send: ({ values, base, etag }) => {
-      const body = { ...mergePatch(base, toBody(values)), ...secretOf(values) };
-      return connection.send("/sso", { method: "PATCH", body, ifMatch: etag });
-    },
-    touches: ["sso"],
-    done: ({ enabled }) => (enabled ? "Saved. Single sign-on is on" : "Saved"),
-    showsErrors: true,
-  });
+  const { mutateAsync, isPending } = useSending();
+  const refusal = useRefusal(form, origin);
   useLeaveGuard(form.isDirty() && !isPending);
 
-  const refuse = async (error: unknown, values: SsoValues) => {
-    if (!(error instanceof ApiError)) return setFailure(error as Error);
-    if (error.status === 412) {
-      const latest = await connection.send<Sso>("/sso");
-      const [base, theirs] = [origin.value, latest.value].map((sso) => toBody(toValues(sso)));
-      return setConflict({
-        ...{ base: base as Document, theirs: theirs as Document, etag: latest.etag },
-        mine: toBody(values),
-      });
-    }
-    const [name = ""] = toFormPath(error.field ?? "").split(".");
-    if (!(name in values)) return setFailure(error);
-    form.setFieldError(name, error.detail);
-    form.getInputNode(name)?.focus();
-  };
   /** Whether it went well. */
-  const save = async (sending: Sending): Promise<boolean> => {
-    setFailure(null);
+  const send = async (sending: Sending): Promise<boolean> => {
+    refusal.forget();
     try {
       const { value, etag } = await mutateAsync(sending);
       setOrigin({ value, etag });
@@ -64,29 +41,73 @@ export function useSsoForm(source: Versioned<Sso>) {
       form.resetDirty(stored);
       return true;
     } catch (error) {
-      await refuse(error, sending.values).catch(setFailure);
+      await refusal.refuse(error, sending.values);
       return false;
     }
   };
+  const save = async (): Promise<boolean> => {
+    const { hasErrors, errors } = form.validate();
+    if (hasErrors) {
+      form.getInputNode(Object.keys(errors)[0] ?? "")?.focus();
+      return false;
+    }
+    const base = toBody(toValues(origin.value));
+    return await send({ values: form.getValues(), base, etag: origin.etag });
+  };
   const prompts: ReactNode = (
     <ConflictPrompt
-      conflict={conflict}
-      onCancel={() => setConflict(null)}
+      conflict={refusal.conflict}
+      onCancel={refusal.forget}
       onMerged={(merged, { theirs, etag }) => {
-        setConflict(null);
         const values = { ...form.getValues(), ...merged } as SsoValues;
         const next = { ...values, default_role: values.default_role ?? "" };
         form.setValues(next);
-        void save({ values: next, base: theirs, etag });
+        void send({ values: next, base: theirs, etag });
       }}
     />
   );
-  return {
-    ...{ form, failure, prompts, isSaving: isPending, isDirty: form.isDirty() },
-    save: async (): Promise<boolean> => {
-      if (form.validate().hasErrors) return false;
-      const base = toBody(toValues(origin.value));
-      return await save({ values: form.getValues(), base, etag: origin.etag });
+  const { failure } = refusal;
+  return { form, failure, prompts, save, isSaving: isPending, isDirty: form.isDirty() };
+}
+
+function useSending() {
+  const connection = useConnection();
+  return useChange<Sso, Sending>({
+    send: ({ values, base, etag }) => {
+      const body = { ...mergePatch(base, toBody(values)), ...secretOf(values) };
+      return connection.send("/sso", { method: "PATCH", body, ifMatch: etag });
     },
+    touches: ["sso"],
+    done: ({ enabled }) => (enabled ? "Saved. Single sign-on is on" : "Saved"),
+    showsErrors: true,
+  });
+}
+
+/** Leads every refusal to where it belongs: its field, the prompt that merges, or the foot of the form. */
+function useRefusal(form: Form, origin: Versioned<Sso>) {
+  const connection = useConnection();
+  const [failure, setFailure] = useState<Error | null>(null);
+  const [conflict, setConflict] = useState<Conflict | null>(null);
+  const merge = async (values: SsoValues) => {
+    const latest = await connection.send<Sso>("/sso");
+    setConflict({
+      base: toBody(toValues(origin.value)),
+      mine: toBody(values),
+      theirs: toBody(toValues(latest.value)),
+      etag: latest.etag,
+    });
   };
+  const refuse = async (error: unknown, values: SsoValues): Promise<void> => {
+    if (!(error instanceof ApiError)) return setFailure(error as Error);
+    if (error.status === 412) return await merge(values).catch(setFailure);
+    const [name = ""] = toFormPath(error.field ?? "").split(".");
+    if (!(name in values)) return setFailure(error);
+    form.setFieldError(name, error.detail);
+    form.getInputNode(name)?.focus();
+  };
+  const forget = () => {
+    setFailure(null);
+    setConflict(null);
+  };
+  return { failure, conflict, refuse, forget };
 }

@@ -3,6 +3,8 @@ import type { Role } from "../../api/resources.ts";
 
 export const roleTexts: Readonly<Record<Role, string>> = {
   viewer: "Sees everything that is not secret, and changes nothing.",
-  editor: "Also changes what concerns traffic: applications, services, routes, certificates.",
-  admin: "Also changes users, tokens, single sign-on, secrets, listeners and the settings.",
+  editor:
+    "Sees the same, and changes what concerns traffic: applications, services, routes, certificates.",
+  admin:
+    "May do everything: also users, tokens, single sign-on, secrets, listeners and the settings.",
 };

@@ -1,0 +1,170 @@
+// Single sign-on set up and used through the pages, with a certified provider: the form, its test, people, failures.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type RealProvider, startProvider } from "../../integration/sso/real-provider.ts";
+import { eventually } from "../../support/poll.ts";
+import {
+  checkAccessible,
+  isQuiet,
+  screenshots,
+  startUi,
+  UI_PASSWORD,
+  type UiPage,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+const SECRET = "canary-of-the-client";
+const CALLBACK = "/api/v1/auth/sso/callback";
+
+let scene: UiScene;
+let provider: RealProvider;
+
+beforeAll(async () => {
+  scene = await startUi();
+  await scene.createPeople();
+  provider = await startProvider(
+    {
+      "ann@example.com": { email_verified: true, name: "Ann", groups: ["ops"] },
+      "eve@example.com": { email_verified: false, name: "Eve", groups: ["ops"] },
+    },
+    [
+      {
+        ...{ client_id: "sluice", client_secret: SECRET },
+        token_endpoint_auth_method: "client_secret_basic",
+      },
+    ],
+    [`${scene.gateway.admin}${CALLBACK}`],
+  );
+}, 30_000);
+afterAll(async () => {
+  provider?.stop();
+  await scene?.stop();
+});
+
+/** What the gateway's own pages did wrong; the provider's are its own matter. */
+const ownComplaints = ({ complaints }: UiPage) =>
+  complaints.filter((line) => !/https:\/\/fonts\.googleapis\.com/.test(line) && !isProviders(line));
+const isProviders = (line: string) => line.includes(provider.issuer);
+
+/** Signs in at the provider and agrees to everything. */
+async function signInAtProvider(page: Page, email: string): Promise<void> {
+  await page.locator('input[name="login"]').fill(email);
+  await page.locator('input[name="password"]').fill("any");
+  await page.getByRole("button", { name: "Sign-in" }).click();
+  await page.getByRole("button", { name: "Continue" }).click();
+}
+
+async function openWithProvider(path: string): Promise<UiPage> {
+  const opened = await scene.open({ path, expects: [401] });
+  // The provider's pages ask for a typeface.
+  await opened.page.context().route("https://fonts.googleapis.com/**", (route) => route.abort());
+  return opened;
+}
+
+test("an admin sets it up, tests it, and never sees the secret again", async () => {
+  const opened = await scene.openAs("admin", { path: "/ui/sso", expects: [400] });
+  const { page, complaints } = opened;
+  await page.getByText(`${scene.gateway.admin}${CALLBACK}`).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "sso-empty");
+  await page.getByRole("switch", { name: "People can sign in with it" }).check();
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText("Needed before it can be turned on").first().waitFor();
+  await page.getByRole("switch", { name: "People can sign in with it" }).uncheck();
+
+  await page.getByLabel("Issuer").fill(`${provider.issuer}/wrong`);
+  await page.getByLabel("Client ID").fill("sluice");
+  await page.getByLabel("New client secret").first().fill(SECRET);
+  await page.getByRole("button", { name: "Save and test" }).click();
+  await page.getByText("Something is not right yet.").waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await page.getByLabel("Issuer").fill(provider.issuer);
+  await page.getByLabel("Claim with the groups").fill("groups");
+  await page.getByRole("button", { name: "Add a group" }).click();
+  await page.getByLabel("Group", { exact: true }).fill("ops");
+  await page.getByRole("combobox", { name: "Role of ops" }).click();
+  await page.getByRole("option", { name: "editor" }).click();
+  await page.getByRole("switch", { name: "Create users by themselves" }).check();
+  await page.getByRole("switch", { name: "People can sign in with it" }).check();
+  await page.getByRole("button", { name: "Advanced" }).click();
+  await page.getByLabel("Text of the button").fill("Sign in with Example ID");
+  await page.getByRole("combobox", { name: "Scopes" }).fill("groups");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Save and test" }).click();
+  await page.getByText("Saved. Single sign-on is on").waitFor();
+  await page.getByText("Everything that can be checked without a person is right").waitFor();
+  await screenshots(page, "sso-tested");
+
+  await page.reload();
+  await isQuiet(page);
+  await page.getByRole("combobox", { name: "Client secret" }).waitFor();
+  expect(await page.getByRole("combobox", { name: "Client secret" }).inputValue()).toBe(
+    "Keep the stored one",
+  );
+  expect(await page.content()).not.toContain(SECRET);
+  expect(await page.evaluate("JSON.stringify(sessionStorage)")).not.toContain(SECRET);
+  expect(complaints).toEqual([]);
+  await opened.close();
+}, 60_000);
+
+test("somebody new signs in with it and comes to the page that was asked for", async () => {
+  const opened = await openWithProvider("/ui/routes?q=shop");
+  const { page } = opened;
+  await page.getByRole("link", { name: "Sign in with Example ID" }).click();
+  await signInAtProvider(page, "ann@example.com");
+  await page.waitForURL(`${scene.gateway.admin}/ui/routes?q=shop`);
+  await isQuiet(page);
+  await page.goto(`${scene.gateway.admin}/ui/account`);
+  await page.getByText("You have no password: you sign in with single sign-on.").waitFor();
+  await page.getByText("An admin can give you one.").waitFor();
+  await page.getByText("editor", { exact: true }).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(ownComplaints(opened)).toEqual([]);
+  await opened.close();
+});
+
+test("who is not let in is told why", async () => {
+  const { page, close } = await openWithProvider("/");
+  await page.getByRole("link", { name: "Sign in with Example ID" }).click();
+  await signInAtProvider(page, "eve@example.com");
+  await page.getByText("has not verified your e-mail address").waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await close();
+});
+
+test("a session that ends in a form is begun anew in a tab of its own, and the form stays", async () => {
+  const opened = await openWithProvider("/ui/services/new");
+  const { page } = opened;
+  await page.getByRole("link", { name: "Sign in with Example ID" }).click();
+  await signInAtProvider(page, "ann@example.com");
+  await page.waitForURL(`${scene.gateway.admin}/ui/services/new`);
+  await page.getByLabel("Name").fill("kept");
+  await page.getByLabel("Host", { exact: true }).fill("127.0.0.1");
+  await page.getByLabel("Port").fill("3000");
+  await page.context().clearCookies({ name: "sluice_session" });
+  await page.getByRole("button", { name: "Create" }).click();
+  const tab = page.context().waitForEvent("page");
+  await page.getByRole("dialog").getByRole("link", { name: "Sign in with Example ID" }).click();
+  const second = await tab;
+  // The provider still knows her, so that the tab is done at once.
+  await eventually(() => second.isClosed(), { deadlineMs: 10_000 });
+  await page.getByText("Service kept created").waitFor();
+  expect(ownComplaints(opened)).toEqual([]);
+  await opened.close();
+});
+
+test("an admin sees who is linked, and can give a password", async () => {
+  const { page, close, complaints } = await scene.openAs("admin", { path: "/ui/users" });
+  await page.getByRole("link", { name: "Ann" }).click();
+  await page.getByText("linked to an account of the identity provider").waitFor();
+  await page.getByRole("button", { name: "Give a password" }).click();
+  const dialog = page.getByRole("dialog", { name: "Password of Ann" });
+  await dialog.locator("input").fill(`${UI_PASSWORD} of Anns`);
+  await dialog.getByRole("button", { name: "Set the password" }).click();
+  await page.getByText("Password of Ann changed").waitFor();
+  const login = { email: "ann@example.com", password: `${UI_PASSWORD} of Anns` };
+  const answer = await scene.gateway.api("POST", "/api/v1/auth/login", login);
+  expect(answer.status).toBe(200);
+  expect(complaints).toEqual([]);
+  await close();
+});
