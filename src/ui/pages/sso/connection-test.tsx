@@ -20,6 +20,7 @@ export function ConnectionTest({ run }: { readonly run: number }) {
   });
   const place = useRef<HTMLDivElement>(null);
   // The button stays in view wherever somebody is in the form; the answer should be as well.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what is shown grows when the answer comes
   useEffect(() => {
     // Not returned: newer browsers answer with a promise here.
     place.current?.scrollIntoView({ block: "center" });
