@@ -39,7 +39,7 @@ async function endSessionsOf(role: UiRole): Promise<void> {
 }
 
 async function typeService(page: Page, name: string): Promise<void> {
-  await page.getByLabel("Name").fill(name);
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill(name);
   await page.getByLabel("Description").fill("typed with great care");
   await page.getByLabel("Host", { exact: true }).fill("127.0.0.1");
   await page.getByLabel("Port").fill("3000");
@@ -68,7 +68,9 @@ test("the dialog comes by itself, and what was typed is saved after signing in",
   await page.getByText("Wrong e-mail address or password.").waitFor();
   await signInAt(page, emailOf("editor"), UI_PASSWORD);
   await dialogOf(page).waitFor({ state: "detached" });
-  expect(await page.getByLabel("Name").inputValue()).toBe("careful");
+  expect(await page.getByRole("textbox", { name: "Name", exact: true }).inputValue()).toBe(
+    "careful",
+  );
   expect(await page.getByLabel("Description").inputValue()).toBe("typed with great care");
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText("Service careful created").waitFor();
@@ -133,7 +135,9 @@ test("a reload in the middle loses nothing either", async () => {
   await page.locator('input[autocomplete="current-password"]').fill(UI_PASSWORD);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await page.getByText("was not saved and is shown again").waitFor();
-  expect(await page.getByLabel("Name").inputValue()).toBe("reloaded");
+  expect(await page.getByRole("textbox", { name: "Name", exact: true }).inputValue()).toBe(
+    "reloaded",
+  );
   expect(await page.getByLabel("Port").inputValue()).toBe("3000");
   await close();
 });

@@ -138,7 +138,7 @@ test("a session that ends in a form is begun anew in a tab of its own, and the f
   await page.getByRole("link", { name: "Sign in with Example ID" }).click();
   await signInAtProvider(page, "ann@example.com");
   await page.waitForURL(`${scene.gateway.admin}/ui/services/new`);
-  await page.getByLabel("Name").fill("kept");
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("kept");
   await page.getByLabel("Host", { exact: true }).fill("127.0.0.1");
   await page.getByLabel("Port").fill("3000");
   await page.context().clearCookies({ name: "sluice_session" });
