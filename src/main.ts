@@ -40,6 +40,7 @@ import { AcmeStateTable } from "./store/acme.ts";
 import { keepCounts } from "./store/counter-file.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
 import { createRollout } from "./supervisor/rollout.ts";
+import { PressureWatch } from "./supervisor/pressure-watch.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
 
 const clock = systemClock;
@@ -126,6 +127,11 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     log,
   );
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
+  new PressureWatch({
+    ...{ board: memory.board, log },
+    maxMemoryBytes: () => control.changes.config.settings.limits.max_memory_bytes,
+    happened: (happening) => control.pressure.happened(happening),
+  }).start();
   return running;
 }
 

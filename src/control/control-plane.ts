@@ -42,6 +42,7 @@ import { createListeners } from "./listeners.ts";
 import { Plugins } from "./plugins.ts";
 import { describeProblem } from "./reference.ts";
 import { type AskWorker, RouteExplainer } from "./route-explainer.ts";
+import { Pressure } from "./pressure.ts";
 import { createRoutes } from "./routes.ts";
 import { createSecrets } from "./secrets.ts";
 import { createServices } from "./services.ts";
@@ -132,6 +133,7 @@ export interface ControlPlane {
   readonly observation: Observation;
   readonly transfer: Transfer;
   readonly revisions: Revisions;
+  readonly pressure: Pressure;
   rolloutStatus(): RolloutStatus;
   /** Tells whoever listens what happened to a worker. */
   tellOfWorker(happening: WorkerHappening): void;
@@ -192,6 +194,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     settings: new SettingsUseCases(changes),
     observation: observation.complete({ changes, states, targetBoard, acme: acme.engine }),
     ...createAlerts(options, { changes, audit, events, traffic: observation.rows }),
+    pressure: new Pressure(events, () => clock.now()),
     rolloutStatus: () => options.rollout.status(),
     tellOfWorker(happening) {
       const event = { ...happening, at: new Date(clock.now()).toISOString() };

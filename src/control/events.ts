@@ -4,6 +4,7 @@ import type { AcmeEvent, CertificateEvent } from "./acme/told.ts";
 import type { ConfigEvent } from "./config-event.ts";
 import type { HealthEvent } from "./health/health-watch.ts";
 import type { ListenerEvent } from "./listener-event.ts";
+import type { OverloadEvent } from "./pressure.ts";
 import type { WorkerHappening } from "../supervisor/worker-slot.ts";
 import { EventRing, type RingLimits } from "./event-ring.ts";
 import { includesRole, type Role } from "./principal.ts";
@@ -17,6 +18,7 @@ export const eventKinds = {
   acme: "viewer",
   listener: "viewer",
   worker: "viewer",
+  overload: "viewer",
 } as const satisfies Readonly<Record<string, Role>>;
 
 export type EventKind = keyof typeof eventKinds;
@@ -32,6 +34,7 @@ export interface EventPayloads {
   readonly acme: AcmeEvent;
   readonly listener: ListenerEvent;
   readonly worker: WorkerEvent;
+  readonly overload: OverloadEvent;
 }
 
 /** Something happened to a worker. */

@@ -58,6 +58,8 @@ export interface DataPlane {
   discard(revision: number): void;
   /** Answers a question about the present. */
   answer(question: WorkerQuestion): WorkerAnswer;
+  /** Gives back what the process is short of, and takes up again what stopped for it; to be called a few times a second. */
+  relieve(): void;
   /** Stops accepting and waits for requests in flight; returns how many did not end in time and were cut. */
   drain(drain: Drain): Promise<number>;
 }

@@ -14,7 +14,7 @@ export interface ProxyError {
   readonly token: ProxyStatusError;
   readonly detail: string;
   readonly retry: RetryDecision;
-  /** Of a refusal by a plugin, for the log: `auth.key.missing`. */
+  /** Of a refusal by a plugin, or for want of something that is logged elsewhere: `auth.key.missing`. */
   readonly reason?: string;
   /** For the log: the system's own words. */
   readonly cause?: unknown;
@@ -115,6 +115,22 @@ export const failures = {
     token: "connection_limit_reached",
     detail: "too many requests are in flight",
     retry: "never",
+  },
+  shortOfMemory: {
+    source: "gateway",
+    status: 503,
+    token: "connection_limit_reached",
+    detail: "the gateway is busy",
+    retry: "never",
+    reason: "overload.memory",
+  },
+  shortOfDescriptors: {
+    source: "gateway",
+    status: 503,
+    token: "connection_limit_reached",
+    detail: "the gateway is busy",
+    retry: "never",
+    reason: "overload.descriptors",
   },
   starting: {
     source: "gateway",

@@ -5,8 +5,9 @@ import type {
   ServicePlan,
   SnapshotChange,
 } from "../snapshot/snapshot.ts";
+import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { Settings } from "../model/settings.ts";
-import { listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
+import { inFlightLimits, listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
 import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
 import { CertificateIndex } from "./listener/certificate-index.ts";
 import { portKey } from "./listener/listeners.ts";
@@ -91,7 +92,7 @@ export function nextGeneration(
       previous?.certificates === certificates
         ? previous.certificateIndex
         : new CertificateIndex(certificates),
-    listenerFacts: nextFacts(previous, listeners, settings),
+    listenerFacts: nextFacts(previous, listeners, { settings, board: context.board }),
     loopToken: loopToken(context.instanceId),
     maxInFlight: limits.max_in_flight_requests,
     maxResponseHeadBytes: limits.max_response_head_bytes,
@@ -124,13 +125,14 @@ function nextRouter(
 function nextFacts(
   previous: Generation | null,
   listeners: ReadonlyMap<string, ListenerPlan>,
-  settings: Settings,
+  { settings, board }: { readonly settings: Settings; readonly board: TargetBoard },
 ): ReadonlyMap<string, ListenerFacts> {
   const facts = new Map<string, ListenerFacts>();
   for (const [id, plan] of listeners) {
     const known = previous?.settings === settings && previous.listeners.get(id) === plan;
     const before = known ? previous.listenerFacts.get(id) : undefined;
-    facts.set(id, before ?? listenerFacts(plan.listener, settings));
+    const limits = () => inFlightLimits(plan.listener, settings, board);
+    facts.set(id, before ?? listenerFacts(plan.listener, settings, limits()));
   }
   return facts;
 }

@@ -37,6 +37,7 @@ export function handle(
     const shown = scope.challenges.answer(context.method, context.path);
     if (shown !== null) return own(shown, context, scene);
   }
+  if (scope.overload.isShedding) return fail(context, scope.overload.shed(), scene);
   if (listener.clientAuthority !== null && isMisdirected(context, generation))
     return fail(context, failures.misdirected, scene);
   if (scope.aborted.refusesAny && scope.aborted.refuses(context.clientAddress()))
@@ -88,8 +89,12 @@ function proxy(context: RequestContext, route: RouteRuntime, scene: Scene): Answ
   const fields = forwardFields(context, generation.loopToken);
   if ("status" in fields) return fail(context, fields, scene);
   const { maxInFlight } = generation;
-  if (maxInFlight > 0 && scope.inFlight.size >= maxInFlight)
+  const { overload, inFlight } = scope;
+  const isFull = maxInFlight > 0 && inFlight.size >= maxInFlight;
+  if (isFull || (context.listener.inFlightLimits.length > 0 && !overload.enter(context))) {
+    overload.refused();
     return fail(context, failures.tooBusy, scene);
+  }
   const target = upstreamTarget(route, service, context);
   if (target === null)
     return fail(context, failures.badRequest("the rewritten path is not valid"), scene);

@@ -7,6 +7,7 @@ import { clientAddress } from "../net/client-address.ts";
 import { normalizeAddress } from "../net/address.ts";
 import { failures, type ProxyError } from "./error.ts";
 import type { ConnectionFacts } from "./listener/connection-facts.ts";
+import type { InFlightLimit } from "./overload.ts";
 import type { UpstreamEdits } from "./plugin/upstream-edits.ts";
 import type { Visit } from "./plugin/visit.ts";
 import type { ListenerFacts } from "./listener/listener-facts.ts";
@@ -47,6 +48,8 @@ export class RequestContext implements RouteSubject {
   bodyStream: ReadableStream<Uint8Array> | null = null;
   /** More bytes than this are refused, beside the listener's limit; 0: no limit. */
   bodyLimit = 0;
+  /** The limits of requests in flight that it takes a place of; null: it takes none. */
+  heldLimits: readonly InFlightLimit[] | null = null;
   /** Whether the client's answer already holds the id. */
   isIdTold = false;
   /** What becomes known of it on its way. */

@@ -10,6 +10,7 @@ import { errorResponse } from "./error-page.ts";
 import { ActiveChecks } from "./health/active-check.ts";
 import { explain } from "./explain.ts";
 import { failures, type ProxyError } from "./error.ts";
+import { logFailure } from "./failure-log.ts";
 import { type Generation, nextGeneration } from "./generation.ts";
 import { type Answer, handle } from "./handler.ts";
 import { InFlight } from "./in-flight.ts";
@@ -32,8 +33,9 @@ import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { RequestContext } from "./request-context.ts";
 import { resultOf } from "./request-result.ts";
 import { NameResolver } from "./names/name-resolver.ts";
+import { Overload } from "./overload.ts";
 import { PoolRegistry } from "./service-runtime.ts";
-import { discardPorts, type OpenedPorts, Streams } from "./stream/streams.ts";
+import { discardPorts, type OpenedPorts, Streams, type StreamsOptions } from "./stream/streams.ts";
 import { discardUdpPorts, type OpenedUdpPorts, UdpStreams } from "./stream/udp-streams.ts";
 import { createWebSocketProxy } from "./upstream/websocket.ts";
 import { TrafficRecorder } from "./traffic-recorder.ts";
@@ -98,6 +100,7 @@ class Runtime implements DataPlane {
     this.#scope = {
       inFlight,
       collectBudget: new CollectBudget(0),
+      overload: new Overload(options),
       challenges: new OpenChallenges(options.wanted ?? (() => {})),
       aborted: new AbortedRequests((client) =>
         options.log("warn", "a client breaks off too many requests and is refused for a while", {
@@ -108,7 +111,7 @@ class Runtime implements DataPlane {
       report: (context, error) => this.#report(context, error),
       reportUnread: (id, error) => {
         this.#recorder.unread(error.status);
-        this.#logFailure({ request_id: id }, error);
+        logFailure(options.log, error, { request_id: id });
       },
       ended: (context, status) => this.#ended(context, status),
       // All workers read the same files: one says what is wrong with them.
@@ -126,14 +129,7 @@ class Runtime implements DataPlane {
       used: (id) => this.#used.add(id),
       dropped: (plugin, count) => this.#recorder.dropped(plugin, count),
     });
-    const streamOptions = {
-      worker: options.worker,
-      board: options.targets,
-      recorder: this.#recorder,
-      refused: (reason: string, fields: object) =>
-        options.log("warn", "stream refused", { reason, ...fields }),
-      plugins: streamScene(this.#scope, options.log),
-    };
+    const streamOptions = this.#streamOptions();
     this.#streams = new Streams(streamOptions);
     this.#udp = new UdpStreams(streamOptions);
     const refusals = new RefusalLog((fields) => options.log("warn", "connections refused", fields));
@@ -148,6 +144,20 @@ class Runtime implements DataPlane {
       failed: (issue) => options.log("error", "a listener could not change", { ...issue }),
     });
     this.#sweeper = setInterval(() => this.#sweep(), 1000);
+  }
+
+  #streamOptions(): StreamsOptions {
+    const { worker, targets: board, log } = this.#options;
+    const { overload } = this.#scope;
+    return {
+      ...{ worker, board, recorder: this.#recorder },
+      refused(reason, fields) {
+        // The log has said once why nothing new may begin.
+        if (!overload.isShedding) log("warn", "stream refused", { reason, ...fields });
+      },
+      isShedding: () => overload.isShedding,
+      plugins: streamScene(this.#scope, log),
+    };
   }
 
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
@@ -261,6 +271,12 @@ class Runtime implements DataPlane {
       : this.#streams.kill(question.connectionId) || this.#udp.kill(question.connectionId);
   }
 
+  relieve(): void {
+    const { overload } = this.#scope;
+    this.#listeners.pauseWhile(overload.isShortOfDescriptors);
+    overload.relieve(performance.now());
+  }
+
   async drain({ timeoutMs, lingerMs }: Drain): Promise<number> {
     this.#checks.stop();
     if (lingerMs > 0) {
@@ -311,36 +327,17 @@ class Runtime implements DataPlane {
   #ended(context: RequestContext, status: number): void {
     this.#options.board.add(this.#options.worker, "requests_total", 1);
     this.#recorder.ended(context, status);
+    this.#scope.overload.leave(context);
     if (context.visit?.isHeard === true) context.visit.log(resultOf(context.record, status));
   }
 
   #report(context: RequestContext, error: ProxyError): void {
-    this.#logFailure(
-      {
-        request_id: context.id,
-        client: context.clientAddress(),
-        method: context.method,
-        host: context.host,
-        path: context.path,
-      },
-      error,
-    );
-  }
-
-  #logFailure(fields: Record<string, unknown>, error: ProxyError): void {
-    // What clients do wrong is theirs, and what a plugin refuses is its work; what targets and the gateway do wrong somebody should see.
-    const level =
-      error.source === "client" || error.status === 404 || error.reason !== undefined
-        ? "debug"
-        : "warn";
-    const cause = error.cause instanceof Error ? { cause: error.cause.message } : {};
-    this.#options.log(level, "request failed", {
-      ...fields,
-      status: error.status,
-      error: error.token,
-      reason: error.detail,
-      ...(error.reason === undefined ? {} : { decision: error.reason }),
-      ...cause,
+    logFailure(this.#options.log, error, {
+      request_id: context.id,
+      client: context.clientAddress(),
+      method: context.method,
+      host: context.host,
+      path: context.path,
     });
   }
 

@@ -86,6 +86,7 @@ async function start(
       scope.postMessage({ kind: "log", level, message, fields }),
   });
   const { revision } = change;
+  setInterval(() => plane.relieve(), HEARTBEAT_MS);
   const issues = await plane.prepare(change);
   if (issues.length > 0) scope.postMessage({ kind: "rejected", revision, issues });
   else {

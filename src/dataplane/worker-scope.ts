@@ -5,6 +5,7 @@ import type { CollectBudget } from "./collecting.ts";
 import type { ProxyError } from "./error.ts";
 import type { WebSocketProxy } from "./handler.ts";
 import type { InFlight } from "./in-flight.ts";
+import type { Overload } from "./overload.ts";
 import type { PluginPlan } from "../snapshot/snapshot.ts";
 import type { Geo } from "./plugin/geo.ts";
 import type { Decision } from "./plugin/visit.ts";
@@ -15,6 +16,7 @@ export interface WorkerScope {
   readonly collectBudget: CollectBudget;
   readonly aborted: AbortedRequests;
   readonly challenges: OpenChallenges;
+  readonly overload: Overload;
   /** The one place that logs a failed request. */
   report(context: RequestContext, error: ProxyError): void;
   /** The same for a request that could not be read. */

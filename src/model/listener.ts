@@ -45,6 +45,12 @@ export const listenerInput = t.Object(
       maximum: 10_000_000,
       description: "Connections at once from one address; 0: no limit",
     }),
+    max_in_flight_requests: integer(0, {
+      minimum: 0,
+      maximum: 10_000_000,
+      description:
+        "Requests in flight through this listener, in all workers; more are answered with 503; 0: no limit",
+    }),
     max_header_bytes: integer(16_384, {
       minimum: 1024,
       maximum: 16_384,

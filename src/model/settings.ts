@@ -148,6 +148,18 @@ export const settingsInput = t.Object(
           maximum: 10_000_000,
           description: "Requests in flight in one worker; more are answered with 503; 0: no limit",
         }),
+        max_in_flight_total: integer(0, {
+          minimum: 0,
+          maximum: 10_000_000,
+          description:
+            "Requests in flight in all workers together; more are answered with 503; 0: no limit",
+        }),
+        max_memory_bytes: integer(0, {
+          minimum: 0,
+          maximum: Number.MAX_SAFE_INTEGER,
+          description:
+            "Resident memory from which on new requests are answered with 503, until it is 10 % less; 0: 80 % of what the machine or its control group allows",
+        }),
         counter_keys: integer(131_072, {
           minimum: 1024,
           maximum: 4_194_304,

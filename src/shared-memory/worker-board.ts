@@ -7,8 +7,16 @@ const columns = [
   "active_requests",
   "requests_total",
   "open_websockets",
+  /** Requests that were refused because there was too much of something. */
+  "shed_memory",
+  "shed_descriptors",
+  "shed_in_flight",
 ] as const;
 export type BoardColumn = (typeof columns)[number];
+
+/** What the process may be short of, each a bit of `pressure`. */
+export const pressures = { memory: 1, descriptors: 2 } as const;
+export type PressureKind = keyof typeof pressures;
 
 const index = Object.fromEntries(columns.map((name, position) => [name, position])) as Record<
   BoardColumn,
@@ -19,14 +27,26 @@ const index = Object.fromEntries(columns.map((name, position) => [name, position
 export class WorkerBoard {
   readonly buffer: SharedArrayBuffer;
   readonly #cells: Float64Array;
+  /** Behind the rows. */
+  readonly #pressureCell: number;
 
   constructor(buffer: SharedArrayBuffer) {
     this.buffer = buffer;
     this.#cells = new Float64Array(buffer);
+    this.#pressureCell = this.#cells.length - 1;
   }
 
   static create(workers: number): WorkerBoard {
-    return new WorkerBoard(new SharedArrayBuffer(workers * columns.length * 8));
+    return new WorkerBoard(new SharedArrayBuffer((workers * columns.length + 1) * 8));
+  }
+
+  /** What the whole process is short of, bits of `pressures`; 0: nothing. Only the main thread sets it. */
+  get pressure(): number {
+    return this.#cells[this.#pressureCell] ?? 0;
+  }
+
+  set pressure(bits: number) {
+    this.#cells[this.#pressureCell] = bits;
   }
 
   get(worker: number, column: BoardColumn): number {

@@ -11,6 +11,8 @@ export interface GatewayOptions {
   /** More words after `serve`; a flag given here replaces the default one. */
   args?: string[];
   env?: Record<string, string>;
+  /** Words before the program, of a program that starts it: `prlimit --nofile=128`. */
+  wrap?: string[];
   /** Path of a compiled executable; default: $SLUICE_TEST_BINARY, else the sources. */
   binary?: string;
   /** An existing data directory, which is kept; default: a new one, removed by `stop`. */
@@ -128,7 +130,7 @@ export class Gateway {
       )
       .flatMap(([flag, value]) => [`--${flag}`, String(value)]);
     this.#mark = this.stderr.length;
-    const child = Bun.spawn([...program(this.#options.binary), "serve", ...words, ...args], {
+    const child = Bun.spawn(this.#command(["serve", ...words, ...args]), {
       // Neither the directory nor the environment of the tests may matter.
       cwd: this.dataDir,
       env: { ...plainEnvironment, ...this.#options.env },
@@ -142,6 +144,11 @@ export class Gateway {
       collect(child.stderr, (text) => (this.stderr += text)),
     ]);
     await this.#becomesReady(child);
+  }
+
+  #command(words: readonly string[]): string[] {
+    const { wrap = [], binary } = this.#options;
+    return [...wrap, ...program(binary), ...words];
   }
 
   /** Asks the gateway to stop, waits until it has, and returns the exit code. */

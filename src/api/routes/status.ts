@@ -83,6 +83,7 @@ function status({ control, clock, version, startedAt }: StatusSource) {
     warnings: [
       ...control.changes.warnings(),
       ...control.acme.engine.warnings(),
+      ...control.pressure.warnings(),
       ...hostWarnings(control.changes.config),
     ],
   };

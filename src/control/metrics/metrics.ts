@@ -7,7 +7,12 @@ import type { CounterTable } from "../../shared-memory/counter-table.ts";
 import type { TrafficMetrics } from "../../shared-memory/traffic-metrics.ts";
 import { streamBoardKey } from "../../shared-memory/series-key.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
-import type { WorkerBoard } from "../../shared-memory/worker-board.ts";
+import {
+  type BoardColumn,
+  pressures,
+  type PressureKind,
+  type WorkerBoard,
+} from "../../shared-memory/worker-board.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import type { Changes } from "../change.ts";
 import type { TargetStates } from "../health/target-states.ts";
@@ -49,6 +54,9 @@ export interface MetricsOptions {
 
 /** Targets that are shown: each has four series. */
 const MOST_TARGETS = 5000;
+
+const pressureKinds = Object.keys(pressures) as PressureKind[];
+const shedReasons = ["memory", "descriptors", "in_flight"] as const;
 
 interface Sample {
   readonly labels: Labels;
@@ -136,7 +144,7 @@ export class Metrics {
   /** What is going on at this moment. */
   #presentMetrics({ stream_routes }: GatewayConfig): Metric[] {
     const { workerBoard, traffic, targetBoard } = this.#options;
-    const sum = (column: "active_requests" | "open_websockets") => {
+    const sum = (column: BoardColumn) => {
       let total = 0;
       for (let worker = 0; worker < traffic.workers; worker++)
         total += workerBoard?.get(worker, column) ?? 0;
@@ -150,6 +158,19 @@ export class Metrics {
       gauge("sluice_requests_in_flight", "Requests that are being served.", [
         sampleOf({}, sum("active_requests")),
       ]),
+      gauge(
+        "sluice_overload",
+        "1 while new requests are refused because the process is short of something.",
+        pressureKinds.map((what) =>
+          sampleOf({ what }, (workerBoard?.pressure ?? 0) & pressures[what] ? 1 : 0),
+        ),
+      ),
+      {
+        name: "sluice_shed_requests",
+        help: "Requests that were refused because there was too much at once.",
+        type: "counter",
+        samples: shedReasons.map((reason) => sampleOf({ reason }, sum(`shed_${reason}`))),
+      },
       gauge("sluice_websockets_open", "WebSockets that are open.", [
         sampleOf({}, sum("open_websockets")),
       ]),

@@ -56,6 +56,9 @@ export function openFrontedListener(plan: ListenerPlan, context: FrontContext): 
         await server.stop(false);
       },
       goAway: () => void server.stop(false),
+      get pending() {
+        return server.pendingRequests + server.pendingWebSockets;
+      },
       async close() {
         void server.stop(false);
         await front.close();

@@ -20,6 +20,8 @@ export interface HttpListener {
   stop(): Promise<void>;
   /** After `stop`: connections that are kept open end with their present request, instead of when the client wants. */
   goAway(): void;
+  /** Requests and WebSockets in progress. */
+  readonly pending: number;
   /** Closes everything at once. */
   close(): Promise<void>;
 }
@@ -48,6 +50,9 @@ export function openHttpListener(plan: ListenerPlan, context: ListenerContext): 
     stop: () => server.stop(false),
     // Bun has done so already.
     goAway() {},
+    get pending() {
+      return server.pendingRequests + server.pendingWebSockets;
+    },
     close: () => server.stop(true),
   };
 }

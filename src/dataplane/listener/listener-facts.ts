@@ -1,8 +1,10 @@
 // What requests need to know of the listener they came through, prepared once; knows no socket.
 import type { Listener } from "../../model/listener.ts";
 import type { Settings } from "../../model/settings.ts";
+import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import { normalizeHost } from "../../http/authority.ts";
 import { compileCidrs } from "../../net/cidr.ts";
+import type { InFlightLimit } from "../overload.ts";
 import { clientAuthority } from "./client-auth.ts";
 
 const MAX_KNOWN_HOSTS = 1024;
@@ -33,6 +35,8 @@ export interface ListenerFacts {
   readonly maxHeaderBytes: number;
   /** 0: no limit. */
   readonly maxBodyBytes: number;
+  /** How many requests may be in flight, here and in all; empty: any number. */
+  readonly inFlightLimits: readonly InFlightLimit[];
   /** Seconds. */
   readonly idleTimeout: number;
   /** What connections must have been held against to be served; null: anything. */
@@ -51,8 +55,27 @@ const SHORTEST_IDLE_S = 5;
 export const idleTimeoutOf = (listener: Listener): number =>
   Math.max(listener.idle_timeout, SHORTEST_IDLE_S);
 
+/** Rows that count requests in flight are made only where there is a limit. */
+export function inFlightLimits(
+  listener: Listener,
+  settings: Settings,
+  board: TargetBoard,
+): readonly InFlightLimit[] {
+  const limits = [
+    { key: `requests of ${listener.id}`, most: listener.max_in_flight_requests },
+    { key: "requests", most: settings.limits.max_in_flight_total },
+  ];
+  return limits
+    .filter(({ most }) => most > 0)
+    .map(({ key, most }) => ({ row: board.rowOf(key), most }));
+}
+
 /** Prepares them; runs once for each version of the listener or the settings. */
-export function listenerFacts(listener: Listener, settings: Settings): ListenerFacts {
+export function listenerFacts(
+  listener: Listener,
+  settings: Settings,
+  inFlightLimits: readonly InFlightLimit[] = [],
+): ListenerFacts {
   const trusted = [...settings.trusted_proxies, ...listener.trusted_proxies];
   return {
     id: listener.id,
@@ -64,6 +87,7 @@ export function listenerFacts(listener: Listener, settings: Settings): ListenerF
     maxHeaderFields: settings.limits.max_header_fields,
     maxHeaderBytes: listener.max_header_bytes,
     maxBodyBytes: listener.max_body_bytes,
+    inFlightLimits,
     idleTimeout: idleTimeoutOf(listener),
     clientAuthority: clientAuthority(listener),
     hosts: new HostCache(),

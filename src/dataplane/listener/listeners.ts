@@ -43,6 +43,11 @@ export class Listeners {
   /** Those that no longer accept and wait for their last request. */
   readonly #closing = new Set<HttpListener>();
   #live: ListenerVersion | null = null;
+  /** Nothing is accepted, because too little is left to accept it with. */
+  #isPaused = false;
+  #isStopped = false;
+  /** Those that could not be bound after a pause, by id. */
+  readonly #missing = new Set<string>();
 
   constructor(options: ListenersOptions) {
     this.#options = options;
@@ -75,6 +80,38 @@ export class Listeners {
     }
     for (const id of [...this.#bound.keys()]) if (!version.listeners.has(id)) this.#retire(id);
     this.reconcile();
+    if (this.#isPaused) this.#retireAll();
+  }
+
+  /** Accepts nothing while `isPaused`; listens again afterwards. To be called again and again: what cannot be bound is tried again. */
+  pauseWhile(isPaused: boolean): void {
+    if (isPaused && this.#isPaused) this.#closeSilent();
+    if (isPaused === this.#isPaused && (isPaused || this.#missing.size === 0)) return;
+    const wasPaused = this.#isPaused;
+    this.#isPaused = isPaused;
+    if (isPaused) this.#retireAll();
+    else this.#bindMissing(wasPaused);
+  }
+
+  /** Connections that never asked for anything would stay until they have been idle for too long. */
+  #closeSilent(): void {
+    for (const listener of this.#closing) if (listener.pending === 0) void listener.close();
+  }
+
+  /** `isFirst`: what fails is told once, not at each attempt. */
+  #bindMissing(isFirst: boolean): void {
+    const live = this.#live;
+    this.#missing.clear();
+    if (live === null || this.#isStopped) return;
+    for (const plan of live.listeners.values()) {
+      if (this.#bound.has(plan.id)) continue;
+      try {
+        this.#bound.set(plan.id, this.#open(plan, live));
+      } catch (error) {
+        this.#missing.add(plan.id);
+        if (isFirst) this.#options.failed(bindIssue(plan, error));
+      }
+    }
   }
 
   /**
@@ -101,6 +138,11 @@ export class Listeners {
 
   /** Accepts no more; whoever is connected is sent away after the present request. */
   stopAccepting(): void {
+    this.#isStopped = true;
+    this.#retireAll();
+  }
+
+  #retireAll(): void {
     for (const id of [...this.#bound.keys()]) this.#retire(id);
     for (const listener of this.#closing) listener.goAway();
   }

@@ -47,6 +47,8 @@ export interface StreamsOptions {
   readonly refused: StreamScope["refused"];
   readonly plugins: StreamScene;
   readonly recorder: TrafficRecorder;
+  /** Whether nothing new may begin. Default: it may. */
+  readonly isShedding?: () => boolean;
 }
 
 /** Time that the connections of a route that is gone or changed get to end by themselves. */
@@ -76,6 +78,7 @@ export class Streams {
       routesAt: (key) => this.#byPort.get(key) ?? [],
       serviceOf: ({ route }) => this.#live?.services.get(route.service_id) ?? null,
       enter: ({ route, row }) => {
+        if (options.isShedding?.() === true) return false;
         board.enter(row, worker);
         if (route.max_connections === 0 || board.active(row) <= route.max_connections) return true;
         board.leave(row, worker);

@@ -174,6 +174,7 @@ export class UdpStreams {
     if (route === null || service === undefined || this.#isStopping) return null;
     const client = { address: plainAddress(from.address), port: from.port };
     if (!route.admits(client.address)) return this.#drop(route, "the address may not connect");
+    if (this.#options.isShedding?.() === true) return this.#drop(route, "the gateway is busy");
     if (bound.sessions.size >= route.route.udp_max_sessions || !this.#enter(route))
       return this.#drop(route, "too many sessions");
     const key = `${from.address} ${from.port}`;

@@ -3267,6 +3267,11 @@ export interface components {
              */
             max_connections_per_address: number;
             /**
+             * @description Requests in flight through this listener, in all workers; more are answered with 503; 0: no limit
+             * @default 0
+             */
+            max_in_flight_requests: number;
+            /**
              * @description Largest request head in bytes
              * @default 16384
              */
@@ -3371,6 +3376,11 @@ export interface components {
              * @default 0
              */
             max_connections_per_address?: number;
+            /**
+             * @description Requests in flight through this listener, in all workers; more are answered with 503; 0: no limit
+             * @default 0
+             */
+            max_in_flight_requests?: number;
             /**
              * @description Largest request head in bytes
              * @default 16384
@@ -6336,6 +6346,16 @@ export interface components {
                  */
                 max_in_flight_requests: number;
                 /**
+                 * @description Requests in flight in all workers together; more are answered with 503; 0: no limit
+                 * @default 0
+                 */
+                max_in_flight_total: number;
+                /**
+                 * @description Resident memory from which on new requests are answered with 503, until it is 10 % less; 0: 80 % of what the machine or its control group allows
+                 * @default 0
+                 */
+                max_memory_bytes: number;
+                /**
                  * @description Keys that plugins count by, such as client addresses, that are remembered at the same time; takes effect at the next start
                  * @default 131072
                  */
@@ -6516,6 +6536,16 @@ export interface components {
                  * @default 0
                  */
                 max_in_flight_requests?: number;
+                /**
+                 * @description Requests in flight in all workers together; more are answered with 503; 0: no limit
+                 * @default 0
+                 */
+                max_in_flight_total?: number;
+                /**
+                 * @description Resident memory from which on new requests are answered with 503, until it is 10 % less; 0: 80 % of what the machine or its control group allows
+                 * @default 0
+                 */
+                max_memory_bytes?: number;
                 /**
                  * @description Keys that plugins count by, such as client addresses, that are remembered at the same time; takes effect at the next start
                  * @default 131072
@@ -13077,7 +13107,7 @@ export interface operations {
     getApiV1Events: {
         parameters: {
             query?: {
-                /** @description Kinds of event, separated by commas: config, audit, health, certificate, acme, listener, worker */
+                /** @description Kinds of event, separated by commas: config, audit, health, certificate, acme, listener, worker, overload */
                 kinds?: string;
                 /** @description For clients that cannot send Last-Event-ID */
                 last_event_id?: string;

@@ -41,6 +41,8 @@ class FaultyDataPlane implements DataPlane {
     if (change.base !== null) setTimeout(() => void this.#failAt("serve"), 1);
   }
 
+  relieve(): void {}
+
   discard(revision: number): void {
     if (this.#prepared?.revision !== revision) return;
     this.#prepared = null;

@@ -129,7 +129,7 @@ export function LimitFields({ form }: ListenerFieldsProps) {
       summary={`${most === 0 ? "Any number of connections" : `At most ${most} connections`}; idle ones are kept for ${idle_timeout} s.`}
       fields={[
         ...["max_connections", "max_connections_per_address", "max_header_bytes"],
-        ...["max_body_bytes", "idle_timeout"],
+        ...["max_in_flight_requests", "max_body_bytes", "idle_timeout"],
       ]}
       errors={form.errors}
     >
@@ -145,6 +145,12 @@ export function LimitFields({ form }: ListenerFieldsProps) {
           description="0: no limit"
           empty={0}
           {...form.getInputProps("max_connections_per_address")}
+        />
+        <NumberField
+          label="Requests in flight"
+          description="In all workers; more are answered with 503. 0: no limit"
+          empty={0}
+          {...form.getInputProps("max_in_flight_requests")}
         />
         <NumberField
           label="Largest body of a request"

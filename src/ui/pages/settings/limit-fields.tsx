@@ -54,6 +54,23 @@ export function LimitFields({ form }: SettingsFieldsProps) {
           {...form.getInputProps("limits.max_in_flight_requests")}
         />
         <NumberField
+          label="Requests in flight in all"
+          description="More are answered with 503. 0: no limit"
+          {...{ min: 0, max: 10_000_000, empty: 0 }}
+          {...form.getInputProps("limits.max_in_flight_total")}
+        />
+        <NumberField
+          label="Memory of the gateway"
+          description={
+            limits.max_memory_bytes === 0
+              ? "With more, new requests are answered with 503. 0: 80 % of what the machine allows"
+              : bytes("With more, new requests are answered with 503", limits.max_memory_bytes)
+          }
+          suffix=" bytes"
+          {...{ min: 0, empty: 0 }}
+          {...form.getInputProps("limits.max_memory_bytes")}
+        />
+        <NumberField
           label="Memory for collected bodies per worker"
           description={bytes("Past it bodies are streamed", limits.collect_budget_bytes)}
           suffix=" bytes"

@@ -1,0 +1,274 @@
+// What happens when there is too much of something: requests, memory, files and sockets, patience of slow clients; against the whole product.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect, type Socket } from "node:net";
+import { type Gateway, startGateway } from "../support/gateway.ts";
+import { readMetrics } from "../support/metrics-text.ts";
+import { eventually } from "../support/poll.ts";
+
+/** Answers `/hold` when told to, `/large` with 200 MB, and everything else at once. */
+class HoldingOrigin {
+  readonly #held: (() => void)[] = [];
+  readonly #server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    websocket: { message() {} },
+    fetch: (request, server) => {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/ws") return server.upgrade(request) ? undefined : new Response(null);
+      if (pathname === "/large") return new Response(largeBody());
+      if (pathname !== "/hold") return new Response("quick");
+      return new Promise((resolve) => this.#held.push(() => resolve(new Response("held"))));
+    },
+  });
+
+  get port(): number {
+    return this.#server.port ?? 0;
+  }
+
+  get held(): number {
+    return this.#held.length;
+  }
+
+  release(): void {
+    for (const answer of this.#held.splice(0)) answer();
+  }
+
+  stop(): void {
+    void this.#server.stop(true);
+  }
+}
+
+function largeBody(): ReadableStream<Uint8Array> {
+  const piece = new Uint8Array(1_048_576);
+  let left = 200;
+  return new ReadableStream({
+    pull(controller) {
+      if (left-- > 0) controller.enqueue(piece);
+      else controller.close();
+    },
+  });
+}
+
+async function leadTo(gateway: Gateway, port: number): Promise<void> {
+  await gateway.ok("POST", "/api/v1/services", {
+    name: "held",
+    targets: [{ host: "127.0.0.1", port }],
+  });
+  await gateway.ok("POST", "/api/v1/routes", { name: "held", service_id: "held", websocket: true });
+}
+
+const shedFor = async (gateway: Gateway, reason: string) =>
+  readMetrics(await (await gateway.api("GET", "/metrics")).text(), "prometheus").sum(
+    "sluice_shed_requests_total",
+    { reason },
+  );
+
+const get = (gateway: Gateway, path: string) =>
+  fetch(`http://127.0.0.1:${gateway.httpPort}${path}`, { keepalive: false });
+
+async function isShed(gateway: Gateway): Promise<boolean> {
+  const response = await get(gateway, "/");
+  await response.text();
+  if (response.status === 503) expect(response.headers.get("retry-after")).toBe("5");
+  return response.status === 503;
+}
+
+const limits = (gateway: Gateway, changed: object) =>
+  gateway.ok("PATCH", "/api/v1/settings", { limits: changed });
+
+const counted = (gateway: Gateway, message: string) =>
+  gateway.log.filter((event) => event.message.startsWith(message)).length;
+
+let origin: HoldingOrigin;
+
+beforeAll(() => {
+  origin = new HoldingOrigin();
+});
+
+afterAll(() => origin.stop());
+
+describe("requests in flight", () => {
+  let gateway: Gateway;
+
+  beforeAll(async () => {
+    gateway = await startGateway({ workers: 2 });
+    await leadTo(gateway, origin.port);
+  });
+
+  afterAll(() => gateway.stop());
+
+  /** Begins as many, over both workers, and tells what became of each. */
+  async function fill(admitted: number, sent: number): Promise<number[]> {
+    const answers = Array.from({ length: sent }, () => get(gateway, "/hold"));
+    await eventually(() => origin.held === admitted);
+    const settled = Promise.all(answers.map(async (answer) => (await answer).status));
+    // Those that are refused are so at once, while the others still wait.
+    const refused = answers.map((answer) => answer.then(({ status }) => status === 503));
+    await eventually(async () => {
+      const done = await Promise.all(
+        refused.map((answer) => Promise.race([answer, Promise.resolve(false)])),
+      );
+      return done.filter(Boolean).length === sent - admitted;
+    });
+    expect(origin.held).toBe(admitted);
+    origin.release();
+    return (await settled).toSorted();
+  }
+
+  test.each([
+    {
+      what: "of a listener",
+      begin: () => gateway.ok("PATCH", "/api/v1/listeners/http", { max_in_flight_requests: 5 }),
+      end: () => gateway.ok("PATCH", "/api/v1/listeners/http", { max_in_flight_requests: 0 }),
+    },
+    {
+      what: "of all workers together",
+      begin: () => limits(gateway, { max_in_flight_total: 5 }),
+      end: () => limits(gateway, { max_in_flight_total: 0 }),
+    },
+  ])("more than the limit $what are refused, and it is free again afterwards", async (limit) => {
+    await limit.begin();
+    const before = await shedFor(gateway, "in_flight");
+    const statuses = [200, 200, 200, 200, 200, 503, 503, 503];
+    expect(await fill(5, 8)).toEqual(statuses);
+    expect(await fill(5, 8)).toEqual(statuses);
+    expect(await shedFor(gateway, "in_flight")).toBe(before + 6);
+    await limit.end();
+    expect(await fill(8, 8)).toEqual(Array(8).fill(200));
+  });
+
+  test("a WebSocket takes a place until it ends, a refused one takes none", async () => {
+    await limits(gateway, { max_in_flight_total: 1 });
+    const url = `ws://127.0.0.1:${gateway.httpPort}/ws`;
+    const first = await opened(url);
+    expect(first).not.toBeNull();
+    expect(await opened(url)).toBeNull();
+    expect(await isShed(gateway)).toBeTrue();
+    first?.close();
+    await eventually(async () => !(await isShed(gateway)));
+    await limits(gateway, { max_in_flight_total: 0 });
+  });
+});
+
+/** Null when it was refused. */
+function opened(url: string): Promise<WebSocket | null> {
+  return new Promise((resolve) => {
+    const socket = new WebSocket(url);
+    socket.onopen = () => resolve(socket);
+    socket.onerror = () => resolve(null);
+  });
+}
+
+describe("memory", () => {
+  test("past the mark new requests get 503, those in flight and the management API go on, and it ends by itself", async () => {
+    const gateway = await startGateway({ workers: 2 });
+    try {
+      await leadTo(gateway, origin.port);
+      const held = get(gateway, "/hold");
+      await eventually(() => origin.held === 1);
+      const url = `ws://127.0.0.1:${gateway.httpPort}/ws`;
+      await limits(gateway, { max_memory_bytes: 10_000_000 });
+      await eventually(() => isShed(gateway));
+      expect(await opened(url)).toBeNull();
+      const { warnings } = await gateway.ok("GET", "/api/v1/admin/status");
+      expect(warnings.join()).toContain("memory is short (9 MiB are the mark)");
+      expect(await shedFor(gateway, "memory")).toBeGreaterThanOrEqual(2);
+      const metrics = readMetrics(
+        await (await gateway.api("GET", "/metrics")).text(),
+        "prometheus",
+      );
+      expect(metrics.sum("sluice_overload", { what: "memory" })).toBe(1);
+      origin.release();
+      expect(await (await held).text()).toBe("held");
+      await limits(gateway, { max_memory_bytes: 0 });
+      await eventually(async () => !(await isShed(gateway)));
+      expect((await gateway.ok("GET", "/api/v1/admin/status")).warnings.join()).not.toContain(
+        "memory",
+      );
+      expect(counted(gateway, "memory is short")).toBe(1);
+      expect(counted(gateway, "request failed")).toBe(0);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  test("it is told as an event when it begins and when it is over", async () => {
+    const gateway = await startGateway({ workers: 1 });
+    try {
+      const response = await gateway.api("GET", "/api/v1/events?kinds=overload");
+      const told = collect(response);
+      await limits(gateway, { max_memory_bytes: 10_000_000 });
+      await eventually(() => told.text.includes('"what":"memory","state":"begun"'));
+      await limits(gateway, { max_memory_bytes: 0 });
+      await eventually(() => told.text.includes('"what":"memory","state":"over"'));
+    } finally {
+      await gateway.stop();
+    }
+  });
+});
+
+function collect(response: Response): { text: string } {
+  const told = { text: "" };
+  const decoder = new TextDecoder();
+  void (async () => {
+    for await (const chunk of response.body ?? [])
+      told.text += decoder.decode(chunk, { stream: true });
+  })().catch(() => undefined);
+  return told;
+}
+
+/** Connections that say nothing. */
+class Crowd {
+  readonly #sockets: Socket[] = [];
+  closed = 0;
+
+  constructor(port: number, size: number) {
+    for (let i = 0; i < size; i++) {
+      const socket = connect({ port, host: "127.0.0.1" });
+      socket.on("error", () => undefined);
+      socket.on("close", () => this.closed++);
+      this.#sockets.push(socket);
+    }
+  }
+
+  leave(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
+describe.if(process.platform === "linux")("files and sockets", () => {
+  test.each([
+    { what: "a listener of its own", listener: {} },
+    { what: "a listener that looks at connections first", listener: { max_connections: 100_000 } },
+  ])(
+    "when clients take all of them through $what, the management API still answers, and traffic comes back",
+    async ({ listener }) => {
+      const gateway = await startGateway({ workers: 2, wrap: ["prlimit", "--nofile=160:160"] });
+      try {
+        await leadTo(gateway, origin.port);
+        await gateway.ok("PATCH", "/api/v1/listeners/http", listener);
+        expect(counted(gateway, "few files and sockets may be open")).toBe(1);
+        const crowd = new Crowd(gateway.httpPort, 400);
+        await eventually(() => counted(gateway, "too many files and sockets are open") === 1);
+        // However the crowd goes on, people get in, and changes are stored.
+        for (let round = 0; round < 20; round++)
+          await eventually(
+            async () =>
+              (await gateway.api("GET", "/healthz", undefined, { connection: "close" })).ok,
+          );
+        await eventually(() => limits(gateway, { max_header_fields: 99 }));
+        crowd.leave();
+        await eventually(async () => (await get(gateway, "/")).status === 200, {
+          deadlineMs: 10_000,
+        });
+        expect((await gateway.ok("GET", "/api/v1/admin/status")).workers_ready).toBe(2);
+        expect(counted(gateway, "too many files and sockets are open")).toBe(1);
+        expect(counted(gateway, "worker stopped")).toBe(0);
+      } finally {
+        await gateway.stop();
+      }
+    },
+    30_000,
+  );
+});
