@@ -3,7 +3,7 @@ import { Badge, Button, Stack } from "@mantine/core";
 import { useMe } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { EmptyState } from "../../parts/empty-state.tsx";
-import { Fact, PageHead, Section } from "../../parts/page-layout.tsx";
+import { Can, Fact, PageHead, Section } from "../../parts/page-layout.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 import { RelativeTime } from "../../parts/status.tsx";
 import { beginFirstRun } from "../../shell/first-run.ts";
@@ -22,7 +22,9 @@ export default function AccountPage() {
           title="Nobody is signed in"
           text="There are no users yet. Until there is one, anyone who reaches this address can change everything."
         >
-          <Button onClick={beginFirstRun}>Create the first administrator</Button>
+          <Can needs="admin">
+            <Button onClick={beginFirstRun}>Create the first administrator</Button>
+          </Can>
         </EmptyState>
       ) : (
         <Account me={me} user={me.user} />

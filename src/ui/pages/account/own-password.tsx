@@ -1,10 +1,10 @@
 // Changing one's own password; knows nobody else.
 import { Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
+import { useContext, useState } from "react";
 import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
-import { useRole } from "../../api/queries.ts";
+import { ReadOnlyContext, useRole } from "../../api/queries.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Section } from "../../parts/page-layout.tsx";
 import { fieldErrorOf } from "./field-error.ts";
@@ -17,9 +17,16 @@ export const passwordRule = (value: string): string | null =>
 
 export function OwnPassword({ userId, means }: MeansProps) {
   const role = useRole();
+  const isReadOnly = useContext(ReadOnlyContext);
   const text = means.has_password
     ? "A new password ends all your other sessions."
     : "You have no password: you sign in with single sign-on.";
+  if (isReadOnly)
+    return (
+      <Section title="Password">
+        <Text size="sm">Users are kept in the file of the configuration, and so is this.</Text>
+      </Section>
+    );
   if (!means.has_password && role !== "admin")
     return (
       <Section title="Password" text={text}>

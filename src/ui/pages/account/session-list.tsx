@@ -65,11 +65,12 @@ function useEnd() {
   const connection = useConnection();
   return useChange<unknown, readonly Session[]>({
     send: async (sessions) => {
-      const calls = sessions.map(({ id }) =>
-        connection.send(`/${PATH}/${encodeURIComponent(id)}`, { method: "DELETE" }),
-      );
-      const [first] = await Promise.all(calls);
-      return first ?? { value: null, etag: null, revision: null, warning: null, alsoDeleted: null };
+      const end = ({ id }: Session) =>
+        connection.send(`/${PATH}/${encodeURIComponent(id)}`, { method: "DELETE" });
+      const [first, ...others] = sessions;
+      if (first === undefined) throw new Error("there is no session to end");
+      await Promise.all(others.map(end));
+      return await end(first);
     },
     touches: [PATH],
     done: (_, sessions) =>

@@ -1,14 +1,14 @@
 // The form of single sign-on: the steps at the provider and here, the roles, the test; asks its hook to save.
 import { Button, Group, Paper, Stack, Switch, Text } from "@mantine/core";
-import { useState } from "react";
+import { useContext, useState } from "react";
 import { toMessage } from "../../api/error.ts";
-import { useRead, type Versioned } from "../../api/queries.ts";
+import { ReadOnlyContext, useRead, type Versioned } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
-import { HelpText, Section } from "../../parts/page-layout.tsx";
+import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
 import { CopyableValue } from "../../parts/secret-once.tsx";
 import { AdvancedFields } from "./advanced-fields.tsx";
-import { ClientFields } from "./client-fields.tsx";
+import { ClientFields, type SsoFieldsProps } from "./client-fields.tsx";
 import { PeopleFields } from "./people-fields.tsx";
 import { ConnectionTest } from "./connection-test.tsx";
 import type { Sso } from "./sso-values.ts";
@@ -18,6 +18,7 @@ const CALLBACK = "/api/v1/auth/sso/callback";
 
 export function SsoForm({ source }: { readonly source: Versioned<Sso> }) {
   const { form, failure, prompts, isSaving, isDirty, save } = useSsoForm(source);
+  const isReadOnly = useContext(ReadOnlyContext);
   const [testedAt, setTestedAt] = useState<number | null>(null);
   const test = async () => {
     if (!isDirty || (await save())) setTestedAt(Date.now());
@@ -32,16 +33,12 @@ export function SsoForm({ source }: { readonly source: Versioned<Sso> }) {
       aria-label="Single sign-on"
     >
       <RedirectAddress />
-      <ClientFields form={form} isSecretSet={source.value.client_secret_set} />
-      <PeopleFields form={form} />
-      <AdvancedFields form={form} />
-      <Section title="In use">
-        <Switch
-          label="People can sign in with it"
-          description="Can wait until the test is good. A sign-in page that is open shows the button when it is loaded anew"
-          {...form.getInputProps("enabled", { type: "checkbox" })}
-        />
-      </Section>
+      <fieldset disabled={isReadOnly} style={{ border: 0, margin: 0, padding: 0, minWidth: 0 }}>
+        <ClientFields form={form} isSecretSet={source.value.client_secret_set} />
+        <PeopleFields form={form} />
+        <AdvancedFields form={form} />
+        <InUse form={form} />
+      </fieldset>
       {testedAt !== null && <ConnectionTest run={testedAt} />}
       <Paper withBorder p="sm" pos="sticky" bottom={8} style={{ zIndex: 5 }}>
         <Stack gap="sm">
@@ -50,14 +47,28 @@ export function SsoForm({ source }: { readonly source: Versioned<Sso> }) {
             <Button variant="default" loading={isSaving} onClick={() => void test()}>
               {isDirty ? "Save and test" : "Test the connection"}
             </Button>
-            <Button type="submit" loading={isSaving} disabled={!isDirty}>
-              Save
-            </Button>
+            <Can needs="admin">
+              <Button type="submit" loading={isSaving} disabled={!isDirty}>
+                Save
+              </Button>
+            </Can>
           </Group>
         </Stack>
       </Paper>
       {prompts}
     </form>
+  );
+}
+
+function InUse({ form }: SsoFieldsProps) {
+  return (
+    <Section title="In use">
+      <Switch
+        label="People can sign in with it"
+        description="Can wait until the test is good. A sign-in page that is open shows the button when it is loaded anew"
+        {...form.getInputProps("enabled", { type: "checkbox" })}
+      />
+    </Section>
   );
 }
 

@@ -8,7 +8,7 @@ import { pagePath } from "../../page-path.ts";
 import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
 import { ListField, TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
-import { Fact, Section } from "../../parts/page-layout.tsx";
+import { Can, Fact, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { SecretOnce } from "../../parts/secret-once.tsx";
 import { RelativeTime } from "../../parts/status.tsx";
@@ -42,9 +42,11 @@ export function TokenForm({ source, template }: FormStart<Token>) {
       isNew={token === null}
       actions={
         token !== null && (
-          <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(token)])}>
-            Delete
-          </Button>
+          <Can needs="admin">
+            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(token)])}>
+              Delete
+            </Button>
+          </Can>
         )
       }
     >

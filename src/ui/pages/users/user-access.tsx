@@ -10,7 +10,7 @@ import { useMe, useResource } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
-import { Fact, Section } from "../../parts/page-layout.tsx";
+import { Can, Fact, Section } from "../../parts/page-layout.tsx";
 import { fieldErrorOf } from "../account/field-error.ts";
 import { passwordRule } from "../account/own-password.tsx";
 import { SessionList } from "../account/session-list.tsx";
@@ -32,7 +32,9 @@ export function UserAccess({ user: stored }: { readonly user: User }) {
               Change it under Your account
             </Button>
           ) : (
-            <Helps user={user} />
+            <Can needs="admin">
+              <Helps user={user} />
+            </Can>
           )}
         </Group>
       </Section>

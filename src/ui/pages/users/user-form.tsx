@@ -18,7 +18,7 @@ import { pagePath } from "../../page-path.ts";
 import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
-import { Section } from "../../parts/page-layout.tsx";
+import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { RoleField } from "./role-field.tsx";
 import { UserAccess } from "./user-access.tsx";
@@ -51,9 +51,11 @@ export function UserForm({ source, template }: FormStart<User>) {
         isNew={isNew}
         actions={
           !isNew && (
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(user)])}>
-              Delete
-            </Button>
+            <Can needs="admin">
+              <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(user)])}>
+                Delete
+              </Button>
+            </Can>
           )
         }
       >

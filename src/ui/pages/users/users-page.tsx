@@ -5,7 +5,7 @@ import type { Schemas } from "../../api/resources.ts";
 import type { PageProps } from "../../pages.ts";
 import { EmptyState } from "../../parts/empty-state.tsx";
 import { ResourceLoader } from "../../parts/form-page.tsx";
-import { PageHead } from "../../parts/page-layout.tsx";
+import { Can, PageHead } from "../../parts/page-layout.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { StatusBadge } from "../../parts/status.tsx";
 import { beginFirstRun } from "../../shell/first-run.ts";
@@ -36,7 +36,9 @@ function NobodyYet() {
         title="No users yet"
         text="Until there is one, anyone who reaches this address can change everything. The first one is an administrator."
       >
-        <Button onClick={beginFirstRun}>Create the first administrator</Button>
+        <Can needs="admin">
+          <Button onClick={beginFirstRun}>Create the first administrator</Button>
+        </Can>
       </EmptyState>
     </>
   );
