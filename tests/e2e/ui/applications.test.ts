@@ -114,7 +114,7 @@ test("from an empty data directory to a private name with a self-signed certific
   expect(await checkAccessible(page)).toEqual([]);
   expect((await visit("nas.home.arpa")).text()).toBe("it runs");
   expect(complaints).toEqual([]);
-}, 40_000);
+}, 60_000);
 
 test("with an account made in the browser, a public name gets a certificate that holds", async () => {
   const { page, complaints } = root;
@@ -147,7 +147,7 @@ test("with an account made in the browser, a public name gets a certificate that
   await isQuiet(page);
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
-}, 40_000);
+}, 60_000);
 
 test("what is there already is named, and taken over when that is wanted", async () => {
   const { page, complaints } = await openAsAdmin({ expects: [409] });
@@ -167,7 +167,7 @@ test("what is there already is named, and taken over when that is wanted", async
   expect(made.routes[0].id).toBe(id);
   expect(complaints).toEqual([]);
   await page.context().close();
-}, 40_000);
+}, 60_000);
 
 test("what was changed by hand is shown, accepted or taken back", async () => {
   const { page, complaints } = await openAsAdmin();
@@ -192,7 +192,7 @@ test("what was changed by hand is shown, accepted or taken back", async () => {
   expect(found.service).toMatchObject({ host_header: "preserve", connect_timeout: 1234 });
   expect(complaints).toEqual([]);
   await page.context().close();
-}, 40_000);
+}, 60_000);
 
 test("maintenance is switched in the list, and viewers see no button that is refused", async () => {
   const { page, complaints } = await openAsAdmin({ path: "/ui/applications" });
@@ -214,7 +214,7 @@ test("maintenance is switched in the list, and viewers see no button that is ref
   await viewer.close();
   expect(complaints).toEqual([]);
   await page.context().close();
-}, 40_000);
+}, 60_000);
 
 /** A page of its own for the administrator that the first test has made. */
 const openAsAdmin = (options: { path?: string; expects?: readonly number[] } = {}) =>

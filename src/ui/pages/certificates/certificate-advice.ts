@@ -5,9 +5,12 @@ const advice: readonly (readonly [pattern: RegExp, text: string])[] = [
     /limit is reached/,
     "The authority has been asked too often. It is tried again by itself; while you try things out, use an account for trials.",
   ],
-  [/CAA/, "Change the CAA record of the domain so that it names this authority, or take it away."],
   [
-    /look the name up|NXDOMAIN|no valid A/,
+    /CAA record forbids/,
+    "Change the CAA record of the domain so that it names this authority, or take it away.",
+  ],
+  [
+    /look the name up|could not resolve|DNS problem|NXDOMAIN|no valid A/,
     "Make an A or AAAA record for the name that leads here, and wait until it is known everywhere.",
   ],
   [

@@ -2,7 +2,7 @@
 import { FileButton, Group, Button, Stack, Textarea } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { useId } from "react";
+import { useEffect, useId, useRef } from "react";
 import { dryRun } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
 import { ApiError, toMessage } from "../../api/error.ts";
@@ -13,7 +13,7 @@ import { Can, Section } from "../../parts/page-layout.tsx";
 import { relativeTime } from "../../parts/status.tsx";
 import { CheckLine, Looking } from "../applications/live-checks.tsx";
 import type { CertificateFieldsProps } from "./certificate-form.tsx";
-import { type CertificateValues, rules, toBody } from "./certificate-values.ts";
+import { type CertificateValues, followedName, rules } from "./certificate-values.ts";
 
 interface Props extends CertificateFieldsProps {
   /** Null for one that is new. */
@@ -22,7 +22,11 @@ interface Props extends CertificateFieldsProps {
 
 export function UploadFields({ form, id }: Props) {
   const found = useReading(form.values, id);
-  const { error } = found;
+  const { error, data } = found;
+  useEffect(() => {
+    if (id === null && data !== undefined && form.values.name === "")
+      form.setFieldValue("name", followedName(form.values, data.domains));
+  }, [id, data, form]);
   const problemOf = (field: string) =>
     error instanceof ApiError && error.field === field ? error.detail : null;
   const isElsewhere =
@@ -82,6 +86,8 @@ function useReading(values: CertificateValues, id: string | null) {
   const connection = useConnection();
   const [pasted] = useDebouncedValue(`${values.certificate}\u0000${values.private_key}`, 500);
   const [certificate = "", key = ""] = pasted.split("\u0000");
+  const seen = useRef({ pasted, count: 0 });
+  if (seen.current.pasted !== pasted) seen.current = { pasted, count: seen.current.count + 1 };
   const isWhole =
     rules.certificate(certificate, values) === null &&
     rules.private_key(key, values) === null &&
@@ -89,14 +95,17 @@ function useReading(values: CertificateValues, id: string | null) {
   const canAsk = includesRole(useRole(), "editor");
   return useQuery({
     // The key itself must not become the name of something that is cached.
-    queryKey: ["certificates/reading", id, certificate, key.length],
+    queryKey: ["certificates/reading", id, seen.current.count],
     enabled: isWhole && canAsk && certificate !== "",
     retry: false,
     gcTime: 0,
     queryFn: async ({ signal }) => {
-      const name = values.name.trim() === "" ? crypto.randomUUID() : values.name;
-      const body = { ...toBody(values), domains: [], name, certificate };
-      const whole = { ...body, ...(key === "" ? {} : { private_key: key }) };
+      const given = { certificate, ...(key === "" ? {} : { private_key: key }) };
+      // A name of its own: whether the one in the form is taken is another question.
+      const whole =
+        id === null
+          ? { ...given, name: `reading ${crypto.randomUUID()}`, source: "upload" }
+          : { ...given, domains: [] };
       const { value } = await connection.send<Read<"certificates">>(
         id === null ? "/certificates" : `/certificates/${id}`,
         { method: id === null ? "POST" : "PATCH", body: whole, signal, ...dryRun },

@@ -1,0 +1,227 @@
+// Certificates, ACME accounts and DNS providers in a browser: uploaded with mistakes at their field, ordered, renewed, revoked, deleted.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { startDnsHook } from "../../support/acme-scene.ts";
+import { Authority } from "../../support/authority.ts";
+import { Pebble } from "../../support/pebble.ts";
+import { eventually } from "../../support/poll.ts";
+import { quietPort } from "../../support/quiet-port.ts";
+import {
+  checkAccessible,
+  isQuiet,
+  screenshots,
+  startUi,
+  type UiPage,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+let pebble: Pebble;
+let hook: ReturnType<typeof startDnsHook>;
+/** The administrator, whose page goes from test to test. */
+let admin: UiPage;
+
+beforeAll(async () => {
+  const [httpPort, tlsPort] = [quietPort(), quietPort()];
+  pebble = new Pebble({ httpPort, tlsPort });
+  await pebble.start();
+  hook = startDnsHook(pebble);
+  scene = await startUi({
+    args: [
+      ...["--http", `127.0.0.1:${httpPort}`, "--https", `127.0.0.1:${tlsPort}`],
+      ...["--dns-servers", pebble.nameServer],
+    ],
+  });
+  await scene.gateway.ok("POST", "/api/v1/acme/accounts", {
+    ...{ name: "pebble", directory_url: pebble.directoryUrl, terms_agreed: true },
+    ca_certificates: pebble.trusted,
+  });
+  await scene.createPeople();
+  // The gateway refuses what these tests get wrong on purpose.
+  admin = await scene.openAs("admin", { path: "/ui/certificates", expects: [400, 409] });
+}, 60_000);
+afterAll(async () => {
+  await scene?.stop();
+  hook?.stop();
+  await pebble?.stop();
+});
+
+const field = (page: Page, name: string) => page.getByRole("textbox", { name, exact: true });
+/** A field for several texts. */
+const names = (page: Page, name: string) => page.getByRole("combobox", { name, exact: true });
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+
+/** What the management API says to whoever is signed in on the page. */
+// biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
+async function read(page: Page, path: string): Promise<any> {
+  return await (await page.request.get(`${scene.gateway.admin}/api/v1/${path}`)).json();
+}
+
+async function open(path: string): Promise<Page> {
+  const { page } = admin;
+  await page.goto(`${scene.gateway.admin}/ui/${path}`);
+  await isQuiet(page);
+  return page;
+}
+
+test("an uploaded certificate is read while it is pasted, and mistakes stand at their field", async () => {
+  const authority = await Authority.create("Test CA");
+  const leaf = await authority.sign({ names: ["pasted.example.com"], until: 20 });
+  const other = await authority.sign({ names: ["other.example.com"] });
+  const page = await open("certificates");
+  await page.getByRole("link", { name: "Create the first certificate" }).click();
+  await page.getByRole("radio", { name: "Upload one that I have" }).check();
+  await field(page, "Certificate").fill(leaf.key);
+  await page.getByText("This is a private key; it belongs into the field below").waitFor();
+  await field(page, "Certificate").fill(leaf.cert);
+  await field(page, "Private key").fill(other.key);
+  await page.getByText(/does not (fit|belong)|not the key/).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await field(page, "Private key").fill(leaf.key);
+  await page.getByText("pasted.example.com").waitFor();
+  await page.getByText("signed by CN=Test CA").waitFor();
+  await field(page, "Name").fill("pasted");
+  // What is typed is kept in the tab after a moment; the key never is.
+  await eventually(async () => (await storedDrafts(page)).includes("pasted"));
+  expect(await storedDrafts(page)).not.toContain("PRIVATE KEY");
+  await button(page, "Create").click();
+  await page.getByText("Certificate pasted created").waitFor();
+  await page.getByText("19 days left").waitFor();
+  expect(await read(page, "certificates/pasted")).toMatchObject({
+    ...{ source: "upload", domains: ["pasted.example.com"], status: "valid" },
+  });
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(admin.complaints).toEqual([]);
+}, 60_000);
+
+const storedDrafts = (page: Page): Promise<string> =>
+  page.evaluate(() => JSON.stringify({ ...sessionStorage }));
+
+test("an ordered one is followed live, renewed and revoked", async () => {
+  const page = await open("certificates/new");
+  await names(page, "Domains").fill("ordered.example.com");
+  await names(page, "Domains").press("Enter");
+  await page.getByText("ordered.example.com leads here: 127.0.0.1").waitFor();
+  expect(await field(page, "Name").inputValue()).toBe("ordered.example.com");
+  await field(page, "Name").fill("ordered");
+  await button(page, "Create").click();
+  const state = page.getByRole("region", { name: "State" });
+  await state.getByText("valid", { exact: true }).waitFor({ timeout: 20_000 });
+  await state.getByText("days left").waitFor();
+  await screenshots(page, "certificate");
+  const { fingerprint: first } = await read(page, "certificates/ordered");
+  await button(page, "Renew now").click();
+  const isAnother = async (fingerprint: string) => {
+    const found = await read(page, "certificates/ordered");
+    return found.status === "valid" && found.fingerprint !== fingerprint;
+  };
+  await eventually(() => isAnother(first), { deadlineMs: 15_000 });
+  const { fingerprint: second } = await read(page, "certificates/ordered");
+  await state.getByText(second).waitFor();
+  await button(page, "Revoke").click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("This cannot be undone").waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await dialog.getByRole("button", { name: "Revoke" }).click();
+  await page.getByText("Certificate ordered revoked").waitFor();
+  await eventually(() => isAnother(second), { deadlineMs: 15_000 });
+  expect(admin.complaints).toEqual([]);
+}, 60_000);
+
+test("what keeps an order from succeeding is told with what can be done about it", async () => {
+  await pebble.failName("lost.example.com");
+  const page = await open("certificates/new");
+  await names(page, "Domains").fill("lost.example.com");
+  await names(page, "Domains").press("Enter");
+  await button(page, "Create").click();
+  await page.getByText("It could not be ordered yet").waitFor({ timeout: 20_000 });
+  await page.getByText("Make an A or AAAA record for the name that leads here").waitFor();
+  await page.getByText("Next attempt", { exact: true }).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await pebble.healName("lost.example.com");
+  await button(page, "Try again now").click();
+  const state = page.getByRole("region", { name: "State" });
+  await state.getByText("valid", { exact: true }).waitFor({ timeout: 20_000 });
+  expect(admin.complaints).toEqual([]);
+}, 60_000);
+
+test("a DNS provider is made from its schema, tested, and proves a wildcard", async () => {
+  const page = await open("dns-providers/new");
+  await page.getByRole("combobox", { name: "Who serves your zone" }).click();
+  await page.getByRole("option", { name: "Webhook" }).click();
+  await field(page, "Address").fill("no address");
+  await page.getByLabel("Token").fill("very secret token");
+  await names(page, "Zones").fill("wild.example.com");
+  await names(page, "Zones").press("Enter");
+  await button(page, "Create").click();
+  await page.getByText(/must be an http/).waitFor();
+  await eventually(async () => (await storedDrafts(page)).includes("wild.example.com"));
+  expect(await storedDrafts(page)).not.toContain("very secret token");
+  await field(page, "Address").fill(hook.url);
+  await button(page, "Create").click();
+  await page.getByText("DNS provider webhook created").waitFor();
+  await button(page, "Test the zone").click();
+  await page.getByText("The settings are complete").waitFor();
+  await page
+    .getByText(/was written|written/)
+    .first()
+    .waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  expect((await read(page, "dns-providers/webhook")).config.token).toBeUndefined();
+
+  await page.goto(`${scene.gateway.admin}/ui/certificates/new`);
+  await names(page, "Domains").fill("*.wild.example.com");
+  await names(page, "Domains").press("Enter");
+  await page.getByText("choose that below").waitFor();
+  await page.getByRole("radio", { name: "With a DNS record" }).check();
+  await button(page, "Create").click();
+  const state = page.getByRole("region", { name: "State" });
+  await state.getByText("valid", { exact: true }).waitFor({ timeout: 20_000 });
+  expect(admin.complaints).toEqual([]);
+}, 60_000);
+
+test("an account gets another key; what uses a certificate is named before it is deleted", async () => {
+  const page = await open("acme-accounts");
+  await page.getByRole("link", { name: "pebble", exact: true }).click();
+  await button(page, "Change the key").click();
+  await page.getByRole("dialog").getByRole("button", { name: "Change the key" }).click();
+  await page.getByText("ACME account pebble has another key").waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await page.request.post(`${scene.gateway.admin}/api/v1/applications`, {
+    headers: { origin: scene.gateway.admin },
+    data: {
+      ...{ name: "site", domains: ["pasted.example.com"], upstream: "http://127.0.0.1:1" },
+      https: { mode: "certificate", certificate_id: "pasted" },
+    },
+  });
+  await page.goto(`${scene.gateway.admin}/ui/certificates?q=pasted`);
+  await page.getByRole("link", { name: "pasted", exact: true }).click();
+  await button(page, "Delete").click();
+  await page
+    .getByRole("dialog")
+    .getByText(/application "site"/)
+    .waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  await open("certificates");
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "certificates");
+  expect(admin.complaints).toEqual([]);
+}, 60_000);
+
+test("viewers read all of it and see no button that is refused", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/certificates" });
+  expect(await page.getByRole("link", { name: "New certificate" }).count()).toBe(0);
+  await page.getByRole("link", { name: "ordered", exact: true }).click();
+  await isQuiet(page);
+  for (const name of ["Renew now", "Revoke", "Delete", "Save", "From a file"])
+    expect([name, await page.getByRole("button", { name }).count()]).toEqual([name, 0]);
+  for (const path of ["acme-accounts/pebble", "dns-providers/webhook"]) {
+    await page.goto(`${scene.gateway.admin}/ui/${path}`);
+    await isQuiet(page);
+    for (const name of ["Change the key", "Test the zone", "Delete", "Save"])
+      expect([name, await page.getByRole("button", { name }).count()]).toEqual([name, 0]);
+    expect([path, await checkAccessible(page)]).toEqual([path, []]);
+  }
+  expect(complaints).toEqual([]);
+  await close();
+}, 60_000);

@@ -1,0 +1,111 @@
+// What the pages of applications and certificates make of names, errors and times, without a browser.
+import { describe, expect, test } from "bun:test";
+import { isPublicName as gatewayRule } from "../../../src/control/applications/domains.ts";
+import { openUrl } from "../../../src/ui/pages/applications/application-state.ts";
+import {
+  domainProblem,
+  isPublicName,
+  toBody,
+  toValues,
+} from "../../../src/ui/pages/applications/application-values.ts";
+import { adviceFor } from "../../../src/ui/pages/certificates/certificate-advice.ts";
+import * as certificates from "../../../src/ui/pages/certificates/certificate-values.ts";
+import { inDays } from "../../../src/ui/pages/certificates/validity.tsx";
+import * as providers from "../../../src/ui/pages/dns-providers/provider-values.ts";
+
+describe("names", () => {
+  const names = [
+    ...["shop.example.com", "*.example.com", "NAS.Home.Arpa", "nas", "10.0.0.5", "a.local"],
+    ...["test", "x.test", "*.lan", "localhost", "a.b.internal", "internal.example.org"],
+  ];
+  test.each(names)("%s is public or private as the gateway sees it", (name) => {
+    expect(isPublicName(name)).toBe(gatewayRule(name));
+  });
+
+  test("are told what is wrong with them, each for itself", () => {
+    const all = ["a.example.com", "http://b.example.com", "A.example.com", "c d", ""];
+    expect(all.map((_, index) => domainProblem(all, index) !== null)).toEqual([
+      ...[false, true, true, true],
+      false,
+    ]);
+    expect(domainProblem([""], 0)).toBe("A name is needed");
+  });
+
+  test("lead to the port that people reach", () => {
+    const listener = (protocol: string, port: number) => ({ protocol, port, enabled: true });
+    const listeners = [listener("https", 8443), listener("http", 80)] as never;
+    expect(openUrl("a.lan", "auto", listeners)).toBe("https://a.lan:8443");
+    expect(openUrl("a.lan", "off", listeners)).toBe("http://a.lan");
+    expect(openUrl("*.lan", "auto", listeners)).toBeNull();
+  });
+});
+
+describe("applications", () => {
+  test("that run on one server are written with an address alone", () => {
+    const values = { ...toValues({}), name: "a", domains: [" a.lan ", ""], upstream: "http://b" };
+    expect(toBody(values)).toMatchObject({ domains: ["a.lan"], upstream: "http://b", targets: [] });
+  });
+
+  test("that run on several servers name them and no address", () => {
+    const target = { host: "10.0.0.5", port: 80, weight: 100 };
+    const read = { upstream: null, targets: [{ ...target, id: "x" }] } as never;
+    expect(toValues(read)).toMatchObject({ runs_on: "servers", targets: [target] });
+    expect(toBody(toValues(read))).toMatchObject({ upstream: null, targets: [target] });
+  });
+});
+
+describe("certificates", () => {
+  test.each([
+    ["the authority could not look the name up: DNS problem: NXDOMAIN", /A or AAAA/],
+    ["a CAA record forbids this authority to issue", /CAA record of the domain/],
+    ["the authority could not connect: Timeout during connect", /port 80/],
+    ["the authority's limit is reached: too many certificates", /trials/],
+    ["acme.example:443 refused the connection", /could not talk to the authority/],
+  ])("%s has advice", (error, advice) => {
+    expect(adviceFor(error)).toMatch(advice);
+  });
+
+  test("whose error nobody knows have none", () => {
+    expect(adviceFor("the sky fell")).toBeNull();
+  });
+
+  test("keep their key when none is entered, and take their names from what is uploaded", () => {
+    const values = certificates.toValues({ source: "upload", certificate: "PEM" });
+    expect(certificates.toBody({ ...values, name: "a" })).toEqual({
+      ...{ name: "a", source: "upload", enabled: true, tags: [], description: "" },
+      certificate: "PEM",
+    });
+  });
+
+  test("say how long they hold", () => {
+    expect([inDays(12.9), inDays(1.5), inDays(-1)]).toEqual(["12 days left", "36 h left", "over"]);
+  });
+});
+
+describe("DNS providers", () => {
+  const schema = {
+    required: ["api_token"],
+    properties: { api_token: { writeOnly: true }, ttl: { type: "integer" } },
+  };
+  const types = [{ type: "cloudflare", title: "", help: "", schema }] as never;
+  const toProvider = providers.createToValues(types);
+
+  test("keep secrets apart, and leave out what is empty", () => {
+    const values = toProvider({ name: "cf", config: { ttl: 120 } });
+    expect(values).toMatchObject({ config: { ttl: 120 }, secrets: { api_token: "" } });
+    expect(providers.toBody(values).config).toEqual({ ttl: 120 });
+  });
+
+  test("take a secret that is kept elsewhere by its name", () => {
+    const values = toProvider({ config: { api_token: { $secret: "cf" } } });
+    expect(values.secrets).toEqual({ api_token: "$secret:cf" });
+    expect(providers.toBody(values).config).toEqual({ api_token: { $secret: "cf" } });
+  });
+
+  test("have refusals at the field of the setting", () => {
+    const fieldOf = providers.createFieldOf(types, () => "cloudflare");
+    expect(["config.api_token", "config.ttl", "name"].map(fieldOf)).toEqual([
+      ...["secrets.api_token", "config.ttl", "name"],
+    ]);
+  });
+});
