@@ -6,6 +6,7 @@ import { useShortcut } from "../parts/shortcut.ts";
 const keys = [
   ["/", "Search in the list"],
   ["n", "Create a new object"],
+  ["p", "Pause and resume the live tail of requests"],
   ["?", "Show these keys"],
   ["Esc", "Close what is open"],
 ] as const;

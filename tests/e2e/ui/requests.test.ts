@@ -113,6 +113,11 @@ test("a request tells which plugin refused it and why, and how its time was spen
   await eventually(() => !page.url().includes("open="));
   await page.goto(address);
   await page.getByRole("dialog").getByText("Its network is kept out.").waitFor();
+  // And from it to all that ended for the same reason.
+  await page.getByRole("dialog").getByRole("link", { name: "Show only these" }).first().click();
+  await eventually(() => new URL(page.url()).search === "?q=ip.denied");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await eventually(async () => (await rowsOf(page).count()) === 1);
   expect(complaints).toEqual([]);
   await close();
 });

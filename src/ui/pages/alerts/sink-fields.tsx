@@ -1,6 +1,5 @@
 // Where the messages of an alert go: a web address or a mailbox; knows nothing of what is told.
 import {
-  Anchor,
   Checkbox,
   Group,
   PasswordInput,
@@ -197,7 +196,7 @@ function SigningFields({ form, isStored }: Props) {
     <Stack gap={6}>
       <PasswordInput
         label="Key to sign with"
-        description="The receiver can tell by X-Sluice-Signature that a message is yours"
+        description="The receiver can tell that a message is yours: X-Sluice-Signature is sha256= and the HMAC of X-Sluice-Timestamp, a dot and the body"
         placeholder={isStored ? "Leave it empty to keep what is stored" : ""}
         autoComplete="off"
         disabled={form.values.is_unsigned}
@@ -209,9 +208,6 @@ function SigningFields({ form, isStored }: Props) {
           {...form.getInputProps("is_unsigned", { type: "checkbox" })}
         />
       )}
-      <Anchor href="/docs" size="xs">
-        How signatures are checked is in the reference
-      </Anchor>
     </Stack>
   );
 }

@@ -1,5 +1,5 @@
 // The first page: what goes through the gateway, what needs attention, what changed; puts the parts of the page together.
-import { Box, Grid, SegmentedControl, Skeleton, Stack } from "@mantine/core";
+import { Grid, SegmentedControl, Skeleton, Stack } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
@@ -40,28 +40,48 @@ export default function DashboardPage() {
         actions={!isUnused && <RangeChoice value={range} onChange={setRange} />}
       />
       <Warnings />
-      <FirstSteps isUnused={isUnused} />
-      {stats.isError && value === undefined && (
-        <Box mb="md">
-          <ErrorPanel
-            error={stats.error}
-            title="The figures cannot be read"
-            onRetry={() => stats.refetch()}
-          />
-        </Box>
+      {stats.isError && value === undefined ? (
+        <ErrorPanel
+          error={stats.error}
+          title="The figures cannot be read"
+          onRetry={() => stats.refetch()}
+        />
+      ) : isKnown ? (
+        <Body stats={value} isUnused={isUnused} />
+      ) : (
+        <BodySkeleton />
       )}
-      {isKnown && !isUnused && <KeyFigures now={value.now} />}
+    </>
+  );
+}
+
+interface BodyProps {
+  readonly stats: Stats;
+  /** There has been no request for a month. */
+  readonly isUnused: boolean;
+}
+
+function Body({ stats, isUnused }: BodyProps) {
+  const { history } = stats;
+  return (
+    <>
+      {(isUnused || history.by_route.every(({ id }) => id.startsWith("_"))) && (
+        <FirstSteps isUnused={isUnused} />
+      )}
+      {!isUnused && <KeyFigures now={stats.now} />}
       <Grid gap="md">
         <Grid.Col span={{ base: 12, lg: 8 }}>
-          {isKnown && !isUnused && <TrafficPlots stats={value} />}
-          {!isKnown && !stats.isError && <FiguresSkeleton />}
-          {isUnused && <RecentChanges />}
+          {isUnused ? <RecentChanges /> : <TrafficPlots stats={stats} />}
         </Grid.Col>
         <Grid.Col span={{ base: 12, lg: 4 }}>
           <UnhealthyTargets />
           <ExpiringCertificates />
-          {isKnown && !isUnused && <TopList history={value.history} />}
-          {!isUnused && <RecentChanges />}
+          {!isUnused && (
+            <>
+              <TopList history={history} />
+              <RecentChanges />
+            </>
+          )}
           <GatewayFacts />
         </Grid.Col>
       </Grid>
@@ -91,13 +111,12 @@ function RangeChoice({ value, onChange }: RangeChoiceProps) {
 
 const hasTraffic = ({ now, history }: Stats): boolean => now.requests + history.total.requests > 0;
 
-/** As high as what comes, so that nothing jumps. */
-function FiguresSkeleton() {
+/** All at once: parts that come one after the other would push each other away. */
+function BodySkeleton() {
   return (
     <Stack aria-busy="true" aria-label="Loading">
       <Skeleton h={110} />
       <Skeleton h={276} />
-      <Skeleton h={298} />
       <Skeleton h={276} />
     </Stack>
   );

@@ -1,5 +1,5 @@
 // What to do first with a gateway that serves nothing yet; changes nothing itself.
-import { Button, Group, Paper, Stack, Text, ThemeIcon, Title } from "@mantine/core";
+import { Button, Group, Paper, Skeleton, Stack, Text, ThemeIcon, Title } from "@mantine/core";
 import { IconCheck } from "@tabler/icons-react";
 import { Link } from "wouter";
 import { useResourceList, useStatus } from "../../api/queries.ts";
@@ -22,7 +22,7 @@ export function FirstSteps({ isUnused }: { readonly isUnused: boolean }) {
   const routes = useResourceList("routes");
   const streams = useResourceList("stream-routes");
   if (status.data === undefined || routes.data === undefined || streams.data === undefined)
-    return null;
+    return <Skeleton h={290} mb="md" aria-busy="true" />;
   const hasRoutes = routes.data.length + streams.data.length > 0;
   if (hasRoutes && !isUnused) return null;
   const steps: readonly Step[] = [

@@ -127,6 +127,7 @@ function Decisions({ request: { reasons, attempts, status } }: { readonly reques
             <Text size="xs" c="dimmed">
               {plugin === null ? "noted by the gateway" : `decided by the plugin ${plugin}`}
             </Text>
+            <Only name="q" value={word} />
           </Group>
         </li>
       ))}
@@ -140,7 +141,8 @@ function Way({ request }: { readonly request: RequestRow }) {
   return (
     <Stack gap={6}>
       <Fact label="Route">
-        <MetLink page={page} met={route} none="none took it" />
+        <MetLink page={page} met={route} none="none took it" />{" "}
+        {route !== null && <Only name="route" value={route.id} />}
       </Fact>
       <Fact label="Service">
         <MetLink page="services" met={service} none="none" />
@@ -166,7 +168,8 @@ function Client({ request }: { readonly request: RequestRow }) {
   return (
     <Stack gap={6}>
       <Fact label="Address">
-        <span className="mono">{request.client}</span>
+        <span className="mono">{request.client}</span>{" "}
+        <Only name="address" value={request.client} />
       </Fact>
       <Fact label="Consumer">
         <ConsumerLink name={request.consumer} />
@@ -188,6 +191,16 @@ function Client({ request }: { readonly request: RequestRow }) {
         <Fact label="Cut, too long">{request.truncated.join(", ")}</Fact>
       )}
     </Stack>
+  );
+}
+
+/** Leads to the requests that have the same. */
+function Only({ name, value }: { readonly name: string; readonly value: string }) {
+  const query = new URLSearchParams({ [name]: value });
+  return (
+    <Anchor component={Link} href={`${pagePath("requests")}?${query}`} size="xs">
+      Show only these
+    </Anchor>
   );
 }
 
