@@ -92,7 +92,7 @@ test("a webhook is made from a preset, tested, and tells what happens", async ()
   await screenshots(page, "alert");
   expect(complaints).toEqual([]);
   await close();
-}, 40_000);
+}, 60_000);
 
 test("mail is checked while typing and sent to everybody who is named", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/alerts/new" });
@@ -126,7 +126,7 @@ test("mail is checked while typing and sent to everybody who is named", async ()
   await screenshots(page, "alerts");
   expect(complaints).toEqual([]);
   await close();
-});
+}, 60_000);
 
 test("viewers see alerts and what was told, and can neither test nor change", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/alerts/ops-chat" });
@@ -136,4 +136,4 @@ test("viewers see alerts and what was told, and can neither test nor change", as
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
   await close();
-});
+}, 60_000);

@@ -46,7 +46,7 @@ test("an empty gateway says what to do first", async () => {
   expect(await viewer.page.getByRole("link", { name: "Add an application" }).count()).toBe(0);
   expect([...complaints, ...admin.complaints, ...viewer.complaints]).toEqual([]);
   await Promise.all([admin.close(), viewer.close()]);
-});
+}, 60_000);
 
 test("traffic appears as figures, plots and tables; what is down and what changed appears by itself", async () => {
   const { page, complaints, close } = await scene.openAs("admin");
@@ -113,4 +113,4 @@ test("traffic appears as figures, plots and tables; what is down and what change
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
   await close();
-});
+}, 60_000);

@@ -88,7 +88,7 @@ test("requests appear as they end, filters are in the address and survive a relo
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
   await close();
-});
+}, 60_000);
 
 test("a request tells which plugin refused it and why, and how its time was spent", async () => {
   const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/requests" });
@@ -120,7 +120,7 @@ test("a request tells which plugin refused it and why, and how its time was spen
   await eventually(async () => (await rowsOf(page).count()) === 1);
   expect(complaints).toEqual([]);
   await close();
-});
+}, 60_000);
 
 test("connections of stream routes are shown as well", async () => {
   const { gateway } = scene;
@@ -162,7 +162,7 @@ test("connections of stream routes are shown as well", async () => {
   expect(gateway.stderr).not.toContain('"level":"error"');
   expect(admin.complaints).toEqual([]);
   await admin.close();
-});
+}, 60_000);
 
 test("while a thousand requests a second flow, the page samples, counts all and can be paused", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/requests" });
@@ -199,7 +199,7 @@ test("while a thousand requests a second flow, the page samples, counts all and 
   expect(await rowsOf(page).count()).toBeLessThanOrEqual(250);
   expect(complaints).toEqual([]);
   await close();
-}, 40_000);
+}, 60_000);
 
 /** Sends about a thousand requests a second, each connection one after the other, until it is stopped; then says how many. */
 async function startLoad(connections: number) {

@@ -73,7 +73,7 @@ test("each group can be changed, and mistakes are told at their fields", async (
   await screenshots(page, "settings");
   expect(complaints).toEqual([]);
   await close();
-});
+}, 60_000);
 
 test("what is typed survives a reload, and can be discarded", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path });
@@ -91,7 +91,7 @@ test("what is typed survives a reload, and can be discarded", async () => {
   );
   expect(complaints).toEqual([]);
   await close();
-});
+}, 60_000);
 
 test("two people who change the settings at once are asked which values to keep", async () => {
   const [ann, bob] = await Promise.all([
@@ -119,7 +119,7 @@ test("two people who change the settings at once are asked which values to keep"
   );
   expect([...ann.complaints, ...bob.complaints]).toEqual([]);
   await Promise.all([ann.close(), bob.close()]);
-});
+}, 60_000);
 
 test("before others are refused by their address, one is told one's own", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path });
@@ -138,7 +138,7 @@ test("before others are refused by their address, one is told one's own", async 
   expect((await stored(page))["admin_allowed_cidrs"]).toEqual(["127.0.0.0/8"]);
   expect(complaints).toEqual([]);
   await close();
-});
+}, 60_000);
 
 test("viewers and editors read the settings and have nothing to press", async () => {
   for (const role of ["viewer", "editor"] as const) {
@@ -149,4 +149,4 @@ test("viewers and editors read the settings and have nothing to press", async ()
     expect(complaints).toEqual([]);
     await close();
   }
-});
+}, 60_000);
