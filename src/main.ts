@@ -15,7 +15,7 @@ import type { Replaced } from "./cli/replacement.ts";
 import { createResetPassword } from "./cli/reset-password.ts";
 import { rotateKeyCommand } from "./cli/rotate-key.ts";
 import { runCommandLine } from "./cli/run.ts";
-import { BEING_REPLACED, RunningGateway } from "./cli/running-gateway.ts";
+import { RunningGateway } from "./cli/running-gateway.ts";
 import { createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
 import { isExplained, refuse } from "./cli/start-error.ts";
@@ -102,7 +102,8 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   const memory = createMemory(state, options);
   const counts = keepCounts(memory.counters, { dataDir, log });
   const { pool, control } = createPlanes({ state, options, memory, log });
-  if (former !== null) await control.changes.pause(BEING_REPLACED);
+  const mayChange = Promise.withResolvers<void>();
+  control.changes.holdUntil(mayChange.promise);
   const started = pool.start();
   if (management.port === 0) management.port = former?.managementPort ?? 0;
   const serveApi = await loadApi({
@@ -116,7 +117,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
   // start that fails must leave the next one free to choose other ports.
   if (store.isEmpty()) store.begin(stored.config, firstEntry());
   await former?.finish();
-  control.changes.resume();
+  mayChange.resolve();
   const running = new RunningGateway({
     ...{ options, log, store, control, pool, counts, server, serveApi },
     follow: () => followFile(options, control, log),

@@ -109,8 +109,9 @@ export class Replacement {
     refuseInContainer();
     // Started by hand: nobody waits for what comes of it.
     const attempt = this.#attempt ?? this.#open(DEFAULT_DRAIN_SECONDS * 1000);
-    if (attempt.pid === 0) attempt.pid = pid;
-    if (attempt.pid !== pid || attempt.step !== "started") throw busy();
+    if (attempt.step !== "started") throw busy();
+    // What was started may be a script, which has started the gateway.
+    attempt.pid = pid;
     attempt.version = version;
     attempt.step = "begun";
     attempt.pausing = this.#old.pause();
@@ -153,6 +154,7 @@ export class Replacement {
     if (attempt === null) return;
     this.#close(attempt);
     if (attempt.pid !== 0) kill(attempt.pid);
+    attempt.outcome.reject(new ApiError(409, "the gateway stops"));
   }
 
   #open(drainMs: number): Attempt {

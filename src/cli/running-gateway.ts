@@ -5,7 +5,7 @@ import { Recovery } from "../control/recovery.ts";
 import type { Log } from "../log.ts";
 import type { KeptCounts } from "../store/counter-file.ts";
 import type { Store } from "../store/store.ts";
-import { createSteering } from "../supervisor/port-steering.ts";
+import { createSteering, type Steering } from "../supervisor/port-steering.ts";
 import type { WorkerPool } from "../supervisor/worker-pool.ts";
 import { type ControlSocket, serveControlSocket } from "./control-socket.ts";
 import { type Replaced, Replacement } from "./replacement.ts";
@@ -27,7 +27,7 @@ export interface GatewayParts {
 }
 
 /** Why nothing can be changed for a moment. */
-export const BEING_REPLACED = "the gateway is being replaced";
+const BEING_REPLACED = "the gateway is being replaced";
 
 /** How long requests to the management API may still take when traffic has ended. */
 const MANAGEMENT_GRACE_MS = 500;
@@ -37,6 +37,8 @@ const UPKEEP_MS = 60_000;
 const LINGER_MS = 2000;
 /** How long before that all new connections go to one worker of the other process. */
 const NARROW_MS = 100;
+/** How often it is looked whether another process still listens. */
+const ALONE_MS = 50;
 /** When the process that gave way listens no more for certain. */
 const SETTLED_MS = 10_000;
 
@@ -49,6 +51,7 @@ export class RunningGateway {
   #socket: ControlSocket | null = null;
   #upkeep: Timer | null = null;
   #settled: Timer | null = null;
+  #steering: Steering | null = null;
   #file: { stop(): void } | null = null;
 
   constructor(parts: GatewayParts) {
@@ -111,8 +114,9 @@ export class RunningGateway {
   /** Lets all that is under way end, while another process serves what comes. */
   async leave(drainMs: number): Promise<void> {
     const { control, pool, store, log } = this.#parts;
-    if (this.#settled !== null) clearTimeout(this.#settled);
-    const steering = createSteering();
+    const steering = this.#steering;
+    if (steering === null)
+      log.warn("connections that are being opened while this process stops to listen may be reset");
     steering?.away();
     setTimeout(() => steering?.toOne(), LINGER_MS - NARROW_MS);
     const cut = await pool.drain(drainMs, { lingerMs: LINGER_MS });
@@ -152,17 +156,26 @@ export class RunningGateway {
 
   async #pause(): Promise<void> {
     const { control, counts, store } = this.#parts;
+    const steering = createSteering();
+    // One that this process has taken over from a moment ago may still listen, and would get what is to stay here.
+    const end = performance.now() + 2 * LINGER_MS;
+    while (steering?.isAlone() === false && performance.now() < end) await Bun.sleep(ALONE_MS);
     await control.changes.pause(BEING_REPLACED);
     this.#file?.stop();
     control.alertEngine.stop();
     await Promise.race([control.acme.engine.stop(), Bun.sleep(MANAGEMENT_GRACE_MS)]);
     this.#endWork();
     counts.stop();
+    if (this.#settled !== null) clearTimeout(this.#settled);
+    // Whatever becomes of the other process, no connection is to depend on it before it serves.
+    this.#steering = steering;
+    steering?.keep();
     store.letGo();
   }
 
   async #resume(): Promise<string | null> {
     const { control, counts, store, follow, log } = this.#parts;
+    this.#steering?.forget();
     const problem = takeBack(store, control.changes.revision);
     if (problem !== null) {
       await control.changes.pause(`the configuration cannot be changed: ${problem}`);

@@ -176,6 +176,11 @@ export class Changes {
     await this.#last;
   }
 
+  /** Changes wait until `ready` resolves, instead of being refused. */
+  holdUntil(ready: Promise<void>): void {
+    this.#last = this.#last.then(() => ready);
+  }
+
   /** Takes `pause` back. */
   resume(): void {
     this.#pausedFor = null;

@@ -1,4 +1,4 @@
-// Leads new connections at ports that two processes of a gateway share to the one that stays, on Linux; knows nothing of what is served there.
+// Leads new connections at ports that two processes of a gateway share to one of them, on Linux; knows nothing of what is served there.
 import { dlopen, FFIType, ptr } from "bun:ffi";
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
 
@@ -8,6 +8,10 @@ import { closeSync, openSync, readdirSync, readlinkSync, readSync } from "node:f
  * needs no privilege. Where it is not to be had, everything goes on as the system does it by itself.
  */
 export interface Steering {
+  /** Whether no other process listens at our ports. */
+  isAlone(): boolean;
+  /** New connections go to our sockets, whoever else begins to listen there. */
+  keep(): void;
   /** New connections go to the sockets that were bound after ours, all of them in turn. */
   away(): void;
   /**
@@ -43,16 +47,23 @@ export function createSteering(): Steering | null {
   if (setOption === null) return null;
   const attach = (choose: (port: SharedPort) => readonly Instruction[]) => {
     for (const port of sharedPorts()) {
-      if (port.others === 0) continue;
       const program = assemble(choose(port));
       setOption(port.descriptors[0], SO_ATTACH_REUSEPORT_CBPF, program.header);
     }
   };
   return {
+    isAlone: () => sharedPorts().every(({ others }) => others === 0),
+    keep: () =>
+      attach(({ descriptors }) => [
+        [LOAD_WORD, RANDOM],
+        [MODULO, descriptors.length],
+        [RETURN_ACCUMULATOR, 0],
+      ]),
     away: () =>
       attach(({ descriptors, others }) => [
         [LOAD_WORD, RANDOM],
-        [MODULO, others],
+        // There is nobody at ports that are not shared; nothing can be divided by 0.
+        [MODULO, Math.max(others, 1)],
         [ADD, descriptors.length],
         [RETURN_ACCUMULATOR, 0],
       ]),

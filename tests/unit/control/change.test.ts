@@ -201,3 +201,41 @@ describe("times of creation", () => {
     expect(view.created_at > at).toBe(true);
   });
 });
+
+describe("changes that are paused", () => {
+  test("are refused with when to try again, those that wait as well, until they are resumed", async () => {
+    const { control, steps } = controlPlane();
+    const gate = Promise.withResolvers<void>();
+    steps.gate = gate.promise;
+    const underWay = control.services.create({ name: "a" }, options);
+    // The turn in which the first one begins.
+    await Promise.resolve();
+    const waiting = refusal(control.services.create({ name: "b" }, options));
+    let isPaused = false;
+    const paused = control.changes.pause("a moment, please").then(() => (isPaused = true));
+    await Promise.resolve();
+    expect(isPaused).toBe(false);
+    gate.resolve();
+    expect((await underWay).revision).toBe(2);
+    await paused;
+    const later = refusal(control.services.create({ name: "c" }, options));
+    for (const error of [await waiting, await later]) {
+      expect(error).toMatchObject({ status: 503, message: "a moment, please" });
+      expect(error.headers["retry-after"]).toBe("5");
+    }
+    expect(control.changes.revision).toBe(2);
+    control.changes.resume();
+    expect((await control.services.create({ name: "d" }, options)).revision).toBe(3);
+  });
+
+  test("wait in their order for what they are held for", async () => {
+    const { control, steps } = controlPlane();
+    const ready = Promise.withResolvers<void>();
+    control.changes.holdUntil(ready.promise);
+    const all = ["a", "b"].map((name) => control.services.create({ name }, options));
+    await Promise.resolve();
+    expect(steps.steps).toEqual([]);
+    ready.resolve();
+    expect((await Promise.all(all)).map(({ revision }) => revision)).toEqual([2, 3]);
+  });
+});

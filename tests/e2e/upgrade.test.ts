@@ -1,0 +1,292 @@
+// A gateway replaced by another process while it serves: no request fails, nothing that is open is cut, and a process that cannot serve changes nothing.
+import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort } from "../support/data-plane.ts";
+import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
+import { eventually } from "../support/poll.ts";
+import { SteadyLoad } from "../support/steady-load.ts";
+import { executable, requireExecutable } from "../support/variants.ts";
+
+const ANSWER = "hello from the origin";
+const PIECE = "x".repeat(1000);
+
+let gateway: Gateway;
+let scratch = "";
+let streamPort = 0;
+/** Processes that have taken over, and are no children of the test. */
+const successors: number[] = [];
+/** Ends of downloads that wait for the test. */
+const downloads: (() => void)[] = [];
+
+const origin = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  idleTimeout: 0,
+  fetch(request, server) {
+    if (request.headers.get("upgrade") === "websocket")
+      return server.upgrade(request) ? undefined : new Response(null, { status: 400 });
+    if (!request.url.endsWith("/download")) return new Response(ANSWER);
+    return new Response(
+      new ReadableStream({
+        start(controller) {
+          controller.enqueue(PIECE);
+          downloads.push(() => {
+            controller.enqueue(PIECE);
+            controller.close();
+          });
+        },
+      }),
+    );
+  },
+  websocket: { message: (socket, message) => void socket.send(`echo ${message}`) },
+});
+
+let echo: Server;
+/** An address that nobody else can have. */
+const taken = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response(null) });
+
+beforeAll(async () => {
+  requireExecutable();
+  echo = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.pipe(socket);
+  });
+  await new Promise<void>((done) => echo.listen(0, "127.0.0.1", done));
+});
+afterAll(async () => {
+  echo.close();
+  await origin.stop(true);
+  await taken.stop(true);
+});
+
+beforeEach(async () => {
+  scratch = mkdtempSync(join(tmpdir(), "sluice-upgrade-"));
+  gateway = await startGateway({ binary: executable, workers: 2 });
+  const targets = [{ host: "127.0.0.1", port: origin.port }];
+  await gateway.ok("POST", "/api/v1/services", { name: "app", targets });
+  await gateway.ok("POST", "/api/v1/routes", { name: "app", service_id: "app", paths: ["/"] });
+  const { port } = echo.address() as { port: number };
+  const tcp = { name: "echo", protocol: "tcp", targets: [{ host: "127.0.0.1", port }] };
+  await gateway.ok("POST", "/api/v1/services", tcp);
+  streamPort = freePort();
+  const at = { listen_address: "127.0.0.1", listen_port: streamPort };
+  await gateway.ok("POST", "/api/v1/stream-routes", { name: "echo", service_id: "echo", ...at });
+});
+
+afterEach(async () => {
+  for (const pid of successors.splice(0)) killNow(pid);
+  await gateway?.stop();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+function killNow(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}
+
+const pidOfHolder = () => Number(readFileSync(join(gateway.dataDir, "sluice.pid"), "utf8"));
+
+const upgrade = (...args: string[]) =>
+  runCommand(["upgrade", "--data-dir", gateway.dataDir, ...args], { binary: executable });
+
+/** Replaces the gateway and returns the new process. */
+async function replace(...args: string[]): Promise<number> {
+  const { code, stdout, stderr } = await upgrade(...args);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const pid = Number(/^Process (\d+) serves now, version \S+\.\n$/.exec(stdout)?.[1]);
+  successors.push(pid);
+  expect(pidOfHolder()).toBe(pid);
+  return pid;
+}
+
+/** A program that `upgrade` can be given. */
+function script(text: string): string {
+  const path = join(scratch, "sluice");
+  writeFileSync(path, `#!/bin/sh\n${text}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+const revisionAfter = async (name: string): Promise<number> => {
+  const response = await gateway.api("POST", "/api/v1/services", { name });
+  expect(response.status).toBe(200);
+  return Number(response.headers.get("x-config-revision"));
+};
+
+async function openSocket(): Promise<{ ask(text: string): Promise<unknown>; closed(): boolean }> {
+  const socket = new WebSocket(`ws://127.0.0.1:${gateway.httpPort}/socket`);
+  const waiting: ((text: unknown) => void)[] = [];
+  let isClosed = false;
+  socket.onmessage = ({ data }) => waiting.shift()?.(data);
+  socket.onclose = () => {
+    isClosed = true;
+    for (const resolve of waiting.splice(0)) resolve("closed");
+  };
+  await new Promise((done) => (socket.onopen = done));
+  return {
+    ask: (text) =>
+      new Promise((resolve) => {
+        waiting.push(resolve);
+        socket.send(text);
+      }),
+    closed: () => isClosed,
+  };
+}
+
+async function openStream(): Promise<{ ask(text: string): Promise<string>; socket: Socket }> {
+  const socket = connect(streamPort, "127.0.0.1");
+  let waiting: ((text: string) => void) | null = null;
+  socket.on("data", (chunk) => waiting?.(chunk.toString()));
+  socket.on("close", () => waiting?.("closed"));
+  socket.on("error", () => waiting?.("error"));
+  const ask = (text: string) =>
+    new Promise<string>((resolve) => {
+      waiting = resolve;
+      socket.write(text);
+    });
+  expect(await ask("first")).toBe("first");
+  return { ask, socket };
+}
+
+describe("a gateway that is replaced under load", () => {
+  test("fails no request, cuts nothing, and is followed by one that can be changed and replaced again", async () => {
+    const load = new SteadyLoad({
+      ...{ port: gateway.httpPort, path: "/", expected: ANSWER },
+      ...{ fresh: 8, kept: 8 },
+    });
+    const socket = await openSocket();
+    const stream = await openStream();
+    const download = await fetch(`http://127.0.0.1:${gateway.httpPort}/download`);
+    const revision = await revisionAfter("before");
+    const first = gateway.pid;
+
+    const second = await replace();
+    expect(second).not.toBe(first);
+    expect(await revisionAfter("after")).toBe(revision + 1);
+    expect((await gateway.api("GET", "/readyz")).status).toBe(200);
+    expect((await gateway.api("GET", "/metrics")).status).toBe(200);
+    expect(await gateway.ok("GET", "/api/v1/admin/status")).toMatchObject({
+      revision: revision + 1,
+    });
+
+    const third = await replace();
+    expect(third).not.toBe(second);
+    expect(await revisionAfter("later")).toBe(revision + 2);
+    // The second one had nothing to wait for but clients that were to find the third.
+    await eventually(() => !isRunning(second), { deadlineMs: 20_000 });
+    const answered = load.answered;
+    await eventually(() => load.answered > answered + 100);
+
+    expect(await socket.ask("over two processes")).toBe("echo over two processes");
+    expect(await stream.ask("the same")).toBe("the same");
+    downloads.shift()?.();
+    expect(await download.text()).toBe(PIECE + PIECE);
+    expect(isRunning(first)).toBe(true);
+    expect(socket.closed()).toBe(false);
+
+    const report = await load.stop();
+    expect(report.failures).toEqual([]);
+    expect(report.sentElsewhere).toBeGreaterThan(0);
+    stream.socket.destroy();
+  }, 120_000);
+
+  test("waits for WebSockets and streams only as long as it was told", async () => {
+    const socket = await openSocket();
+    const stream = await openStream();
+    const first = gateway.pid;
+    await replace("--drain", "1");
+    expect(await socket.ask("still here")).toBe("echo still here");
+    expect(await stream.ask("too")).toBe("too");
+    await eventually(() => socket.closed(), { deadlineMs: 15_000 });
+    await eventually(() => stream.socket.destroyed, { deadlineMs: 15_000 });
+    await eventually(() => !isRunning(first), { deadlineMs: 15_000 });
+  }, 60_000);
+});
+
+describe("a gateway whose successor cannot serve goes on, with changes", () => {
+  const cases = [
+    { why: "it ends at once", text: "exit 1", message: "the new process ended (code 1)" },
+    {
+      why: "its flags are not known",
+      text: `exec ${executable} check "$@"`,
+      message: "the new process ended (code 2)",
+    },
+    {
+      why: "it finds that it cannot start",
+      text: `exec ${executable} "$@" --admin-tls-cert /none --admin-tls-key /none`,
+      message: "/none",
+    },
+    {
+      why: "the management API cannot have its address",
+      text: `set -- $(echo "$@" | sed 's/--admin 127.0.0.1:0/--admin 127.0.0.1:${taken.port}/'); exec ${executable} "$@"`,
+      message: "address already in use",
+    },
+    {
+      why: "it is killed while it takes over",
+      text: `${executable} "$@" & child=$!; while ! [ "$(cat $PID_FILE)" = $child ]; do :; done; kill -9 $child; wait`,
+      message: "the new process ended",
+    },
+  ];
+  test.each(cases)(
+    "$why",
+    async ({ text, message }) => {
+      const pid = join(gateway.dataDir, "sluice.pid");
+      const program = script(text.replace("$PID_FILE", pid));
+      const load = new SteadyLoad({
+        ...{ port: gateway.httpPort, path: "/", expected: ANSWER },
+        ...{ fresh: 2, kept: 2 },
+      });
+      const revision = await revisionAfter("before");
+      const { code, stderr } = await upgrade("--executable", program);
+      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(message) });
+      expect(pidOfHolder()).toBe(gateway.pid);
+      expect(await revisionAfter("after")).toBe(revision + 1);
+      expect((await gateway.api("GET", "/readyz")).status).toBe(200);
+      expect((await load.stop()).failures).toEqual([]);
+      // And it can be replaced afterwards.
+      await replace();
+      expect(await revisionAfter("later")).toBe(revision + 2);
+    },
+    60_000,
+  );
+});
+
+test("one replacement at a time; one that hangs is in nobody's way but another's", async () => {
+  const hanging = upgrade("--executable", script("exec sleep 1000"));
+  await eventually(() =>
+    gateway.log.some(({ message }) => message === "the gateway is to be replaced"),
+  );
+  const { code, stderr } = await upgrade();
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: "sluice: the gateway is being replaced already\n",
+  });
+  const revision = await revisionAfter("meanwhile");
+  expect(revision).toBeGreaterThan(1);
+  gateway.signal("SIGTERM");
+  // Whoever stops the gateway stops what was to follow.
+  expect((await hanging).code).toBe(1);
+}, 60_000);
+
+test("a directory that nobody serves, and a program that is not there", async () => {
+  const nobody = await runCommand(["upgrade", "--data-dir", scratch], { binary: executable });
+  expect(nobody).toMatchObject({ code: 1, stderr: `sluice: no gateway serves ${scratch}\n` });
+  const missing = await upgrade("--executable", join(scratch, "none"));
+  expect(missing.code).toBe(2);
+  expect(missing.stderr).toContain("cannot be run");
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    // One that has ended and was not waited for is still there as an entry of the table of processes.
+    return !readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ");
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,81 @@
+// How a gateway gives way to another process, and what becomes of it when that one does not serve; the processes are real, the gateway is a list of steps.
+import { expect, test } from "bun:test";
+import { Replacement } from "../../../src/cli/replacement.ts";
+import { createLog } from "../../../src/log.ts";
+
+function scene(deadlineMs = 60_000) {
+  const steps: string[] = [];
+  const log = createLog({ level: "error", format: "json", colour: false, sink: () => undefined });
+  const problem: { text: string | null } = { text: null };
+  const replacement = new Replacement(
+    {
+      async pause() {
+        steps.push("pause");
+      },
+      async resume() {
+        steps.push("resume");
+        return problem.text;
+      },
+      closeManagement: () => void steps.push("close management"),
+      openManagement: () => void steps.push("open management"),
+      managementPort: () => 9080,
+      closeSocket: () => void steps.push("close socket"),
+      words: [],
+      log,
+    },
+    { deadlineMs },
+  );
+  return { replacement, steps, problem };
+}
+
+const hanging = { argv: ["/bin/sh", "-c", "exec sleep 1000"], drain_seconds: 3 };
+const version = "9.9.9";
+
+/** A process that stands for the one that takes over. */
+const sleeper = () => Bun.spawn(["sleep", "1000"], { stdio: ["ignore", "ignore", "ignore"] });
+
+test("a process that hangs is ended after its time, and another one may be tried", async () => {
+  const { replacement, steps } = scene(300);
+  const message = "the new process does not serve after 0.3 seconds";
+  await expect(replacement.replace(hanging)).rejects.toThrow(message);
+  await expect(replacement.replace(hanging)).rejects.toThrow(message);
+  expect(steps).toEqual([]);
+});
+
+test("only one is tried at a time, by whoever it was started", async () => {
+  const { replacement } = scene();
+  const first = replacement.replace(hanging).catch(String);
+  await expect(replacement.replace(hanging)).rejects.toThrow("is being replaced already");
+  replacement.abandon();
+  expect(await first).toContain("the gateway stops");
+  await expect(replacement.replace(hanging)).rejects.toThrow("is being replaced already");
+});
+
+test("the steps come in their order, and no other process can take one", async () => {
+  const { replacement, steps } = scene();
+  const child = sleeper();
+  const { pid } = child;
+  await expect(replacement.release({ pid })).rejects.toThrow("already");
+  expect(await replacement.begin({ pid, version })).toEqual({ management_port: 9080 });
+  await expect(replacement.begin({ pid: pid + 1, version })).rejects.toThrow("already");
+  await expect(replacement.finish({ pid })).rejects.toThrow("serves on by itself");
+  await expect(replacement.release({ pid: pid + 1 })).rejects.toThrow("already");
+  await replacement.release({ pid });
+  await replacement.finish({ pid });
+  expect(steps).toEqual(["pause", "close management", "close socket"]);
+  expect(await replacement.done).toEqual({ pid, version, drainMs: 300_000 });
+  await expect(replacement.begin({ pid, version })).rejects.toThrow();
+  child.kill("SIGKILL");
+});
+
+test("a process that dies gives back what it was given", async () => {
+  const { replacement, steps, problem } = scene();
+  problem.text = "the database is newer";
+  const child = sleeper();
+  await replacement.begin({ pid: child.pid, version });
+  await replacement.release({ pid: child.pid });
+  child.kill("SIGKILL");
+  const end = performance.now() + 5000;
+  while (steps.length < 4 && performance.now() < end) await Bun.sleep(10);
+  expect(steps).toEqual(["pause", "close management", "resume", "open management"]);
+});
