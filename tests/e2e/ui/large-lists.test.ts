@@ -1,0 +1,95 @@
+// A list of five thousand routes in the browser: few rows are drawn, filters find what is there, scrolling does not hang.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { eventually } from "../../support/poll.ts";
+import { isQuiet, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+
+const COUNT = 5000;
+/** Rows in the window and some before and behind it. */
+const MAX_DRAWN = 60;
+/** Milliseconds that the page may be busy at a stretch. Far more than is needed, as machines differ; what it took is printed. */
+const MAX_TASK_MS = 1000;
+
+let scene: UiScene;
+
+beforeAll(async () => {
+  scene = await startUi();
+  const routes = Array.from({ length: COUNT }, (_, index) => ({
+    name: `route-${index}`,
+    service_id: "web",
+    hosts: [`host-${index}.example.test`],
+    tags: index % 500 === 0 ? ["rare"] : [],
+  }));
+  const services = [{ name: "web" }];
+  await scene.gateway.ok("POST", "/api/v1/import", { format: 1, services, routes });
+  await scene.createPeople();
+}, 60_000);
+afterAll(() => scene?.stop());
+
+const drawn = (page: Page) => page.locator("tbody tr").count();
+
+/** Begins to note stretches of more than 50 ms in which the page answers nobody. */
+const watchTasks = (page: Page) =>
+  page.evaluate(`
+    window.tasks = [];
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) window.tasks.push(Math.round(duration));
+    }).observe({ type: "longtask" });
+  `);
+
+async function takeTasks(page: Page, what: string): Promise<number> {
+  const tasks = (await page.evaluate("window.tasks.splice(0)")) as number[];
+  console.log(
+    `${what}: tasks of more than 50 ms: ${tasks.length === 0 ? "none" : tasks.join(", ")} ms`,
+  );
+  return Math.max(0, ...tasks);
+}
+
+test("five thousand routes scroll and are filtered", async () => {
+  const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/routes" });
+  await page.getByText(`${COUNT} routes`).waitFor();
+  await isQuiet(page);
+  expect(await drawn(page)).toBeLessThan(MAX_DRAWN);
+  expect(await page.getByRole("table", { name: "Routes" }).getAttribute("aria-rowcount")).toBe(
+    String(COUNT + 1),
+  );
+  await watchTasks(page);
+
+  for (let step = 1; step <= 20; step++) {
+    await page.evaluate(`window.scrollTo(0, document.documentElement.scrollHeight * ${step} / 20)`);
+    await page.locator("tbody tr").first().waitFor();
+    expect(await drawn(page)).toBeLessThan(MAX_DRAWN);
+  }
+  await eventually(async () => {
+    await page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)");
+    const last = page.locator(`tbody tr[data-index="${COUNT - 1}"]`);
+    return (await last.count()) === 1 && (await last.isVisible());
+  });
+  expect(await takeTasks(page, "scrolling")).toBeLessThan(MAX_TASK_MS);
+
+  await page.evaluate("window.scrollTo(0, 0)");
+  await page.keyboard.press("/");
+  await page.keyboard.type("host-4321.example");
+  await page.getByText(`1 of ${COUNT} routes`).waitFor();
+  await page.getByRole("link", { name: "route-4321", exact: true }).waitFor();
+  expect(await drawn(page)).toBe(1);
+  expect(await takeTasks(page, "searching")).toBeLessThan(MAX_TASK_MS);
+  expect(new URL(page.url()).searchParams.get("q")).toBe("host-4321.example");
+
+  await page.getByRole("button", { name: "Clear the search" }).click();
+  await page.getByText(`${COUNT} routes`, { exact: true }).waitFor();
+  await page.getByRole("combobox", { name: "Tag" }).click();
+  await page.getByRole("option", { name: "rare" }).click();
+  await page.getByText(`${COUNT / 500} of ${COUNT} routes`).waitFor();
+  const names = await page.locator("tbody tr td.is-name a").allInnerTexts();
+  expect(names.toSorted()).toEqual(
+    Array.from({ length: COUNT / 500 }, (_, index) => `route-${index * 500}`).toSorted(),
+  );
+  expect(await takeTasks(page, "filtering by a tag")).toBeLessThan(MAX_TASK_MS);
+  expect(complaints).toEqual([]);
+
+  await page.goto(`${scene.gateway.admin}/ui/routes?q=host-49`);
+  await page.getByText(/ of 5000 routes/).waitFor();
+  await screenshots(page, "routes-many");
+  await close();
+});

@@ -1,0 +1,158 @@
+// Routes in the browser: made with the match editor, proxied for real, explained, and seen by those who may only look.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  checkAccessible,
+  isQuiet,
+  screenshots,
+  startUi,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+let origin: Bun.Server<undefined>;
+
+beforeAll(async () => {
+  scene = await startUi();
+  origin = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ url }) => new Response(`asked for ${new URL(url).pathname}`),
+  });
+  const { gateway } = scene;
+  await gateway.ok("POST", "/api/v1/services", {
+    ...{ name: "web", targets: [{ host: "127.0.0.1", port: origin.port }] },
+  });
+  await gateway.ok("POST", "/api/v1/routes", {
+    ...{ name: "other", service_id: "web", hosts: ["shop.test"], methods: ["DELETE"], priority: 5 },
+  });
+  await gateway.ok("POST", "/api/v1/plugins", { name: "request-id" });
+  await scene.createPeople();
+});
+
+afterAll(async () => {
+  await scene?.stop();
+  await origin?.stop(true);
+});
+
+const ask = (path: string, headers: Record<string, string> = {}) =>
+  fetch(`http://127.0.0.1:${scene.gateway.httpPort}${path}`, {
+    headers: { host: "shop.test", ...headers },
+  });
+
+test("an editor makes a route with conditions, and requests that fit reach the target", async () => {
+  const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/routes/new" });
+  await page.getByText("It takes every request").waitFor();
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("shop");
+  await page.getByRole("combobox", { name: "Service" }).click();
+  await page.getByRole("option", { name: "web" }).click();
+
+  const hosts = page.getByRole("combobox", { name: "Hosts" });
+  await hosts.fill("https://shop.test");
+  await hosts.press("Enter");
+  await page.getByText("https://shop.test is no host name").waitFor();
+  await hosts.press("Backspace");
+  await hosts.fill("shop.test");
+  await hosts.press("Enter");
+
+  await page.getByRole("button", { name: "Add a path" }).click();
+  await page.getByLabel("Path 1", { exact: true }).fill("/shop");
+  await page.getByText("Takes /shop, /shop/ and /shop/anything, but not /shopping.").waitFor();
+  const trial = page.getByLabel("Try a path");
+  await trial.fill("/shopping");
+  await page.getByText("/shopping is not taken").waitFor();
+  await trial.fill("/shop/cart");
+  await page.getByText("/shop/cart is taken by path 1").waitFor();
+
+  await page.getByRole("button", { name: /^Conditions/ }).click();
+  await page.getByRole("button", { name: "Add a header" }).click();
+  await page.getByLabel("Headers: name 1").fill("x-beta");
+  await page.getByLabel("Headers: value 1").fill("yes");
+  await page.getByRole("switch", { name: "Strip the path" }).click();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "route-new");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Route shop created").waitFor();
+  await page.getByRole("heading", { name: "shop", level: 1 }).waitFor();
+  await page.getByRole("link", { name: "request-id" }).waitFor();
+
+  const taken = await ask("/shop/cart", { "x-beta": "yes" });
+  expect([taken.status, await taken.text()]).toEqual([200, "asked for /cart"]);
+  expect((await ask("/shop/cart")).status).toBe(404);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("the test of a request tells which route wins, which lose and why, what runs and where it goes", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer", {
+    ...{ path: "/ui/routes", expects: [400] },
+  });
+  await page.getByRole("link", { name: "shop", exact: true }).click();
+  await page.getByRole("link", { name: "Test a request" }).click();
+  await page.getByRole("heading", { name: "Test a request" }).waitFor();
+  await page.getByText("No route takes it: the default site answers").waitFor();
+  await page.getByText(/^headers\[0\]/).waitFor();
+
+  await page.getByRole("group", { name: "Headers" }).getByRole("button", { name: "Add" }).click();
+  await page.getByLabel("Headers: name").fill("x-beta");
+  await page.getByLabel("Headers: value").fill("yes");
+  await page.getByRole("textbox", { name: "Address", exact: true }).fill("shop.test/shop/cart");
+  await page.getByRole("button", { name: "Test", exact: true }).click();
+  await page.getByText("Route shop takes it and passes it to web").waitFor();
+  const candidates = page.getByRole("list", { name: "Routes that were looked at" });
+  const lines = await candidates.getByRole("listitem").allInnerTexts();
+  expect(lines.map((line) => line.replaceAll(/\s+/g, " ").trim())).toEqual([
+    "1 other does not fit methods: GET is none of DELETE",
+    "2 shop wins",
+  ]);
+  await page.getByText(`http://127.0.0.1:${origin.port}/cart`, { exact: true }).waitFor();
+  await page.getByRole("link", { name: "request-id" }).waitFor();
+  await page.getByText("runs", { exact: true }).waitFor();
+  expect(new URL(page.url()).searchParams.get("header")).toBe("x-beta: yes");
+  await isQuiet(page);
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "route-test");
+
+  await page.getByLabel("Address of the client").fill("nowhere");
+  await page.getByRole("button", { name: "Test", exact: true }).click();
+  await page.getByLabel("Address of the client").and(page.locator("[aria-invalid=true]")).waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("what the gateway refuses is told at its field", async () => {
+  const { page, complaints, close } = await scene.openAs("editor", {
+    ...{ path: "/ui/routes/new", expects: [400, 409] },
+  });
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("shop");
+  await page.getByRole("button", { name: /^Conditions/ }).click();
+  const networks = page.getByRole("combobox", { name: "Client networks" });
+  await networks.fill("10.0.0.0/99");
+  await networks.press("Enter");
+  await page.getByRole("button", { name: "Create" }).click();
+  await networks.and(page.locator("[aria-invalid=true]")).waitFor();
+  await networks.press("Backspace");
+  await page.getByRole("button", { name: "Create" }).click();
+  const name = page.getByRole("textbox", { name: "Name", exact: true });
+  await name.and(page.locator("[aria-invalid=true]")).waitFor();
+  expect(await page.getByText(/exists already/).count()).toBeGreaterThan(0);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("a viewer reads a route and finds no button that would be refused", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/routes" });
+  expect(await page.getByRole("link", { name: "New route" }).count()).toBe(0);
+  await page.getByRole("link", { name: "shop", exact: true }).click();
+  await page.getByRole("heading", { name: "shop", level: 1 }).waitFor();
+  await isQuiet(page);
+  for (const name of ["Save", "Delete"])
+    expect([name, await page.getByRole("button", { name, exact: true }).count()]).toEqual([
+      name,
+      0,
+    ]);
+  for (const name of ["Clone", "Add a plugin"])
+    expect([name, await page.getByRole("link", { name }).count()]).toEqual([name, 0]);
+  expect(await page.getByRole("textbox", { name: "Name", exact: true }).isDisabled()).toBe(true);
+  expect(complaints).toEqual([]);
+  await close();
+});

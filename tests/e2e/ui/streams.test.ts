@@ -1,0 +1,104 @@
+// Stream routes in the browser: made, connections seen as they are, one closed, and a port that somebody else has.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connect, type Socket } from "node:net";
+import { quietPort } from "../../support/quiet-port.ts";
+import { checkAccessible, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+let origin: Bun.TCPSocketListener<undefined>;
+const port = quietPort();
+const clients: Socket[] = [];
+
+beforeAll(async () => {
+  scene = await startUi();
+  origin = Bun.listen<undefined>({
+    ...{ hostname: "127.0.0.1", port: 0 },
+    socket: { data: (socket, bytes) => void socket.write(bytes) },
+  });
+  await scene.gateway.ok("POST", "/api/v1/services", {
+    ...{ name: "echo", protocol: "tcp", targets: [{ host: "127.0.0.1", port: origin.port }] },
+  });
+  await scene.createPeople();
+});
+
+afterAll(async () => {
+  for (const client of clients) client.destroy();
+  await scene?.stop();
+  origin?.stop(true);
+});
+
+/** Connects, sends, and waits until all of it has come back. */
+async function talk(bytes: number): Promise<{ socket: Socket; closed: Promise<void> }> {
+  const socket = connect(port, "127.0.0.1");
+  clients.push(socket);
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  await new Promise<void>((resolve, reject) => {
+    let seen = 0;
+    socket.on("data", (part) => {
+      seen += part.length;
+      if (seen === bytes) resolve();
+    });
+    socket.on("error", reject);
+    socket.write(Buffer.alloc(bytes));
+  });
+  return { socket, closed };
+}
+
+test("a port that somebody has is told at its field, a free one is taken", async () => {
+  const { page, complaints, close } = await scene.openAs("editor", {
+    ...{ path: "/ui/stream-routes/new", expects: [409] },
+  });
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("echo");
+  await page.getByRole("combobox", { name: "Service" }).click();
+  await page.getByRole("option", { name: "echo" }).click();
+  await page.getByRole("textbox", { name: "Address", exact: true }).fill("127.0.0.1");
+  const field = page.getByRole("textbox", { name: "Port", exact: true });
+  await field.fill(String(origin.port));
+  await page.getByRole("button", { name: "Create" }).click();
+  await field.and(page.locator("[aria-invalid=true]")).waitFor();
+  await page.getByText(/already in use/).waitFor();
+  await field.fill(String(port));
+  expect(await checkAccessible(page)).toEqual([]);
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Stream route echo created").waitFor();
+  await page.getByText("Nobody is connected.").waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("connections are there with their bytes, and one of them is closed", async () => {
+  const first = await talk(2000);
+  const second = await talk(1500);
+  const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/stream-routes" });
+  await page.getByRole("link", { name: "echo", exact: true }).first().click();
+  await page.getByText("2 connections, oldest first.").waitFor();
+  const rowOf = (socket: Socket) =>
+    page.getByRole("row", { name: new RegExp(`127\\.0\\.0\\.1:${socket.localPort} `) });
+  await rowOf(first.socket).getByText("2.0 kB").nth(1).waitFor();
+  await rowOf(second.socket).getByText("1.5 kB").nth(1).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "stream-route");
+
+  second.socket.write(Buffer.alloc(1000));
+  await rowOf(second.socket).getByText("2.5 kB").nth(1).waitFor();
+
+  await rowOf(first.socket)
+    .getByRole("button", { name: /^Close the connection/ })
+    .click();
+  await page.getByRole("button", { name: "Close it" }).click();
+  await first.closed;
+  await page.getByText("1 connection, oldest first.").waitFor();
+  expect(await rowOf(first.socket).count()).toBe(0);
+  expect(second.socket.destroyed).toBe(false);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("a viewer sees connections and cannot close them", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/stream-routes" });
+  await page.getByRole("link", { name: "echo", exact: true }).first().click();
+  await page.getByText("1 connection, oldest first.").waitFor();
+  expect(await page.getByRole("button", { name: /^Close the connection/ }).count()).toBe(0);
+  expect(complaints).toEqual([]);
+  await close();
+});

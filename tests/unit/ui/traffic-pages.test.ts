@@ -1,0 +1,120 @@
+// What the pages of routes, services, stream routes and listeners compute without a browser.
+import { describe, expect, test } from "bun:test";
+import { ApiError } from "../../../src/ui/api/error.ts";
+import { mergePatch } from "../../../src/ui/api/merge-patch.ts";
+import * as listener from "../../../src/ui/pages/listeners/listener-values.ts";
+import { matchText, type PathMatch, takesPath } from "../../../src/ui/pages/routes/route-text.ts";
+import * as route from "../../../src/ui/pages/routes/route-values.ts";
+import * as service from "../../../src/ui/pages/services/service-values.ts";
+import { placeOf, shareOf } from "../../../src/ui/pages/services/target-weight.ts";
+import { ageOf, inBytes } from "../../../src/ui/pages/stream-routes/stream-numbers.ts";
+import * as stream from "../../../src/ui/pages/stream-routes/stream-route-values.ts";
+
+const path = (type: PathMatch["type"], value: string): PathMatch => ({ type, value });
+
+test.each([
+  [path("prefix", "/shop"), "/shop/cart", true, "below it"],
+  [path("prefix", "/shop"), "/shopping", false, "a prefix ends at a slash"],
+  [path("prefix", "/shop/"), "/shop", true, "its own slash does not count"],
+  [path("prefix", "/"), "/anything", true, "everything"],
+  [path("exact", "/shop"), "/shop/", false, "exactly"],
+  [path("regex", "^/u/[0-9]+$"), "/u/42", true, "a regular expression"],
+  [path("regex", "("), "/u/42", null, "none that can be read"],
+])("%j takes %s: %p, because %s", (match, asked, expected, _why) => {
+  expect(takesPath(match, asked)).toBe(expected);
+});
+
+test.each([
+  [{ hosts: [], paths: [] }, "any host"],
+  [{ hosts: ["a.test"], paths: [path("prefix", "/")] }, "a.test"],
+  [{ hosts: ["a.test"], paths: [path("prefix", "/api")] }, "a.test/api/*"],
+  [{ hosts: ["a.test", "b.test"], paths: [path("exact", "/x")] }, "a.test +1 /x"],
+  [{ hosts: ["a.test"], paths: [path("regex", "^/x")] }, "a.test ~ ^/x"],
+])("%j is told as %s", (given, expected) => {
+  expect(matchText(given)).toBe(expected);
+});
+
+describe("a form that nobody touched sends nothing", () => {
+  test("of a route, with a path that the API had as text", () => {
+    const read = { id: "1", name: "r", paths: [path("regex", "^/a")], service_id: "s" };
+    const body = () => route.toBody(route.toValues(read));
+    expect(mergePatch({ ...body() }, { ...body() })).toEqual({});
+    expect(body().paths).toEqual([path("regex", "^/a")]);
+  });
+
+  test("of a service that is there: its targets are not part of it", () => {
+    const body = service.toBody(service.toValues({ id: "1", name: "web", targets: [] }));
+    expect("targets" in body).toBe(false);
+    expect(body.health?.passive?.statuses).toEqual([502, 503, 504]);
+  });
+});
+
+test("rows that were added and left empty are not sent", () => {
+  const values = {
+    ...route.toValues({}),
+    paths: [route.newPath, path("prefix", "/a")],
+    headers: [route.newCondition, { name: "x-a", op: "present", value: "forgotten" } as const],
+  };
+  expect(route.toBody(values)).toMatchObject({
+    name: null,
+    paths: [path("prefix", "/a")],
+    headers: [{ name: "x-a", op: "present", value: "" }],
+  });
+});
+
+test("what a stream route no longer shows is not sent", () => {
+  const values = { ...stream.toValues({ service_id: "s", port_range: "10-20" }), protocol: "udp" };
+  const body = stream.toBody({
+    ...(values as stream.StreamRouteValues),
+    ...{ tls_mode: "terminate", sni: ["a.test"], proxy_protocol_in: true },
+  });
+  expect(body).toMatchObject({
+    ...{ listen_port: null, port_range: "10-20", tls_mode: "none", sni: [] },
+    proxy_protocol_in: false,
+  });
+});
+
+test.each([
+  ['listener "x": port 80 on 1.2.3.4: address already in use by nginx (pid 7)', "port"],
+  ['listener "x": port 80 on 1.2.3.4: no such address on this machine', "address"],
+  ['listener "x": UDP port 443 on 0.0.0.0: address already in use', "port"],
+  ["name: exists already", null],
+])("%s belongs to the field %p of a listener", (message, field) => {
+  expect(listener.placeOf(new ApiError(409, message))?.field ?? null).toBe(field);
+});
+
+test("a refused port of a stream route belongs to its port", () => {
+  const error = new ApiError(409, 'stream route "s": port 53 on 127.0.0.1: address already in use');
+  expect(stream.placeOf(error)).toEqual({
+    field: "listen_port",
+    text: "port 53 on 127.0.0.1: address already in use",
+  });
+});
+
+test.each([
+  [{ port: 443, protocol: "https" }, { port: "", protocol: "https:" }, true],
+  [{ port: 80, protocol: "http" }, { port: "", protocol: "https:" }, false],
+  [{ port: 8080, protocol: "http" }, { port: "8080", protocol: "http:" }, true],
+  [{ port: 8080, protocol: "http" }, { port: "9080", protocol: "http:" }, false],
+] as const)("%j is the way of a page at %j: %p", (of, at, expected) => {
+  expect(listener.isTheWay(of, at)).toBe(expected);
+  expect(listener.cutsTheWay(of, { port: true }, at)).toBe(expected);
+  expect(listener.cutsTheWay(of, { tags: true }, at)).toBe(false);
+});
+
+test("shares are counted within a tier, among targets that take traffic", () => {
+  const target = (id: string, weight: number, priority = 0, enabled = true) => ({
+    ...{ id, weight, priority, enabled },
+  });
+  const all = [target("a", 100), target("b", 50), target("c", 10, 1), target("d", 100, 0, false)];
+  expect(all.map((one) => shareOf(one, all))).toEqual([67, 33, 100, null]);
+  expect(shareOf(target("e", 0), all)).toBeNull();
+  expect(placeOf({ host: "::1", port: 80 })).toBe("[::1]:80");
+});
+
+test("bytes and ages are told in words", () => {
+  expect([0, 999, 1500, 2_345_678].map(inBytes)).toEqual(["0 B", "999 B", "1.5 kB", "2.3 MB"]);
+  const now = Date.parse("2026-01-02T00:00:00Z");
+  const at = (seconds: number) => ageOf(new Date(now - seconds * 1000).toISOString(), now);
+  expect([5, 90, 7500, 400_000].map(at)).toEqual(["5 s", "1 min", "2 h 5 min", "4 days"]);
+});
