@@ -67,7 +67,7 @@ test: setup
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx chromium openssl curl nghttp2-client ngtcp2-client redis-server redis-tools slapd prometheus
+	@scripts/debian-packages.sh pebble bind9 nginx chromium openssl curl nghttp2-client ngtcp2-client redis-server redis-tools slapd prometheus slowhttptest
 	$(BUN) test --timeout 120000 $(ARGS) ./tests/e2e
 
 #? build: Compile dist/sluice, one executable with everything inside

@@ -74,6 +74,7 @@ export const failures = {
   tooManyAborted: client(429, "too many requests from this address were broken off"),
   webSocketVersion: client(426, "the version of the WebSocket protocol is not 13"),
   clientGone: client(499, "the client closed the connection"),
+  clientStalled: client(499, "the client stopped taking the answer"),
   noRoute: {
     source: "gateway",
     status: 404,

@@ -43,6 +43,7 @@ export interface Generation {
   readonly maxInFlight: number;
   readonly maxResponseHeadBytes: number;
   readonly bodyReadTimeout: number;
+  readonly responseWriteTimeout: number;
   /** Port of the first https listener, null when there is none. */
   readonly httpsPort: number | null;
   /** Fields that name worker and revision, null when settings.debug_headers is off. */
@@ -97,6 +98,7 @@ export function nextGeneration(
     maxInFlight: limits.max_in_flight_requests,
     maxResponseHeadBytes: limits.max_response_head_bytes,
     bodyReadTimeout: limits.body_read_timeout,
+    responseWriteTimeout: limits.response_write_timeout,
     httpsPort: httpsPortOf(listeners),
     debugFields: settings.debug_headers
       ? [

@@ -113,6 +113,7 @@ function proxy(context: RequestContext, route: RouteRuntime, scene: Scene): Answ
     target,
     maxHeadBytes: generation.maxResponseHeadBytes,
     bodyReadTimeout: generation.bodyReadTimeout,
+    responseWriteTimeout: generation.responseWriteTimeout,
     debugFields:
       generation.debugFields === null
         ? null

@@ -15,6 +15,8 @@ export interface Plan {
   readonly target: string;
   readonly maxHeadBytes: number;
   readonly bodyReadTimeout: number;
+  /** Milliseconds that the client may take nothing of the answer. */
+  readonly responseWriteTimeout: number;
   /** Fields for the response that say who answered; null unless asked for. */
   readonly debugFields: readonly (readonly [string, string])[] | null;
 }

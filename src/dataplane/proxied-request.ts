@@ -36,6 +36,8 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   readonly #attempts: Attempts;
   /** When the present attempt must have brought its head; infinity: only the time-outs of its phases count. */
   #tryDeadline = Number.POSITIVE_INFINITY;
+  /** When the client must have taken something of the answer; infinity: it is not waited for. */
+  #takeDeadline = Number.POSITIVE_INFINITY;
   /** Waits for the next attempt. */
   #pause: Timer | null = null;
   #mode: Mode = "waiting";
@@ -131,7 +133,10 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   content(chunk: Buffer): void {
     if (this.#answer?.isPiped !== true) this.#plan.context.record.bytesOut += chunk.length;
     if (this.#mode === "collecting") this.#parts.push(chunk);
-    else if (this.#stream !== null && !this.#stream.push(chunk)) this.#exchange?.pause();
+    else if (this.#stream !== null && !this.#stream.push(chunk)) {
+      this.#exchange?.pause();
+      this.#takeDeadline = this.#scope.inFlight.now() + this.#plan.responseWriteTimeout;
+    }
   }
 
   waiting(): void {
@@ -164,7 +169,10 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     if (answer === null || this.#mode === "streaming" || this.#mode === "done") return;
     this.#stopCollecting();
     const source = {
-      wanted: () => this.#exchange?.resume(this.#scope.inFlight.now()),
+      wanted: () => {
+        this.#takeDeadline = Number.POSITIVE_INFINITY;
+        this.#exchange?.resume(this.#scope.inFlight.now());
+      },
       cancelled: () => this.#clientGone(),
     };
     const { response, body } = answer.streamed(source);
@@ -300,6 +308,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
       this.#plan.context.server.timeout(this.#plan.context.request, 0);
     }
     if (now >= this.#totalDeadline) this.#endAll();
+    else if (now >= this.#takeDeadline) this.#abortWith(failures.clientStalled);
     else if (now >= this.#tryDeadline) this.#endTry(now);
     else this.#exchange?.tick(now);
   }

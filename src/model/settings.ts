@@ -138,6 +138,10 @@ export const settingsInput = t.Object(
           60_000,
           "Milliseconds in which the client sends no byte of its request body; then 408",
         ),
+        response_write_timeout: milliseconds(
+          60_000,
+          "Milliseconds in which the client takes nothing of its answer; then the answer is broken off",
+        ),
         collect_budget_bytes: integer(67_108_864, {
           minimum: 0,
           maximum: 4_294_967_296,

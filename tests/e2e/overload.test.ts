@@ -5,7 +5,7 @@ import { type Gateway, startGateway } from "../support/gateway.ts";
 import { readMetrics } from "../support/metrics-text.ts";
 import { eventually } from "../support/poll.ts";
 
-/** Answers `/hold` when told to, `/large` with 200 MB, and everything else at once. */
+/** Answers `/hold` when told to, `/large` and `/medium` with 200 and 8 MB, `/read` once it has the body, and everything else at once. */
 class HoldingOrigin {
   readonly #held: (() => void)[] = [];
   readonly #server = Bun.serve({
@@ -16,7 +16,9 @@ class HoldingOrigin {
     fetch: (request, server) => {
       const { pathname } = new URL(request.url);
       if (pathname === "/ws") return server.upgrade(request) ? undefined : new Response(null);
-      if (pathname === "/large") return new Response(largeBody());
+      if (pathname === "/large") return new Response(bodyOf(200));
+      if (pathname === "/medium") return new Response(bodyOf(8));
+      if (pathname === "/read") return request.text().then((text) => new Response(text));
       if (pathname !== "/hold") return new Response("quick");
       return new Promise((resolve) => this.#held.push(() => resolve(new Response("held"))));
     },
@@ -39,9 +41,9 @@ class HoldingOrigin {
   }
 }
 
-function largeBody(): ReadableStream<Uint8Array> {
+function bodyOf(megabytes: number): ReadableStream<Uint8Array> {
   const piece = new Uint8Array(1_048_576);
-  let left = 200;
+  let left = megabytes;
   return new ReadableStream({
     pull(controller) {
       if (left-- > 0) controller.enqueue(piece);
@@ -272,3 +274,113 @@ describe.if(process.platform === "linux")("files and sockets", () => {
     30_000,
   );
 });
+
+/** Sends a beginning and then a piece now and then; resolves with what came back until the gateway closed the connection. */
+function slowClient(
+  port: number,
+  { first, piece = null }: { first: string; piece?: string | null },
+): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: "127.0.0.1" });
+    let received = "";
+    let timer: Timer | null = null;
+    socket.on("connect", () => {
+      socket.write(first);
+      if (piece !== null) timer = setInterval(() => socket.write(piece), 500);
+    });
+    socket.on("data", (chunk) => (received += chunk.toString("latin1")));
+    socket.on("error", () => undefined);
+    socket.on("close", () => {
+      if (timer !== null) clearInterval(timer);
+      resolve(received);
+    });
+  });
+}
+
+describe("slow clients", () => {
+  let gateway: Gateway;
+
+  beforeAll(async () => {
+    gateway = await startGateway({ workers: 2 });
+    await leadTo(gateway, origin.port);
+    await gateway.ok("PATCH", "/api/v1/listeners/http", { idle_timeout: 5 });
+    await limits(gateway, { body_read_timeout: 2000, response_write_timeout: 2000 });
+  });
+
+  afterAll(() => gateway.stop());
+
+  // At the same time: Bun looks at its connections every four seconds only.
+  test("a head or a body that does not come is waited for no longer than the times allow", async () => {
+    const [trickling, stuck, halfBody] = await Promise.all([
+      slowClient(gateway.httpPort, { first: "GET / HTTP/1.1\r\nHost: a\r\n", piece: "X-A: 1\r\n" }),
+      slowClient(gateway.httpPort, { first: "GET / HT" }),
+      slowClient(gateway.httpPort, {
+        first: "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf",
+      }),
+    ]);
+    expect(trickling).not.toContain(" 200 ");
+    expect(stuck).not.toContain(" 200 ");
+    expect(halfBody).toContain(" 408 ");
+    expect((await get(gateway, "/")).status).toBe(200);
+    await eventually(async () => (await inFlight(gateway)) === 0);
+  }, 45_000);
+
+  test("an answer that nobody takes is given up, and nothing of it is left in flight", async () => {
+    const socket = connect({ port: gateway.httpPort, host: "127.0.0.1" });
+    socket.on("error", () => undefined);
+    socket.pause();
+    socket.write("GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+    await eventually(async () => (await inFlight(gateway)) === 1);
+    await eventually(async () => (await inFlight(gateway)) === 0, { deadlineMs: 40_000 });
+    socket.destroy();
+  }, 45_000);
+
+  const attacks = [
+    { name: "head", words: ["-H"] },
+    { name: "body", words: ["-B", "-t", "POST"] },
+    { name: "read", words: ["-X", "-w", "512", "-y", "1024", "-n", "1", "-z", "32"] },
+  ];
+
+  test.if(Bun.which("slowhttptest") !== null)(
+    "slowhttptest keeps nobody else from being served",
+    async () => {
+      const url = `http://127.0.0.1:${gateway.httpPort}`;
+      const running = attacks.map(({ name, words }) =>
+        Bun.spawn(
+          [
+            ...["slowhttptest", ...words, "-u", name === "read" ? `${url}/medium` : `${url}/`],
+            ...["-c", "100", "-r", "100", "-i", "5", "-l", "12", "-p", "3"],
+          ],
+          { stdout: "pipe", stderr: "pipe", stdin: "ignore" },
+        ),
+      );
+      const ended = Promise.all(running.map(({ exited }) => exited));
+      let isOver = false;
+      void ended.then(() => (isOver = true));
+      let served = 0;
+      while (!isOver) {
+        expect(await fromElsewhere(`${url}/`)).toBe("200");
+        served++;
+        await Promise.race([ended, Bun.sleep(100)]);
+      }
+      expect(served).toBeGreaterThan(10);
+      for (const { stdout } of running)
+        expect(await new Response(stdout).text()).not.toMatch(/service available:\W*\S*NO/);
+      await eventually(async () => (await inFlight(gateway)) === 0, { deadlineMs: 20_000 });
+      expect(counted(gateway, "worker stopped")).toBe(0);
+    },
+    60_000,
+  );
+});
+
+/** The status that somebody at another address gets: that of an attacker is refused for breaking off too many requests. */
+async function fromElsewhere(url: string): Promise<string> {
+  const words = ["-s", "-o", "/dev/null", "-w", "%{http_code}", "--interface", "127.0.0.9"];
+  const { stdout } = Bun.spawn(["curl", ...words, url], { stdout: "pipe" });
+  return new Response(stdout).text();
+}
+
+const inFlight = async (gateway: Gateway) =>
+  readMetrics(await (await gateway.api("GET", "/metrics")).text(), "prometheus").sum(
+    "sluice_requests_in_flight",
+  );

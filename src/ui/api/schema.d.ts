@@ -6336,6 +6336,11 @@ export interface components {
                  */
                 body_read_timeout: number;
                 /**
+                 * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off
+                 * @default 60000
+                 */
+                response_write_timeout: number;
+                /**
                  * @description Bytes of collected bodies held by one worker; past it bodies are streamed
                  * @default 67108864
                  */
@@ -6526,6 +6531,11 @@ export interface components {
                  * @default 60000
                  */
                 body_read_timeout?: number;
+                /**
+                 * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off
+                 * @default 60000
+                 */
+                response_write_timeout?: number;
                 /**
                  * @description Bytes of collected bodies held by one worker; past it bodies are streamed
                  * @default 67108864

@@ -37,6 +37,12 @@ export function LimitFields({ form }: SettingsFieldsProps) {
           unit="ms"
           {...form.getInputProps("limits.body_read_timeout")}
         />
+        <DurationField
+          label="Silence while an answer is taken"
+          description="A client that takes nothing for so long is cut off"
+          unit="ms"
+          {...form.getInputProps("limits.response_write_timeout")}
+        />
         <NumberField
           label="Head of a target's answer"
           description={bytes("More is answered with 502", limits.max_response_head_bytes)}
