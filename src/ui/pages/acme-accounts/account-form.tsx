@@ -135,30 +135,7 @@ function AuthorityFields({ form, isNew }: FieldsProps & { readonly isNew: boolea
           allowDeselect={false}
           onChange={choose}
         />
-        {known === undefined && (
-          <>
-            <TextInput
-              label="Directory"
-              description="Address that the authority gives for ACME"
-              placeholder="https://ca.home.arpa/acme/acme/directory"
-              required
-              {...form.getInputProps("directory_url")}
-            />
-            <Textarea
-              label="Who signs the directory's own certificate"
-              description="PEM, for an authority in your own network. Empty: the usual ones"
-              placeholder="-----BEGIN CERTIFICATE-----"
-              autosize
-              minRows={3}
-              maxRows={10}
-              spellCheck={false}
-              styles={{
-                input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 },
-              }}
-              {...form.getInputProps("ca_certificates")}
-            />
-          </>
-        )}
+        {known === undefined && <OtherAuthority form={form} />}
         <Switch
           label="For trials"
           description="Certificates that nobody trusts, but no limits: to try things out first. Switch it off afterwards, and real ones are ordered at once"
@@ -174,6 +151,34 @@ function AuthorityFields({ form, isNew }: FieldsProps & { readonly isNew: boolea
         )}
       </Stack>
     </Section>
+  );
+}
+
+/** One of your own, or any other that speaks ACME. */
+function OtherAuthority({ form }: FieldsProps) {
+  return (
+    <>
+      <TextInput
+        label="Directory"
+        description="Address that the authority gives for ACME"
+        placeholder="https://ca.home.arpa/acme/acme/directory"
+        required
+        {...form.getInputProps("directory_url")}
+      />
+      <Textarea
+        label="Who signs the directory's own certificate"
+        description="PEM, for an authority in your own network. Empty: the usual ones"
+        placeholder="-----BEGIN CERTIFICATE-----"
+        autosize
+        minRows={3}
+        maxRows={10}
+        spellCheck={false}
+        styles={{
+          input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 },
+        }}
+        {...form.getInputProps("ca_certificates")}
+      />
+    </>
   );
 }
 

@@ -13,7 +13,7 @@ import { FormPage } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { ApplicationDrift } from "./application-drift.tsx";
-import { DomainFields, PlaceFields } from "./application-fields.tsx";
+import { type ApplicationFieldsProps, DomainFields, PlaceFields } from "./application-fields.tsx";
 import { openUrl } from "./application-state.ts";
 import { ApplicationStatus } from "./application-status.tsx";
 import { type ApplicationValues, fieldOf, rules, toBody, toValues } from "./application-values.ts";
@@ -52,6 +52,20 @@ export function ApplicationForm({ source }: { readonly source: Versioned<Read<"a
     >
       <ApplicationStatus application={application} />
       <ApplicationDrift application={application} onSettled={rest.discard} />
+      <ApplicationSettings form={form} />
+      <ConfirmDelete
+        resource="applications"
+        objects={doomed}
+        onClose={() => setDoomed(null)}
+        onDeleted={() => navigate(LIST)}
+      />
+    </FormPage>
+  );
+}
+
+function ApplicationSettings({ form }: ApplicationFieldsProps) {
+  return (
+    <>
       <Section title="Domains" text="Names that people reach it by.">
         <DomainFields form={form} />
       </Section>
@@ -94,13 +108,7 @@ export function ApplicationForm({ source }: { readonly source: Versioned<Read<"a
           <Textarea label="Description" autosize {...form.getInputProps("description")} />
         </Stack>
       </Section>
-      <ConfirmDelete
-        resource="applications"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
-        onDeleted={() => navigate(LIST)}
-      />
-    </FormPage>
+    </>
   );
 }
 

@@ -45,7 +45,6 @@ function TypedForm({
 }: Start & { readonly types: readonly ProviderType[] }) {
   const [, navigate] = useLocation();
   const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
-  const role = useRole();
   const chosen = useRef("");
   const { form, ...rest } = useResourceForm<"dns-providers", ProviderValues>({
     resource: "dns-providers",
@@ -58,8 +57,6 @@ function TypedForm({
   const provider = source?.value ?? null;
   const type = types.find((one) => one.type === form.values.type);
   const needs = type?.needs_admin === true ? "admin" : "editor";
-  const isUsable = (one: ProviderType) =>
-    !one.needs_admin || includesRole(role, "admin") || one.type === provider?.type;
   return (
     <FormPage
       title={provider === null ? "New DNS provider" : provider.name}
@@ -80,22 +77,7 @@ function TypedForm({
         )
       }
     >
-      <Section title="Provider" text={type?.help}>
-        <Stack>
-          <TypeField form={form} types={types.filter(isUsable)} />
-          {type !== undefined && (
-            <SettingFields
-              form={form}
-              type={type}
-              isStored={provider !== null && provider.type === form.values.type}
-            />
-          )}
-          <HelpText>
-            Secrets are stored encrypted and never shown. $secret:NAME takes one that is kept under
-            Secrets.
-          </HelpText>
-        </Stack>
-      </Section>
+      <TypeSection form={form} types={types} stored={provider} />
       <ZoneFields form={form} />
       {provider !== null && (
         <Can needs={needs}>
@@ -110,6 +92,32 @@ function TypedForm({
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
+  );
+}
+
+interface TypeSectionProps extends TypeFieldProps {
+  /** Null for one that is new. */
+  readonly stored: Read<"dns-providers"> | null;
+}
+
+function TypeSection({ form, types, stored }: TypeSectionProps) {
+  const role = useRole();
+  const type = types.find((one) => one.type === form.values.type);
+  const isUsable = (one: ProviderType) =>
+    !one.needs_admin || includesRole(role, "admin") || one.type === stored?.type;
+  return (
+    <Section title="Provider" text={type?.help}>
+      <Stack>
+        <TypeField form={form} types={types.filter(isUsable)} />
+        {type !== undefined && (
+          <SettingFields form={form} type={type} isStored={stored?.type === form.values.type} />
+        )}
+        <HelpText>
+          Secrets are stored encrypted and never shown. $secret:NAME takes one that is kept under
+          Secrets.
+        </HelpText>
+      </Stack>
+    </Section>
   );
 }
 

@@ -1,5 +1,12 @@
 // Fields for the settings of one type of DNS provider, drawn from its schema; secrets can be entered and never read.
-import { NumberInput, PasswordInput, Select, SimpleGrid, TextInput } from "@mantine/core";
+import {
+  NumberInput,
+  PasswordInput,
+  type PasswordInputProps,
+  Select,
+  SimpleGrid,
+  TextInput,
+} from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { ListField } from "../../parts/fields.tsx";
 import {
@@ -56,21 +63,7 @@ function SettingField({ form, name, schema, isStored, isRequired }: FieldProps) 
     form.setFieldValue("config", { ...form.values.config, [name]: next });
   };
   if (schema.writeOnly === true)
-    return (
-      <PasswordInput
-        {...props}
-        autoComplete="off"
-        placeholder={isStored ? "Stored; empty: it stays" : ""}
-        value={form.values.secrets[name] ?? ""}
-        onChange={(event) => {
-          form.clearFieldError(path);
-          form.setFieldValue("secrets", {
-            ...form.values.secrets,
-            [name]: event.currentTarget.value,
-          });
-        }}
-      />
-    );
+    return <SecretField {...props} form={form} name={name} isStored={isStored} />;
   if (schema.enum !== undefined)
     return (
       <Select
@@ -103,6 +96,28 @@ function SettingField({ form, name, schema, isStored, isRequired }: FieldProps) 
       placeholder={String(schema.default ?? "")}
       value={typeof value === "string" ? value : ""}
       onChange={(event) => set(event.currentTarget.value)}
+    />
+  );
+}
+
+interface SecretProps extends ProviderFieldsProps, Omit<PasswordInputProps, "form" | "name"> {
+  readonly name: string;
+  readonly isStored: boolean;
+}
+
+/** Can be entered, and never read. */
+function SecretField({ form, name, isStored, ...rest }: SecretProps) {
+  return (
+    <PasswordInput
+      {...rest}
+      autoComplete="off"
+      placeholder={isStored ? "Stored; empty: it stays" : ""}
+      value={form.values.secrets[name] ?? ""}
+      onChange={(event) => {
+        const { value } = event.currentTarget;
+        form.clearFieldError(`secrets.${name}`);
+        form.setFieldValue("secrets", { ...form.values.secrets, [name]: value });
+      }}
     />
   );
 }
