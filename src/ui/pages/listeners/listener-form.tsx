@@ -133,7 +133,7 @@ function BasicFields({ form }: ListenerFieldsProps) {
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           <NumberField
             label="Port"
-            description="80 for HTTP and 443 for HTTPS are what browsers expect"
+            description="Browsers expect 80 for HTTP, 443 for HTTPS"
             required
             placeholder={form.values.protocol === "https" ? "443" : "80"}
             {...{ min: 1, max: 65_535, isGrouped: false }}
@@ -141,7 +141,7 @@ function BasicFields({ form }: ListenerFieldsProps) {
           />
           <TextInput
             label="Address"
-            description="0.0.0.0: every IPv4 address of this machine; :: every address"
+            description="0.0.0.0: all of IPv4; :: all there are"
             {...form.getInputProps("address")}
           />
         </SimpleGrid>

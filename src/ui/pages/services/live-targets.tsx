@@ -148,21 +148,18 @@ function HealthLine({ target, health }: Pick<CardProps, "target" | "health">) {
   const requests = health?.active_requests ?? target.active_requests;
   return (
     <>
-      <Group gap="xs">
+      <Group gap="xs" align="baseline">
         <StatusDot state={state} />
-        {state !== "unknown" && (
-          <Text size="sm" c="dimmed">
-            since <RelativeTime at={since} />
-            {by !== null && `, ${sources[by]}`}
-          </Text>
-        )}
-        {state === "unknown" && (
-          <Text size="sm" c="dimmed">
-            it takes traffic; nothing has gone wrong yet
-          </Text>
-        )}
-        <Text size="sm" c="dimmed">
-          {requests === 1 ? "1 request in flight" : `${requests} requests in flight`}
+        <Text size="sm" c="dimmed" component="span">
+          {state === "unknown" ? (
+            "it takes traffic; nothing has gone wrong yet"
+          ) : (
+            <>
+              since <RelativeTime at={since} />
+              {by !== null && `, ${sources[by]}`}
+            </>
+          )}
+          {requests > 0 && `; ${requests} ${requests === 1 ? "request" : "requests"} in flight`}
         </Text>
       </Group>
       {last_error !== null && (state === "unhealthy" || state === "unknown") && (

@@ -91,7 +91,7 @@ function BasicFields({ form }: StreamFieldsProps) {
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           <Select
             label="Transport"
-            description="UDP for DNS, games, WireGuard; TCP for nearly everything else"
+            description="UDP for DNS and games; TCP for the rest"
             data={[
               { value: "tcp", label: "TCP" },
               { value: "udp", label: "UDP" },
@@ -185,7 +185,7 @@ function PortFields({ form }: StreamFieldsProps) {
         )}
         <TextInput
           label="Address"
-          description="0.0.0.0: every IPv4 address of this machine; :: every address"
+          description="0.0.0.0: all of IPv4; :: all there are"
           {...form.getInputProps("listen_address")}
         />
       </SimpleGrid>

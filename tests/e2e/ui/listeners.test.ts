@@ -1,0 +1,63 @@
+// Listeners in the browser: a port that somebody has, a new one that serves at once, and what only admins may do.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { quietPort } from "../../support/quiet-port.ts";
+import { checkAccessible, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+
+beforeAll(async () => {
+  scene = await startUi();
+  await scene.createPeople();
+});
+afterAll(() => scene?.stop());
+
+test("a taken port and a wrong address are told at their fields, a free one serves at once", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", {
+    ...{ path: "/ui/listeners/new", expects: [400, 409] },
+  });
+  const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const port = page.getByRole("textbox", { name: "Port", exact: true });
+  const address = page.getByRole("textbox", { name: "Address", exact: true });
+  const invalid = page.locator("[aria-invalid=true]");
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("second");
+  await address.fill("127.0.0.1");
+  await port.fill(String(taken.port));
+  await page.getByRole("button", { name: "Create" }).click();
+  await port.and(invalid).waitFor();
+  await page.getByText(/already in use/).waitFor();
+  taken.stop(true);
+
+  await port.fill(String(scene.gateway.httpPort));
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText(/belongs to listener "http"/).waitFor();
+
+  const free = quietPort();
+  await port.fill(String(free));
+  await address.fill("192.0.2.1");
+  await page.getByRole("button", { name: "Create" }).click();
+  await address.and(invalid).waitFor();
+  await page.getByText(/no such address/).waitFor();
+  await address.fill("127.0.0.1");
+  expect(await checkAccessible(page)).toEqual([]);
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Listener second created").waitFor();
+  await page.getByRole("heading", { name: "second", level: 1 }).waitFor();
+  expect((await fetch(`http://127.0.0.1:${free}/`)).status).toBe(404);
+  await page.getByRole("combobox", { name: "Protocol" }).click();
+  await page.getByRole("option", { name: /^HTTPS/ }).click();
+  await page.getByRole("button", { name: /^Client certificates/ }).click();
+  await screenshots(page, "listener");
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("editors see listeners and cannot change them", async () => {
+  const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/listeners" });
+  expect(await page.getByRole("link", { name: "New listener" }).count()).toBe(0);
+  await page.getByRole("link", { name: "https", exact: true }).click();
+  await page.getByRole("heading", { name: "https", level: 1 }).waitFor();
+  expect(await page.getByRole("button", { name: "Save", exact: true }).count()).toBe(0);
+  expect(await page.getByRole("textbox", { name: "Name", exact: true }).isDisabled()).toBe(true);
+  expect(complaints).toEqual([]);
+  await close();
+});
