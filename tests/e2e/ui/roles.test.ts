@@ -1,0 +1,185 @@
+// Viewer, editor and admin on every page of the table: each sees what they may do, and nothing that would be refused.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type ResourceKey, resources } from "../../../src/ui/api/resources.ts";
+import { pagePath } from "../../../src/ui/page-path.ts";
+import { type PageEntry, pages } from "../../../src/ui/pages.ts";
+import {
+  emailOf,
+  isQuiet,
+  startUi,
+  UI_PASSWORD,
+  type UiRole,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+const ROLES = ["viewer", "editor", "admin"] as const;
+const rank = (role: string) => ROLES.indexOf(role as UiRole);
+
+/** One object of each kind, so that no list is empty; `service_id` is filled in. */
+const objects: Partial<Record<string, object>> = {
+  services: { name: "web", targets: [{ host: "127.0.0.1", port: 3000 }] },
+  routes: { name: "shop", hosts: ["shop.example"] },
+  consumers: { username: "ann" },
+  plugins: { name: "cors", config: {} },
+  "dns-providers": { name: "dns", type: "manual", config: {} },
+  tokens: { name: "deploy", role: "viewer" },
+  secrets: { name: "key", value: "canary" },
+};
+
+let scene: UiScene;
+/** Ids by resource. */
+const ids: Record<string, string> = {};
+
+beforeAll(async () => {
+  scene = await startUi();
+  await scene.createPeople();
+  const login = { email: emailOf("admin"), password: UI_PASSWORD };
+  const { headers } = await scene.gateway.api("POST", "/api/v1/auth/login", login);
+  const admin = { cookie: headers.getSetCookie()[0]?.split(";")[0] ?? "" };
+  for (const [resource, object] of Object.entries(objects)) {
+    const body = resource === "routes" ? { ...object, service_id: ids["services"] } : object;
+    const made = await scene.gateway.api("POST", `/api/v1/${resource}`, body, admin);
+    // What this gateway does not know is looked at empty.
+    if (made.status === 200) ids[resource] = ((await made.json()) as { id: string }).id;
+  }
+  const read = async (path: string) =>
+    (await (await scene.gateway.api("GET", `/api/v1/${path}`, undefined, admin)).json()) as {
+      id: string;
+    }[];
+  ids["listeners"] = (await read("listeners"))[0]?.id ?? "";
+  ids["users"] = (await read("users"))[0]?.id ?? "";
+}, 30_000);
+afterAll(() => scene?.stop());
+
+/** Resources that have a page of their own, by its path. */
+const resourceOf = ({ path }: PageEntry): ResourceKey | null => {
+  const key = path === "acme-accounts" ? "acme/accounts" : path;
+  return Object.hasOwn(resources, key) ? (key as ResourceKey) : null;
+};
+
+const addressesOf = (entry: PageEntry): string[] => {
+  const id = ids[entry.path];
+  return [pagePath(entry.path), ...(id === undefined ? [] : [pagePath(entry.path, id)])];
+};
+
+/** Everything that was sent and could change something, and everything that was refused. */
+function listen(page: Page) {
+  const writes: string[] = [];
+  const refused: string[] = [];
+  page.on("request", (request) => {
+    const path = new URL(request.url()).pathname;
+    if (!["GET", "HEAD"].includes(request.method())) writes.push(`${request.method()} ${path}`);
+  });
+  page.on("response", (response) => {
+    if (response.status() === 403)
+      refused.push(`${response.request().method()} ${response.url()} at ${page.url()}`);
+  });
+  return { writes, refused };
+}
+
+/** Presses every button of the page that is not in a form which asks for something, one after the other. */
+async function pressAll(page: Page): Promise<void> {
+  const buttons = page.locator("main").getByRole("button");
+  const address = page.url();
+  for (let index = 0; index < (await buttons.count()); index++) {
+    const button = buttons.nth(index);
+    if (!(await button.isVisible()) || !(await button.isEnabled())) continue;
+    await button.click({ timeout: 2000 }).catch(() => {
+      // Something that opened lies over it.
+    });
+    await page.keyboard.press("Escape");
+    if (new URL(page.url()).pathname !== new URL(address).pathname) {
+      await page.goto(address);
+      await isQuiet(page);
+    }
+  }
+}
+
+test.each(ROLES)(
+  "the navigation of a %s leads to the pages of that role and no others",
+  async (role) => {
+    const { page, close } = await scene.openAs(role);
+    const links = page.getByRole("navigation", { name: "Pages" }).getByRole("link");
+    const shown = await links.evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+    const listed = pages.filter((entry) => entry.isListed !== false);
+    expect(shown.toSorted()).toEqual(
+      listed
+        .filter((entry) => rank(role) >= rank(entry.role))
+        .map(({ path }) => pagePath(path))
+        .toSorted(),
+    );
+    for (const { path, title, role: needed } of listed.filter(
+      (entry) => rank(role) < rank(entry.role),
+    )) {
+      await page.goto(`${scene.gateway.admin}${pagePath(path)}`);
+      await page.getByText(`This page needs the role ${needed}; yours is ${role}.`).waitFor();
+      expect(await page.locator("h1").textContent()).toBe(title);
+    }
+    await close();
+  },
+  60_000,
+);
+
+test.each(ROLES)(
+  "a %s is offered to create, select and switch exactly what they may",
+  async (role) => {
+    const { page, complaints, close } = await scene.openAs(role);
+    const { refused } = listen(page);
+    for (const entry of pages.filter(({ role: needed }) => rank(role) >= rank(needed))) {
+      const resource = resourceOf(entry);
+      if (resource === null) continue;
+      await page.goto(`${scene.gateway.admin}${pagePath(entry.path)}`);
+      await isQuiet(page);
+      const mayWrite = rank(role) >= rank(resources[resource].writes);
+      const creates = page.locator("main").getByRole("link", { name: /^(New|Create|Add) / });
+      expect([entry.path, (await creates.count()) > 0]).toEqual([entry.path, mayWrite]);
+      const boxes = page.locator("main").getByRole("checkbox");
+      if (!mayWrite) expect([entry.path, await boxes.count()]).toEqual([entry.path, 0]);
+    }
+    expect(refused).toEqual([]);
+    expect(complaints).toEqual([]);
+    await close();
+  },
+  60_000,
+);
+
+test("no button that a viewer can press anywhere is refused or changes anything", async () => {
+  const { page, close } = await scene.openAs("viewer");
+  const { writes, refused } = listen(page);
+  for (const entry of pages.filter(({ role, path }) => role === "viewer" && path !== "account"))
+    for (const address of addressesOf(entry)) {
+      await page.goto(`${scene.gateway.admin}${address}`);
+      await isQuiet(page);
+      await pressAll(page);
+      const fields = page.locator("main fieldset:not(:disabled) :is(input, textarea, select)");
+      if (address !== pagePath(entry.path) && resourceOf(entry) !== null)
+        expect([address, await fields.count()]).toEqual([address, 0]);
+    }
+  expect(refused).toEqual([]);
+  // Which route wins may be asked by everybody.
+  expect(writes.filter((line) => line !== "POST /api/v1/routes/explain")).toEqual([]);
+  await close();
+}, 90_000);
+
+test("an editor finds no way to save what only admins may change", async () => {
+  const { page, close } = await scene.openAs("editor");
+  const { writes, refused } = listen(page);
+  const theirs = pages.filter((entry) => {
+    const resource = resourceOf(entry);
+    const isAdmins = resource !== null && resources[resource].writes === "admin";
+    return entry.role !== "admin" && (isAdmins || ["security", "revisions"].includes(entry.path));
+  });
+  expect(theirs.length).toBeGreaterThan(2);
+  for (const entry of theirs)
+    for (const address of addressesOf(entry)) {
+      await page.goto(`${scene.gateway.admin}${address}`);
+      await isQuiet(page);
+      const saves = page.getByRole("button", { name: /^(Save|Create|Delete|Restore|Import)\b/ });
+      expect([address, await saves.count()]).toEqual([address, 0]);
+      await pressAll(page);
+    }
+  expect(refused).toEqual([]);
+  expect(writes).toEqual([]);
+  await close();
+}, 60_000);
