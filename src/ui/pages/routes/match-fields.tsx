@@ -110,7 +110,10 @@ function PathRow({ form, path, index }: RowProps) {
           aria-label={`Path ${index + 1}`}
           placeholder={examples[path.type]}
           style={{ flex: "1 1 14rem" }}
-          styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+          styles={{
+            input: { fontFamily: "var(--mantine-font-family-monospace)" },
+            description: { overflowWrap: "anywhere" },
+          }}
           {...form.getInputProps(`${at}.value`)}
           error={form.errors[`${at}.value`] ?? form.errors[at]}
           description={meaningOf(path)}
