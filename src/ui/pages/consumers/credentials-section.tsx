@@ -117,7 +117,10 @@ function NobodyAsks({ credentials }: { readonly credentials: readonly Credential
           <Anchor
             component={Link}
             href={`${pagePath("plugins", "new")}?plugin=${plugin}`}
+            c="inherit"
             size="sm"
+            inherit
+            underline="always"
           >
             Add {plugin}
           </Anchor>

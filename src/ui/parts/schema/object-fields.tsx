@@ -114,8 +114,13 @@ function isPlain(schema: JsonSchema | undefined, value: unknown): boolean {
 function mainOf({ schema, example }: Spot, members: Readonly<Record<string, unknown>>) {
   const { properties = {} } = schema;
   const shown = isDocument(example) ? example : {};
+  const isSecret = (name: string) => shapeOf(properties[name] ?? {}).shape === "secret";
   const main = Object.keys(properties).filter(
-    (name) => isNeeded(schema, name) || name in shown || isChanged(properties[name], members[name]),
+    (name) =>
+      isNeeded(schema, name) ||
+      isSecret(name) ||
+      name in shown ||
+      isChanged(properties[name], members[name]),
   );
   return new Set(main.length > 0 ? main : Object.keys(properties).slice(0, MAX_UNFOLDED));
 }

@@ -1,0 +1,162 @@
+// The pages of consumers in a browser: a key that is shown once and works, rotation, search among many, what viewers see.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { eventually } from "../../support/poll.ts";
+import {
+  checkAccessible,
+  isQuiet,
+  screenshots,
+  startUi,
+  type UiPage,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+let admin: UiPage;
+let origin: Bun.Server<undefined>;
+
+beforeAll(async () => {
+  origin = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("hello") });
+  scene = await startUi();
+  const { gateway } = scene;
+  const targets = [{ host: "127.0.0.1", port: origin.port }];
+  await gateway.ok("POST", "/api/v1/services", { name: "web", targets });
+  await gateway.ok("POST", "/api/v1/routes", {
+    ...{ name: "shop", hosts: ["shop.test"], service_id: "web" },
+  });
+  await gateway.ok("POST", "/api/v1/plugins", { name: "key-auth", route_id: "shop" });
+  await scene.createPeople();
+  admin = await scene.openAs("admin", { path: "/ui/consumers" });
+});
+afterAll(async () => {
+  await scene?.stop();
+  await origin?.stop(true);
+});
+
+/** The status of a request with this key. */
+const statusWith = async (key: string) => {
+  const headers = { Host: "shop.test", "X-API-Key": key };
+  const { status } = await fetch(`http://127.0.0.1:${scene.gateway.httpPort}/`, { headers });
+  return status;
+};
+
+/** The secret that the dialog shows, which is then closed. */
+async function takeSecret(page: Page): Promise<string> {
+  const dialog = page.getByRole("dialog").filter({ hasText: "Copy it now" });
+  const secret = (await dialog.locator("code").textContent()) ?? "";
+  await dialog.getByRole("button", { name: "I have copied it" }).click();
+  await dialog.waitFor({ state: "hidden" });
+  return secret;
+}
+
+/** Everything that the tab holds of a text. */
+const remains = async (page: Page, text: string) =>
+  (await page.content()).includes(text) ||
+  (
+    await page.evaluate<string>("JSON.stringify([{...sessionStorage}, {...localStorage}])")
+  ).includes(text);
+
+let key = "";
+
+test("a consumer gets a key that is shown once and lets requests through", async () => {
+  const { page, complaints } = admin;
+  await page.getByText("No consumers yet").waitFor();
+  await page.getByRole("link", { name: "Create the first consumer" }).click();
+  await page.getByLabel("Username").fill("two words ");
+  await page.getByText("without spaces at its ends").waitFor();
+  await page.getByLabel("Username").fill("alice");
+  await page.getByLabel("Other id").fill("C-1042");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Consumer alice created").waitFor();
+  await page.getByText("nobody can sign in as alice").waitFor();
+
+  await page.getByRole("button", { name: "Add a credential" }).click();
+  const drawer = page.getByRole("dialog");
+  await drawer.getByLabel("Name", { exact: true }).fill("phone");
+  expect(await checkAccessible(page)).toEqual([]);
+  await drawer.getByRole("button", { name: "Create" }).click();
+  key = await takeSecret(page);
+  expect(key).toStartWith("slt_");
+  const row = page.getByRole("group", { name: "phone" });
+  expect(await row.textContent()).toContain(key.slice(0, 8));
+  expect(await remains(page, key)).toBe(false);
+  await page.reload();
+  await isQuiet(page);
+  await row.waitFor();
+  expect(await remains(page, key)).toBe(false);
+  expect([await statusWith(key), await statusWith(`${key}x`)]).toEqual([200, 401]);
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "consumer");
+  expect(complaints).toEqual([]);
+});
+
+test("after a rotation the old key is accepted for as long as was said, and none after it is deleted", async () => {
+  const { page, complaints } = admin;
+  await page.getByRole("button", { name: "Actions of phone" }).click();
+  await page.getByRole("menuitem", { name: "Rotate" }).click();
+  await page.getByRole("radio", { name: "For an hour" }).click();
+  await page.getByRole("button", { name: "Make a new one" }).click();
+  const next = await takeSecret(page);
+  expect(next).not.toBe(key);
+  expect([await statusWith(key), await statusWith(next)]).toEqual([200, 200]);
+  await page.getByText("The one before ends").waitFor();
+
+  await page.getByRole("switch", { name: "Enable phone" }).uncheck();
+  await eventually(async () => (await statusWith(next)) === 401);
+  await page.getByRole("button", { name: "Actions of phone" }).click();
+  await page.getByRole("menuitem", { name: "Delete" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await page.getByText("nobody can sign in as alice").waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test("a password of one's own is never kept in the tab, and no plugin asks for it yet", async () => {
+  const { page, complaints } = admin;
+  await page.getByRole("button", { name: "Add a credential" }).click();
+  const drawer = page.getByRole("dialog");
+  await drawer.getByRole("radio", { name: "Password" }).click();
+  await drawer.getByText("Enter my own").click();
+  await drawer.getByLabel("Your password").fill("correct horse of alice");
+  expect(await remains(page, "correct horse of alice")).toBe(false);
+  await drawer.getByRole("button", { name: "Create" }).click();
+  await drawer.waitFor({ state: "hidden" });
+  await page.getByRole("group", { name: "Password alice" }).waitFor();
+  await page.getByRole("link", { name: "Add basic-auth" }).waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test("the gateway searches where there are more consumers than a page shows", async () => {
+  const { page, complaints } = admin;
+  const make = async (index: number) => {
+    const username = `client-${String(index).padStart(4, "0")}`;
+    const url = `${scene.gateway.admin}/api/v1/consumers`;
+    const answer = await page.request.post(url, { data: { username, groups: ["many"] } });
+    expect(answer.status()).toBe(200);
+  };
+  for (let first = 0; first < 520; first += 20)
+    await Promise.all(Array.from({ length: 20 }, (_, at) => make(first + at)));
+  await page.goto(`${scene.gateway.admin}/ui/consumers`);
+  await page.getByText("These are the first 500").waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await screenshots(page, "consumers");
+  const search = page.getByLabel("Search consumers");
+  await search.fill("client-0519");
+  await page.getByRole("link", { name: "client-0519" }).waitFor();
+  await search.fill("client-0519 nothing like this");
+  await page.getByText("Nothing fits").waitFor();
+  // The field stays, and what is typed in it.
+  expect(await search.inputValue()).toBe("client-0519 nothing like this");
+  await page.getByRole("button", { name: "Show all" }).click();
+  await page.getByText("These are the first 500").waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test("viewers see credentials and no button that would be refused", async () => {
+  const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/consumers/alice" });
+  await page.getByRole("group", { name: "Password alice" }).waitFor();
+  for (const name of ["Add a credential", "Save", "Delete", "Actions of Password alice"])
+    expect(await page.getByRole("button", { name }).count()).toBe(0);
+  expect(await page.getByRole("link", { name: /^Add/ }).count()).toBe(0);
+  expect(complaints).toEqual([]);
+  await close();
+});

@@ -1,0 +1,119 @@
+// The pages of secrets in a browser: written and never read, who uses them, chosen by name, replaced in one place.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  checkAccessible,
+  isQuiet,
+  screenshots,
+  startUi,
+  type UiPage,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+let admin: UiPage;
+
+beforeAll(async () => {
+  scene = await startUi({ workers: 1 });
+  await scene.createPeople();
+  admin = await scene.openAs("admin", { path: "/ui/secrets", expects: [409] });
+});
+afterAll(() => scene?.stop());
+
+const remains = async (text: string) => {
+  const { page } = admin;
+  const stores = await page.evaluate<string>(
+    "JSON.stringify([{...sessionStorage}, {...localStorage}])",
+  );
+  return stores.includes(text) || (await page.content()).includes(text);
+};
+
+test("a secret is written, and can be read nowhere", async () => {
+  const { page, complaints } = admin;
+  await page.getByText("No secrets yet").waitFor();
+  await page.getByRole("link", { name: "Create the first secret" }).click();
+  await page.getByLabel("Name", { exact: false }).first().fill("idp client");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("A value is needed").waitFor();
+  await page.locator('input[type="password"]').fill("hush hush hush");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Secret idp client created").waitFor();
+  await page.getByLabel("New value").first().waitFor();
+  expect(await page.locator('input[type="password"]').inputValue()).toBe("");
+  expect(await remains("hush hush hush")).toBe(false);
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+});
+
+test("it is chosen by its name in the form of a plugin, and then says who uses it", async () => {
+  const { page, complaints } = admin;
+  await page.goto(`${scene.gateway.admin}/ui/plugins/new?plugin=oidc`);
+  await page.getByLabel("Issuer").fill("https://id.example.com");
+  await page.getByLabel("Client ID").fill("gateway");
+  await page.getByRole("button", { name: "Use a stored secret" }).click();
+  await page.getByRole("combobox", { name: "Client secret" }).click();
+  await page.getByRole("option", { name: "idp client" }).click();
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Plugin oidc created").waitFor();
+  await page.waitForURL(/plugins\/[0-9a-f-]{36}$/);
+  const path = `${scene.gateway.admin}/api/v1${new URL(page.url()).pathname.slice(3)}`;
+  const { config } = (await (await page.request.get(path)).json()) as {
+    readonly config: { readonly client_secret: unknown };
+  };
+  expect(config.client_secret).toEqual({ $secret: "idp client" });
+
+  await page.goto(`${scene.gateway.admin}/ui/secrets`);
+  await page.getByText("plugin oidc").waitFor();
+  await screenshots(page, "secrets");
+  await page.getByRole("link", { name: "idp client" }).click();
+  await page.getByRole("link", { name: "plugin oidc" }).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+});
+
+test("another value is written in one place, and what is used is not deleted", async () => {
+  const { page, complaints } = admin;
+  await page.locator('input[type="password"]').fill("another one entirely");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Secret idp client saved").waitFor();
+  await page
+    .getByText(/Live on \d+ workers?, revision \d+/)
+    .last()
+    .waitFor();
+  expect(await remains("another one entirely")).toBe(false);
+  await page.getByRole("button", { name: "Delete" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText(/is used by .*oidc/).waitFor();
+  expect(await dialog.getByRole("button", { name: "Delete" }).isDisabled()).toBe(true);
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  expect(complaints).toEqual([]);
+});
+
+test("a secret that is typed into a plugin's form is not kept in the tab, and stays when it is left alone", async () => {
+  const { page, complaints } = admin;
+  await page.goto(`${scene.gateway.admin}/ui/plugins/new?plugin=ldap-auth`);
+  await page.getByRole("button", { name: "Fill in an example" }).click();
+  await page.locator('input[type="password"]').fill("of the directory");
+  // A draft is kept of the other fields only.
+  await page.getByRole("button", { name: "Show more" }).last().click();
+  await page.getByLabel("Label").fill("staff");
+  await page.waitForFunction(`JSON.stringify({...sessionStorage}).includes("staff")`);
+  expect(await remains("of the directory")).toBe(false);
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("Plugin staff created").waitFor();
+  await page.waitForURL(/plugins\/[0-9a-f-]{36}$/);
+  await page.reload();
+  await isQuiet(page);
+  await page.getByPlaceholder("As it is; type to replace it").waitFor();
+  await page.getByLabel("Label").fill("people");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Plugin people saved").waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test("editors do not see the page", async () => {
+  const { page, close } = await scene.openAs("editor", { path: "/" });
+  const links = page.getByRole("navigation", { name: "Pages" });
+  await links.getByRole("link", { name: "Plugins" }).waitFor({ state: "attached" });
+  expect(await links.getByRole("link", { name: "Secrets" }).count()).toBe(0);
+  await close();
+});
