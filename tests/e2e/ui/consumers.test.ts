@@ -43,15 +43,14 @@ const statusWith = async (key: string) => {
 /** The secret that the dialog shows, which is then closed. */
 async function takeSecret(page: Page): Promise<string> {
   const dialog = page.getByRole("dialog").filter({ hasText: "Copy it now" });
-  const secret = (await dialog.locator("code").textContent()) ?? "";
+  const secret = (await dialog.locator("pre").textContent()) ?? "";
   await dialog.getByRole("button", { name: "I have copied it" }).click();
   await dialog.waitFor({ state: "hidden" });
   return secret;
 }
 
-/** Everything that the tab holds of a text. */
-const remains = async (page: Page, text: string) =>
-  (await page.content()).includes(text) ||
+/** Whether the tab keeps a text. */
+const isKept = async (page: Page, text: string) =>
   (
     await page.evaluate<string>("JSON.stringify([{...sessionStorage}, {...localStorage}])")
   ).includes(text);
@@ -60,6 +59,7 @@ let key = "";
 
 test("a consumer gets a key that is shown once and lets requests through", async () => {
   const { page, complaints } = admin;
+  const remains = async () => (await page.content()).includes(key) || (await isKept(page, key));
   await page.getByText("No consumers yet").waitFor();
   await page.getByRole("link", { name: "Create the first consumer" }).click();
   await page.getByLabel("Username").fill("two words ");
@@ -79,11 +79,11 @@ test("a consumer gets a key that is shown once and lets requests through", async
   expect(key).toStartWith("slt_");
   const row = page.getByRole("group", { name: "phone" });
   expect(await row.textContent()).toContain(key.slice(0, 8));
-  expect(await remains(page, key)).toBe(false);
+  expect(await remains()).toBe(false);
   await page.reload();
   await isQuiet(page);
   await row.waitFor();
-  expect(await remains(page, key)).toBe(false);
+  expect(await remains()).toBe(false);
   expect([await statusWith(key), await statusWith(`${key}x`)]).toEqual([200, 401]);
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "consumer");
@@ -101,7 +101,7 @@ test("after a rotation the old key is accepted for as long as was said, and none
   expect([await statusWith(key), await statusWith(next)]).toEqual([200, 200]);
   await page.getByText("The one before ends").waitFor();
 
-  await page.getByRole("switch", { name: "Enable phone" }).uncheck();
+  await page.getByRole("switch", { name: "Enable phone" }).press("Space");
   await eventually(async () => (await statusWith(next)) === 401);
   await page.getByRole("button", { name: "Actions of phone" }).click();
   await page.getByRole("menuitem", { name: "Delete" }).click();
@@ -117,7 +117,7 @@ test("a password of one's own is never kept in the tab, and no plugin asks for i
   await drawer.getByRole("radio", { name: "Password" }).click();
   await drawer.getByText("Enter my own").click();
   await drawer.getByLabel("Your password").fill("correct horse of alice");
-  expect(await remains(page, "correct horse of alice")).toBe(false);
+  expect(await isKept(page, "correct horse of alice")).toBe(false);
   await drawer.getByRole("button", { name: "Create" }).click();
   await drawer.waitFor({ state: "hidden" });
   await page.getByRole("group", { name: "Password alice" }).waitFor();
@@ -133,21 +133,21 @@ test("the gateway searches where there are more consumers than a page shows", as
     const answer = await page.request.post(url, { data: { username, groups: ["many"] } });
     expect(answer.status()).toBe(200);
   };
-  for (let first = 0; first < 520; first += 20)
+  for (let first = 0; first < 220; first += 20)
     await Promise.all(Array.from({ length: 20 }, (_, at) => make(first + at)));
   await page.goto(`${scene.gateway.admin}/ui/consumers`);
-  await page.getByText("These are the first 500").waitFor();
+  await page.getByText("These are the first 200").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "consumers");
   const search = page.getByLabel("Search consumers");
-  await search.fill("client-0519");
-  await page.getByRole("link", { name: "client-0519" }).waitFor();
-  await search.fill("client-0519 nothing like this");
+  await search.fill("client-0219");
+  await page.getByRole("link", { name: "client-0219" }).waitFor();
+  await search.fill("client-0219 nothing like this");
   await page.getByText("Nothing fits").waitFor();
   // The field stays, and what is typed in it.
-  expect(await search.inputValue()).toBe("client-0519 nothing like this");
+  expect(await search.inputValue()).toBe("client-0219 nothing like this");
   await page.getByRole("button", { name: "Show all" }).click();
-  await page.getByText("These are the first 500").waitFor();
+  await page.getByText("These are the first 200").waitFor();
   expect(complaints).toEqual([]);
 });
 

@@ -1,5 +1,6 @@
 // The pages of secrets in a browser: written and never read, who uses them, chosen by name, replaced in one place.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
   isQuiet,
@@ -19,6 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.stop());
 
+/** Whether the page or what the tab keeps holds a text. */
 const remains = async (text: string) => {
   const { page } = admin;
   const stores = await page.evaluate<string>(
@@ -96,7 +98,7 @@ test("a secret that is typed into a plugin's form is not kept in the tab, and st
   // A draft is kept of the other fields only.
   await page.getByRole("button", { name: "Show more" }).last().click();
   await page.getByLabel("Label").fill("staff");
-  await page.waitForFunction(`JSON.stringify({...sessionStorage}).includes("staff")`);
+  await eventually(() => remains("staff"));
   expect(await remains("of the directory")).toBe(false);
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText("Plugin staff created").waitFor();

@@ -7,7 +7,7 @@ import { ResourceTable } from "../../parts/resource-table.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
 
 /** More than these are not loaded at once. */
-const MAX_SHOWN = 500;
+const MAX_SHOWN = 200;
 
 export function ConsumerList() {
   const { filters, isCut } = useSearched();
