@@ -2,6 +2,7 @@
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import "./ui.css";
+import "./changes.css";
 import { MantineProvider } from "@mantine/core";
 import { ModalsProvider } from "@mantine/modals";
 import { Notifications } from "@mantine/notifications";

@@ -180,7 +180,7 @@ export async function screenshots(page: Page, name: string): Promise<void> {
 }
 
 /** The page follows a little later, and would be seen half in the colours of before. */
-const hasScheme = (page: Page, scheme: "light" | "dark") =>
+export const hasScheme = (page: Page, scheme: "light" | "dark") =>
   eventually(
     async () =>
       (await page.evaluate("document.documentElement.dataset.mantineColorScheme")) === scheme,
