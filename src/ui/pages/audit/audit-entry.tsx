@@ -2,6 +2,7 @@
 import { Anchor, Code, Drawer, Group, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
+import { capitalised } from "../../api/changes.tsx";
 import { type Document, isDocument } from "../../api/merge-patch.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
@@ -25,7 +26,7 @@ export function AuditDrawer({ entry, onClose }: Props) {
       onClose={onClose}
       position="right"
       size="lg"
-      title={entry === null ? "" : `${sentenceOf(entry)} ${entry.object_name ?? ""}`}
+      title={entry === null ? "" : capitalised(`${sentenceOf(entry)} ${entry.object_name ?? ""}`)}
     >
       {entry !== null && <Detail entry={entry} />}
     </Drawer>
