@@ -1,5 +1,4 @@
 // The rows of recent requests; a row that has been drawn is not drawn again.
-import { Anchor, Text } from "@mantine/core";
 import { memo } from "react";
 import { inMilliseconds } from "../../parts/quantities.ts";
 import type { RequestRow } from "./request-tail.ts";
@@ -47,7 +46,7 @@ interface RowProps {
   readonly onOpen: (id: string) => void;
 }
 
-/** What happens at every row many times a second must cost little: no component of the library but a link. */
+/** Rows come many times a second and must cost little: no component of the library. */
 const Row = memo(({ row, onOpen }: RowProps) => {
   const { id, kind, method, host, path, route, target, client, timings, reasons } = row;
   const what = kind === "stream" ? "connection" : method;
@@ -63,32 +62,24 @@ const Row = memo(({ row, onOpen }: RowProps) => {
         <RequestStatus request={row} />
       </td>
       <td className="list-cell is-request">
-        <Anchor component="button" type="button" size="sm" ta="start" className="mono request-line">
+        <button type="button" className="mono request-line">
           {what} {host ?? ""}
           {shortened(path ?? "")}
-        </Anchor>
+        </button>
       </td>
       <Cell title="Route">
         {route === null ? (
-          <Text span size="sm" c="dimmed">
-            no route
-          </Text>
+          <span className="is-dim">no route</span>
         ) : (
-          (route.name ?? "unnamed")
+          (route.name ?? "one without a name")
         )}
         {target !== null && (
-          <Text span size="xs" c="dimmed" display="block" className="mono">
-            {target.address ?? "a target that is gone"}
-          </Text>
+          <span className="is-dim is-small mono">{target.address ?? "a target that is gone"}</span>
         )}
       </Cell>
       <Cell title="Client">
         <span className="mono">{client}</span>
-        {row.consumer !== null && (
-          <Text span size="xs" c="dimmed" display="block">
-            {row.consumer}
-          </Text>
-        )}
+        {row.consumer !== null && <span className="is-dim is-small">{row.consumer}</span>}
       </Cell>
       <Cell title="Took">{inMilliseconds(timings.total)}</Cell>
       <Cell title="Reasons">

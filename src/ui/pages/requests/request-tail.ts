@@ -4,7 +4,7 @@ import type { Schemas } from "../../api/resources.ts";
 export type RequestRow = Schemas["Request"];
 
 /** Rows that are kept; those before them go. */
-export const MAX_ROWS = 250;
+export const MAX_ROWS = 200;
 /** Rows that are added in a second: more can neither be drawn without a pause nor be read. */
 export const ROWS_PER_SECOND = 40;
 /** The rate is that of so many milliseconds. */
