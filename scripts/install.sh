@@ -108,6 +108,10 @@ User=sluice
 Group=sluice
 EnvironmentFile=$settings
 ExecStart=$bin serve --data-dir $data
+# Another process takes over, which systemd is told of, and this one ends when all that it has begun has ended.
+ExecReload=$bin upgrade --data-dir $data
+NotifyAccess=all
+KillMode=mixed
 Restart=always
 RestartSec=1
 # More than settings.limits.shutdown_timeout, which is 30 seconds unless it was changed.
@@ -365,13 +369,32 @@ upgrade() {
   fi
   write_service
   manage daemon-reload
-  if manage restart sluice.service && is_ready; then
+  if switch && is_ready; then
     say "replaced $before by $fetched"
     return 0
   fi
   warn "the new version is not ready; going back to $before"
-  roll_back "$copy"
+  if [ "$switched" = failed ] && as_checker "$root$former"; then
+    # The former version serves on, with a database that it knows.
+    mv "$root$former" "$root$bin"
+  else
+    roll_back "$copy"
+  fi
   fail "the former version serves again: journalctl -u sluice says why the new one did not"
+}
+
+# The running gateway hands over to the new version, without a dropped connection. One that cannot, such as one from before
+# that was possible, is restarted.
+switch() {
+  code=0 switched=handed
+  as_owner "$root$bin" upgrade --executable "$root$bin" --data-dir "$root$data" || code=$?
+  case $code in
+    0) return 0 ;;
+    1) switched=failed && return 1 ;;
+  esac
+  switched=restarted
+  say "the gateway cannot hand over to another process and is restarted"
+  manage restart sluice.service
 }
 
 # What is printed is the problem, unless there is none.

@@ -185,7 +185,8 @@ export async function askGateway<K extends keyof Operations>(
   });
   if (response === null) return null;
   const body = (await response.json()) as { readonly error?: string };
-  if (!response.ok) throw new ApiError(400, body.error ?? `status ${response.status}`);
+  const status = response.status === 409 ? 409 : 400;
+  if (!response.ok) throw new ApiError(status, body.error ?? `status ${response.status}`);
   return body as LocalAnswer<K>;
 }
 

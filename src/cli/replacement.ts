@@ -78,7 +78,7 @@ export class Replacement {
     readonly argv: readonly string[];
     readonly drain_seconds: number;
   }): Promise<{ readonly pid: number; readonly version: string }> {
-    refuseInContainer();
+    refuseWhereBound();
     const attempt = this.#open(input.drain_seconds * 1000);
     const { log, words } = this.#old;
     const argv = [...input.argv, "serve", ...words, "--take-over"];
@@ -106,7 +106,7 @@ export class Replacement {
   async begin({ pid, version }: { readonly pid: number; readonly version: string }): Promise<{
     readonly management_port: number;
   }> {
-    refuseInContainer();
+    refuseWhereBound();
     // Started by hand: nobody waits for what comes of it.
     const attempt = this.#attempt ?? this.#open(DEFAULT_DRAIN_SECONDS * 1000);
     if (attempt.step !== "started") throw busy();
@@ -239,13 +239,24 @@ export class Replacement {
 
 const busy = () => new ApiError(409, "the gateway is being replaced already");
 
-/** A container ends with its first process. */
-function refuseInContainer(): void {
-  if (process.pid !== 1 && !CONTAINER_INITS.includes(parentName())) return;
-  throw new ApiError(
-    409,
-    "the gateway is the main process of a container, which ends with it: replace the container instead",
-  );
+/** Whatever ends with this process would take the next one with it. */
+function refuseWhereBound(): void {
+  if (process.pid === 1 || CONTAINER_INITS.includes(parentName()))
+    throw new ApiError(
+      400,
+      "the gateway is the main process of a container, which ends with it: replace the container instead",
+    );
+  const { INVOCATION_ID: service, NOTIFY_SOCKET: socket } = process.env;
+  if (socket === undefined && service !== undefined && process.ppid === 1)
+    throw new ApiError(
+      400,
+      "the gateway is a service of systemd that may not name another main process: its unit needs NotifyAccess=all",
+    );
+  if (socket !== undefined && Bun.which("systemd-notify") === null)
+    throw new ApiError(
+      400,
+      "the gateway is a service of systemd, and there is no systemd-notify to name another main process with",
+    );
 }
 
 function parentName(): string {
@@ -277,13 +288,13 @@ function kill(pid: number): void {
 /** The service manager ends a service with its main process: that is another one now. */
 async function tellSystemd(pid: number, log: Log): Promise<void> {
   if (process.env["NOTIFY_SOCKET"] === undefined) return;
-  const program = Bun.which("systemd-notify");
-  const hint = "systemd was not told of the new main process and may end the service with this one";
-  if (program === null) return log.warn(hint, { reason: "there is no systemd-notify" });
-  const told = Bun.spawn([program, `--pid=${pid}`], {
+  const told = Bun.spawn(["systemd-notify", `--pid=${pid}`], {
     stdio: ["ignore", "ignore", "ignore"],
     timeout: 5000,
   });
   const code = await told.exited;
-  if (code !== 0) log.warn(hint, { code });
+  if (code !== 0)
+    log.warn("systemd was not told of the new main process and may end the service with this one", {
+      code,
+    });
 }

@@ -36,7 +36,7 @@ const UPKEEP_MS = 60_000;
 /** How long clients have for finding the process that has taken over before this one stops to listen. */
 const LINGER_MS = 2000;
 /** How long before that all new connections go to one worker of the other process. */
-const NARROW_MS = 100;
+const NARROW_MS = 500;
 /** How often it is looked whether another process still listens. */
 const ALONE_MS = 50;
 /** When the process that gave way listens no more for certain. */
@@ -115,9 +115,8 @@ export class RunningGateway {
   async leave(drainMs: number): Promise<void> {
     const { control, pool, store, log } = this.#parts;
     const steering = this.#steering;
-    if (steering === null)
+    if (steering?.away() !== true)
       log.warn("connections that are being opened while this process stops to listen may be reset");
-    steering?.away();
     setTimeout(() => steering?.toOne(), LINGER_MS - NARROW_MS);
     const cut = await pool.drain(drainMs, { lingerMs: LINGER_MS });
     if (cut > 0) log.warn("requests did not end in time and were cut", { requests: cut });

@@ -10,6 +10,11 @@ import { DEFAULT_DRAIN_SECONDS } from "./replacement.ts";
 import { dataDirFlag } from "./serve.ts";
 import { UsageError } from "./usage-error.ts";
 
+/** The gateway serves on: the new process did not serve, or another one is on its way. */
+const FAILED = 1;
+/** Nothing was tried: nobody serves, or whoever does cannot be replaced. */
+const IMPOSSIBLE = 3;
+
 const MAX_DRAIN_SECONDS = 86_400;
 
 const flags: readonly Flag[] = [
@@ -35,6 +40,7 @@ export const upgradeCommand: Command = {
     "The gateway that serves the data directory starts the program with its own flags and environment, and gives way once\n" +
     "that one serves: it accepts no more, and ends when what it has begun has ended. If the new process does not serve\n" +
     "within 60 seconds, the old one goes on as before, and the reason is on standard error with exit code 1.\n" +
+    "Exit code 3: nothing was tried, because no gateway serves the directory, or one that has to be restarted instead.\n" +
     "To be run on the machine of the gateway, by the user who owns the data directory, or root.",
   flags,
   async run(argv, { env, print }) {
@@ -52,7 +58,7 @@ export const upgradeCommand: Command = {
     } catch (error) {
       if (!(error instanceof StoreError || error instanceof ApiError)) throw error;
       process.stderr.write(`sluice: ${error.message}\n`);
-      return 1;
+      return error instanceof ApiError && error.status === 409 ? FAILED : IMPOSSIBLE;
     }
   },
 };

@@ -10,15 +10,15 @@ import { closeSync, openSync, readdirSync, readlinkSync, readSync } from "node:f
 export interface Steering {
   /** Whether no other process listens at our ports. */
   isAlone(): boolean;
-  /** New connections go to our sockets, whoever else begins to listen there. */
-  keep(): void;
+  /** New connections go to our sockets, whoever else begins to listen there. Whether that can be relied on, as below. */
+  keep(): boolean;
   /** New connections go to the sockets that were bound after ours, all of them in turn. */
-  away(): void;
+  away(): boolean;
   /**
    * The same, to the first of them: while ours are closed one by one the others move up, and only that place always holds one
    * that stays.
    */
-  toOne(): void;
+  toOne(): boolean;
   /** Lets the system choose again, at all ports of this process. */
   forget(): void;
 }
@@ -46,10 +46,14 @@ export function createSteering(): Steering | null {
   const setOption = loadSetOption();
   if (setOption === null) return null;
   const attach = (choose: (port: SharedPort) => readonly Instruction[]) => {
-    for (const port of sharedPorts()) {
+    const ports = sharedPorts();
+    const done = ports.map((port) => {
       const program = assemble(choose(port));
-      setOption(port.descriptors[0], SO_ATTACH_REUSEPORT_CBPF, program.header);
-    }
+      // Sockets that cannot share their port take no filter and need none.
+      const isTaken = setOption(port.descriptors[0], SO_ATTACH_REUSEPORT_CBPF, program.header);
+      return isTaken || port.others === 0;
+    });
+    return ports.length > 0 && done.every((isDone) => isDone);
   };
   return {
     isAlone: () => sharedPorts().every(({ others }) => others === 0),
@@ -75,7 +79,7 @@ export function createSteering(): Steering | null {
   };
 }
 
-type SetOption = (descriptor: number, option: number, value: Uint8Array) => void;
+type SetOption = (descriptor: number, option: number, value: Uint8Array) => boolean;
 
 function loadSetOption(): SetOption | null {
   const { i32, u32, ptr: pointer } = FFIType;
@@ -85,7 +89,7 @@ function loadSetOption(): SetOption | null {
         setsockopt: { args: [i32, i32, i32, pointer, u32], returns: i32 },
       });
       return (descriptor, option, value) =>
-        void symbols.setsockopt(descriptor, SOL_SOCKET, option, ptr(value), value.length);
+        symbols.setsockopt(descriptor, SOL_SOCKET, option, ptr(value), value.length) === 0;
     } catch {
       // Another system has another one.
     }
@@ -116,8 +120,22 @@ interface SharedPort {
 }
 
 /** The TCP ports at which this process listens. */
-function sharedPorts(): SharedPort[] {
-  const listening = readListening();
+function sharedPorts(): readonly SharedPort[] {
+  let before = "";
+  for (let reads = 0; reads < MOST_READS; reads++) {
+    const ports = readPorts();
+    const text = JSON.stringify(ports);
+    if (text === before) return ports;
+    before = text;
+  }
+  return [];
+}
+
+/** Most often that the tables are read to be read twice alike: others change them while they are read. */
+const MOST_READS = 20;
+
+function readPorts(): SharedPort[] {
+  const listening = [...listeningSockets("tcp"), ...listeningSockets("tcp6")];
   const own = descriptorsOf(new Set(listening.map(({ inode }) => inode)));
   const places = Map.groupBy(listening, ({ place }) => place);
   return [...places.values()].flatMap((sockets) => {
@@ -125,20 +143,6 @@ function sharedPorts(): SharedPort[] {
     if (first === undefined) return [];
     return { descriptors: [first, ...rest] as const, others: sockets.length - rest.length - 1 };
   });
-}
-
-/** Most often that the tables are read to be read twice alike: they change while they are read. */
-const MOST_READS = 10;
-
-function readListening(): readonly ListeningSocket[] {
-  let before = "";
-  for (let reads = 0; reads < MOST_READS; reads++) {
-    const sockets = [...listeningSockets("tcp"), ...listeningSockets("tcp6")];
-    const text = JSON.stringify(sockets);
-    if (text === before) return sockets;
-    before = text;
-  }
-  return [];
 }
 
 interface ListeningSocket {

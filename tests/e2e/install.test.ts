@@ -35,8 +35,11 @@ unit=$SCENE/root/etc/systemd/system/sluice.service
 echo "$*" >>"$SCENE/systemctl.log"
 stop() {
   [ -f "$SCENE/pid" ] || return 0
-  kill "$(cat "$SCENE/pid")" 2>/dev/null
-  while kill -0 "$(cat "$SCENE/pid")" 2>/dev/null; do sleep 0.05; done
+  # One that has taken over is the main process now; here its name is in the data directory, systemd is told.
+  for pid in $(cat "$SCENE/root/var/lib/sluice/sluice.pid") $(cat "$SCENE/pid"); do
+    kill "$pid" 2>/dev/null
+    while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+  done
   rm -f "$SCENE/pid"
 }
 start() {
@@ -223,6 +226,9 @@ describe("with a service", () => {
       scene.release("two", wrapper("2")),
     );
     expect([code, text]).toEqual([0, expect.stringContaining("replaced sluice 1 by sluice 2")]);
+    // It was handed over, not restarted.
+    expect(text).toMatch(/Process \d+ serves now/);
+    expect(scene.systemctl()).not.toContain("restart");
     expect(await services(scene)).toEqual(["kept"]);
     expect(readdirSync(join(scene.data, "backups")).length).toBe(1);
     const back = scene.run("--service", "systemd", "--rollback");
@@ -257,7 +263,7 @@ describe("with a service", () => {
       migrator,
       `import { Database } from "bun:sqlite"; new Database(${JSON.stringify(join(scene.data, "sluice.db"))}).run("PRAGMA user_version = 999");`,
     );
-    const bad = `#!/bin/sh\ncase $1 in version) echo "sluice 9";; check) ;; serve) "${process.execPath}" "${migrator}"; exit 1;; healthcheck) sleep 2; exit 1;; esac\n`;
+    const bad = `#!/bin/sh\ncase $1 in version) echo "sluice 9";; check) ;; upgrade) exec "${executable}" "$@";; serve) "${process.execPath}" "${migrator}"; exit 1;; healthcheck) sleep 2; exit 1;; esac\n`;
     const { code, text } = scene.run(
       "--service",
       "systemd",
@@ -321,6 +327,9 @@ test("the unit asks for one privilege only, and lets code be compiled while it r
     "ReadWritePaths=/var/lib/sluice",
     "LimitNOFILE=1048576",
     "MemoryDenyWriteExecute=no",
+    "ExecReload=/usr/local/bin/sluice upgrade --data-dir /var/lib/sluice",
+    "NotifyAccess=all",
+    "KillMode=mixed",
     "ExecStart=/usr/local/bin/sluice serve --data-dir /var/lib/sluice",
   ])
     expect(unit.split("\n")).toContain(line);

@@ -276,7 +276,7 @@ test("one replacement at a time; one that hangs is in nobody's way but another's
 
 test("a directory that nobody serves, and a program that is not there", async () => {
   const nobody = await runCommand(["upgrade", "--data-dir", scratch], { binary: executable });
-  expect(nobody).toMatchObject({ code: 1, stderr: `sluice: no gateway serves ${scratch}\n` });
+  expect(nobody).toMatchObject({ code: 3, stderr: `sluice: no gateway serves ${scratch}\n` });
   const missing = await upgrade("--executable", join(scratch, "none"));
   expect(missing.code).toBe(2);
   expect(missing.stderr).toContain("cannot be run");
