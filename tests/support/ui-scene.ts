@@ -180,8 +180,12 @@ export async function screenshots(page: Page, name: string): Promise<void> {
 }
 
 /** The page follows a little later, and would be seen half in the colours of before. */
-export const hasScheme = (page: Page, scheme: "light" | "dark") =>
-  eventually(
+export async function hasScheme(page: Page, scheme: "light" | "dark"): Promise<void> {
+  await eventually(
     async () =>
       (await page.evaluate("document.documentElement.dataset.mantineColorScheme")) === scheme,
   );
+  await page.evaluate(
+    "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(null))))",
+  );
+}

@@ -76,7 +76,8 @@ interface SubtitleProps {
   readonly summary: string | undefined;
 }
 
-function Subtitle({ plugin, summary = "" }: SubtitleProps) {
+/** Until the summary is known a space holds its line, so that rows do not grow under the pointer. */
+function Subtitle({ plugin, summary = "\u00a0" }: SubtitleProps) {
   const { label, name, description } = plugin;
   const text = description === "" ? summary : description;
   // The label stands in for the name of the plugin.

@@ -37,7 +37,7 @@ function Place({ resource, id }: PlaceProps) {
   return (
     <Text size="sm" component="span">
       {resources[resource].word}{" "}
-      <Anchor component={Link} href={pagePath(resource, id)} size="sm">
+      <Anchor component={Link} href={pagePath(resource, id)} size="sm" underline="always">
         {name}
       </Anchor>
     </Text>

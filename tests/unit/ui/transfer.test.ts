@@ -1,0 +1,111 @@
+// What a file to import is taken for, which line an error speaks of, and how two texts differ.
+import { expect, test } from "bun:test";
+import {
+  lineOf,
+  readFile,
+  readText,
+  sizeInWords,
+} from "../../../src/ui/pages/transfer/import-source.ts";
+import { passphraseProblem } from "../../../src/ui/pages/transfer/passphrase.ts";
+import { diffLines, linesOf, withGaps } from "../../../src/ui/parts/line-diff.ts";
+
+const texts = [
+  { text: "format: 1\nservices: []\n", format: "sluice", type: "yaml" },
+  { text: '{"format": 1, "routes": []}', format: "sluice", type: "json" },
+  { text: "services:\n  - name: web\n", format: "sluice", type: "yaml" },
+  { text: '_format_version: "3.0"\nservices: []\n', format: "kong", type: "yaml" },
+  { text: '{"_format_version": "3.0", "services": [}', format: "kong", type: "json" },
+  { text: '{"apps": {"http": {}}}', format: "caddy", type: "json" },
+] as const;
+test.each(texts)("$format is recognised in $text", ({ text, ...expected }) => {
+  expect(readText(text)).toMatchObject({ ...expected, problem: null, isEncrypted: false });
+});
+
+test("a document that is encrypted is told apart from one that only speaks of it", () => {
+  const encrypted = '{"format": 1, "program": "sluice", "encrypted": {"data": ""}}';
+  expect(readText(encrypted)).toMatchObject({ format: "sluice", isEncrypted: true });
+  const plain = '{"format": 1, "services": [{"name": "encrypted"}]}';
+  expect(readText(plain).isEncrypted).toBe(false);
+});
+
+const useless = [
+  { text: " \n", says: /nothing in it/ },
+  { text: "shop.test {\n  reverse_proxy 127.0.0.1:80\n}\n", says: /caddy adapt/ },
+  { text: "http {\n  server { listen 80; }\n}\n", says: /nginx/ },
+  { text: "\u0000\u0001", says: /no text/ },
+];
+test.each(useless)("what cannot be imported as it is says why: $says", ({ text, says }) => {
+  expect(readText(text)).toMatchObject({ format: null, problem: expect.stringMatching(says) });
+});
+
+test("a database is recognised by its first bytes, whatever its name", async () => {
+  const file = new File(["SQLite format 3\0 and so on"], "backup.bin");
+  expect(await readFile(file)).toMatchObject({ format: "npm", text: null, name: "backup.bin" });
+  expect(await readFile(new File(["format: 1\n"], "a.yaml"))).toMatchObject({ format: "sluice" });
+});
+
+test("the line is found however the gateway words it", () => {
+  expect(lineOf("targets[0].port: must be at most 65535 (line 5)")).toBe(5);
+  expect(lineOf("the document is not valid YAML at line 12: unexpected token")).toBe(12);
+  expect(lineOf("the certificate is not for this name")).toBeNull();
+});
+
+test("a passphrase has 12 to 1024 characters that fit in a header", () => {
+  expect(passphraseProblem("too short")).toContain("12");
+  expect(passphraseProblem("long enough for it")).toBeNull();
+  expect(passphraseProblem("schön lang genug")).not.toBeNull();
+  expect(passphraseProblem(" with a space before")).not.toBeNull();
+  expect(passphraseProblem("x".repeat(1025))).toContain("1024");
+});
+
+test("sizes are said in words", () => {
+  expect([999, 1500, 33_554_432].map(sizeInWords)).toEqual(["999 bytes", "1.5 kB", "33.6 MB"]);
+});
+
+/** `a -b +c` for the lines that both have, that are gone and that are new. */
+const shown = (before: string, after: string) =>
+  diffLines(before.split(""), after.split(""))
+    .map(({ kind, text }) => `${{ same: "", removed: "-", added: "+" }[kind]}${text}`)
+    .join(" ");
+
+test.each([
+  { before: "abc", after: "abc", diff: "a b c" },
+  { before: "abc", after: "axc", diff: "a -b +x c" },
+  { before: "", after: "ab", diff: "+a +b" },
+  { before: "ab", after: "", diff: "-a -b" },
+  { before: "abcd", after: "bcde", diff: "-a b c d +e" },
+  { before: "aa", after: "a", diff: "a -a" },
+])("from '$before' to '$after' is $diff", ({ before, after, diff }) => {
+  expect(shown(before, after)).toBe(diff);
+});
+
+test("any two texts can be put together again from what is shown of them", () => {
+  let state = 7;
+  const random = (below: number) => (state = (state * 1_103_515_245 + 12_345) % 2 ** 31) % below;
+  for (let round = 0; round < 500; round++) {
+    const text = () => Array.from({ length: random(9) }, () => "abc"[random(3)] ?? "");
+    const [before, after] = [text(), text()];
+    const lines = diffLines(before, after);
+    const side = (other: string) =>
+      lines.filter(({ kind }) => kind !== other).map(({ text: t }) => t);
+    expect([side("added"), side("removed")]).toEqual([before, after]);
+  }
+});
+
+test("what is the same and far from a change is left out, with how much it was", () => {
+  const many = Array.from({ length: 40 }, (_, index) => String(index));
+  const lines = withGaps(diffLines(many, many.with(20, "x")));
+  expect(lines.filter(({ kind }) => kind === "gap")).toEqual([
+    { kind: "gap", lines: 17 },
+    { kind: "gap", lines: 16 },
+  ]);
+  expect(lines.length).toBe(10);
+});
+
+test("values are lines that people read", () => {
+  expect(linesOf(["a", 1])).toEqual(["a", "1"]);
+  expect(linesOf("two\nlines")).toEqual(["two", "lines"]);
+  expect(linesOf({ a: 1 })).toEqual(["{", '  "a": 1', "}"]);
+  expect(linesOf([])).toEqual(["[]"]);
+  expect(linesOf(null)).toEqual([]);
+});
