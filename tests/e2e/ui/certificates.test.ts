@@ -107,7 +107,7 @@ test("an ordered one is followed live, renewed and revoked", async () => {
   await button(page, "Create").click();
   const state = page.getByRole("region", { name: "State" });
   await state.getByText("valid", { exact: true }).waitFor({ timeout: 20_000 });
-  await state.getByText("days left").waitFor();
+  await state.getByText("5 years left").waitFor();
   await screenshots(page, "certificate");
   const { fingerprint: first } = await read(page, "certificates/ordered");
   await button(page, "Renew now").click();

@@ -97,7 +97,12 @@ export function DomainChecks({ domain, names }: DomainChecksProps) {
   if (!isEnabled || !isCurrent) return null;
   if (isFetching) return <Looking text={`Looking whether ${domain.trim()} leads here…`} />;
   if (error !== null) return <CheckLine status="warning">{toMessage(error)}</CheckLine>;
-  const shown = (data ?? []).filter(({ name }) => names.includes(name as CheckName));
+  const all = data ?? [];
+  // Without an address there is no port to look at.
+  const isNowhere = all.some(({ name, status }) => name === "address" && status === "failed");
+  const shown = all.filter(
+    ({ name }) => names.includes(name as CheckName) && !(isNowhere && name === "port_80"),
+  );
   if (shown.length === 0) return null;
   return (
     <Stack gap={4} aria-live="polite">

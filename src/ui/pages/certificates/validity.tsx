@@ -24,11 +24,13 @@ function colorOf(certificate: Certificate, daysLeft: number, share: number): str
 }
 
 export const inDays = (days: number): string =>
-  days >= 2
-    ? `${Math.floor(days)} days left`
-    : days > 0
-      ? `${Math.ceil(days * 24)} h left`
-      : "over";
+  days >= 730
+    ? `${Math.round(days / 365.25)} years left`
+    : days >= 2
+      ? `${Math.floor(days)} days left`
+      : days > 0
+        ? `${Math.ceil(days * 24)} h left`
+        : "over";
 
 /** For lists. */
 export function ValidityBar({ certificate }: { readonly certificate: Certificate }) {
@@ -41,7 +43,7 @@ export function ValidityBar({ certificate }: { readonly certificate: Certificate
     );
   const { share, daysLeft, end } = life;
   return (
-    <Stack gap={3} maw={180} title={new Date(end).toLocaleString()}>
+    <Stack gap={3} w={160} maw="100%" title={new Date(end).toLocaleString()}>
       <Text size="sm">
         {daysLeft > 0 ? inDays(daysLeft) : `ran out ${relativeTime(certificate.not_after ?? "")}`}
       </Text>
