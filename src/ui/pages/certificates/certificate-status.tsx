@@ -21,14 +21,14 @@ export const sources: Readonly<Record<Read<"certificates">["source"], string>> =
   self_signed: "Signed by this gateway",
 };
 
+const stateOf = ({ status, enabled, on_demand: onDemand }: Props["certificate"]): string =>
+  onDemand !== null ? "template" : enabled ? status : "off";
+
 export function CertificateStatus({ certificate }: Props) {
-  const { status, source, issuer, fingerprint, attempts, on_demand: onDemand } = certificate;
+  const { source, issuer, fingerprint, attempts } = certificate;
   const { not_after: end } = certificate;
   return (
-    <Section
-      title="State"
-      actions={<StatusBadge state={onDemand === null ? status : "template"} />}
-    >
+    <Section title="State" actions={<StatusBadge state={stateOf(certificate)} />}>
       <Stack gap="md">
         <LastError certificate={certificate} />
         <ValidityTimeline certificate={certificate} />

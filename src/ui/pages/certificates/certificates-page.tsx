@@ -76,6 +76,7 @@ function CertificateList() {
 function State({ certificate }: { readonly certificate: Certificate }) {
   const { status, last_error: error, next_attempt_at: next, on_demand: onDemand } = certificate;
   if (onDemand !== null) return <StatusDot state="template" />;
+  if (!certificate.enabled) return <StatusDot state="off" />;
   return (
     <Stack gap={0}>
       <StatusDot
