@@ -90,7 +90,7 @@ interface ToolbarProps<T> {
 
 export function ListToolbar<T extends { readonly id: string }>(props: ToolbarProps<T>) {
   const { resource, filter, total, selected } = props;
-  const { plural, writes } = resources[resource];
+  const { word, plural, writes } = resources[resource];
   const search = useRef<HTMLInputElement>(null);
   useShortcut("/", () => search.current?.focus());
   return (
@@ -129,7 +129,8 @@ export function ListToolbar<T extends { readonly id: string }>(props: ToolbarPro
         />
       )}
       <Text size="sm" c="dimmed" aria-live="polite">
-        {filter.rows.length === total ? total : `${filter.rows.length} of ${total}`} {plural}
+        {filter.rows.length === total ? total : `${filter.rows.length} of ${total}`}{" "}
+        {total === 1 ? word : plural}
       </Text>
       {selected.length > 0 && (
         <Can needs={writes}>

@@ -37,7 +37,7 @@ export function SignInForm({ onSignedIn, email = "" }: SignInFormProps) {
               label="Password"
               autoComplete="current-password"
               required
-              autoFocus={email !== ""}
+              {...(email === "" ? {} : { "data-autofocus": true })}
               {...form.getInputProps("password")}
             />
           </Stack>

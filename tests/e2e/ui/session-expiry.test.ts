@@ -60,6 +60,10 @@ test("the dialog comes by itself, and what was typed is saved after signing in",
   await typeService(page, "careful");
   await endSessionsOf("editor");
   await dialogOf(page).waitFor();
+  // Who it was is known: the password is asked for.
+  await eventually(
+    async () => (await page.evaluate("document.activeElement.autocomplete")) === "current-password",
+  );
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "session-ended");
   // It cannot be put aside.
