@@ -8,7 +8,7 @@ let scene: UiScene;
 beforeAll(async () => {
   scene = await startUi();
   await scene.createPeople();
-}, 30_000);
+}, 60_000);
 afterAll(() => scene?.stop());
 
 /** What has the focus, as somebody hears it: role or element, and name. */

@@ -49,7 +49,7 @@ beforeAll(async () => {
     }[];
   ids["listeners"] = (await read("listeners"))[0]?.id ?? "";
   ids["users"] = (await read("users"))[0]?.id ?? "";
-}, 30_000);
+}, 60_000);
 afterAll(() => scene?.stop());
 
 /** Resources that have a page of their own, by its path. */

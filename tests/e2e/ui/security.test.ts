@@ -10,7 +10,7 @@ let scene: UiScene;
 beforeAll(async () => {
   scene = await startUi();
   await scene.createPeople();
-}, 30_000);
+}, 60_000);
 afterAll(() => scene?.stop());
 
 const fetchText = async (path: string) => {

@@ -6,7 +6,6 @@ import {
   checkAccessible,
   emailOf,
   isQuiet,
-  screenshots,
   startUi,
   UI_PASSWORD,
   type UiRole,
@@ -22,7 +21,7 @@ beforeAll(async () => {
   const login = { email: emailOf("admin"), password: UI_PASSWORD };
   const { headers } = await scene.gateway.api("POST", "/api/v1/auth/login", login);
   admin = { cookie: headers.getSetCookie()[0]?.split(";")[0] ?? "" };
-}, 30_000);
+}, 60_000);
 afterAll(() => scene?.stop());
 
 const read = async (path: string) =>
@@ -65,7 +64,6 @@ test("the dialog comes by itself, and what was typed is saved after signing in",
     async () => (await page.evaluate("document.activeElement.autocomplete")) === "current-password",
   );
   expect(await checkAccessible(page)).toEqual([]);
-  await screenshots(page, "session-ended");
   // It cannot be put aside.
   await page.keyboard.press("Escape");
   await signInAt(page, emailOf("editor"), "wrong");
@@ -81,7 +79,7 @@ test("the dialog comes by itself, and what was typed is saved after signing in",
   expect((await read("/services")).map(({ name }) => name)).toContain("careful");
   expect(complaints).toEqual([]);
   await opened.close();
-}, 30_000);
+}, 60_000);
 
 test("what was sent without a session waits for the sign-in and is done then, once", async () => {
   const opened = await scene.openAs("editor", { path: "/ui/services/new", expects: [401] });
