@@ -81,7 +81,10 @@ test.each([
 
 test("any two texts can be put together again from what is shown of them", () => {
   let state = 7;
-  const random = (below: number) => (state = (state * 1_103_515_245 + 12_345) % 2 ** 31) % below;
+  const random = (below: number) => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    return state % below;
+  };
   for (let round = 0; round < 500; round++) {
     const text = () => Array.from({ length: random(9) }, () => "abc"[random(3)] ?? "");
     const [before, after] = [text(), text()];
