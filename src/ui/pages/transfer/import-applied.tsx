@@ -7,7 +7,7 @@ import { useStatus } from "../../api/queries.ts";
 import { pagePath } from "../../page-path.ts";
 import { ChangeList, countsInWords } from "../../parts/change-list.tsx";
 import { Section } from "../../parts/page-layout.tsx";
-import type { Changes } from "./import-part.tsx";
+import type { Changes } from "./send-import.ts";
 import { ImportReport } from "./import-report.tsx";
 
 interface Props {

@@ -3,45 +3,15 @@ import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { Answer } from "../../api/connection.ts";
-import { useConnection } from "../../api/connection-context.ts";
 import { useStatus } from "../../api/queries.ts";
-import type { Schemas } from "../../api/resources.ts";
 import { Section } from "../../parts/page-layout.tsx";
 import { ImportApplied } from "./import-applied.tsx";
 import { ImportError } from "./import-error.tsx";
 import { ImportOptions } from "./import-options.tsx";
 import { ImportPreview } from "./import-preview.tsx";
 import { type Format, isTooLarge, type Source } from "./import-source.ts";
+import { type Changes, type Import, useSendImport } from "./send-import.ts";
 import { SourceField } from "./source-field.tsx";
-
-export type Changes = Schemas["Changes"];
-
-/** All that is sent. */
-export interface Import {
-  readonly source: Source;
-  readonly format: Format;
-  readonly mode: "merge" | "replace";
-  readonly passphrase: string;
-}
-
-/** Sends it, for real or as a dry run. */
-export function useSendImport(): (wanted: Import, isDry: boolean) => Promise<Answer<Changes>> {
-  const connection = useConnection();
-  return ({ source, format, mode, passphrase }, isDry) =>
-    connection.send<Changes>("/import", {
-      method: "POST",
-      query: {
-        mode,
-        ...(format === "sluice" ? {} : { from: format }),
-        ...(isDry ? { dry_run: 1 } : {}),
-      },
-      content: {
-        type: format === "npm" ? "application/octet-stream" : `application/${source.type}`,
-        data: source.data,
-      },
-      ...(source.isEncrypted ? { headers: { "x-passphrase": passphrase } } : {}),
-    });
-}
 
 export function ImportPart() {
   const { data: status } = useStatus();

@@ -8,7 +8,7 @@ import { resources } from "../../api/resources.ts";
 import { ChangeList, countsInWords, countsOf } from "../../parts/change-list.tsx";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Section } from "../../parts/page-layout.tsx";
-import { type Changes, type Import, useSendImport } from "./import-part.tsx";
+import { type Changes, type Import, useSendImport } from "./send-import.ts";
 import { ImportReport } from "./import-report.tsx";
 
 const everything = [...Object.keys(resources), "revisions", "settings", "sso", "audit"];
