@@ -40,6 +40,8 @@ export interface RolloutStatus {
 
 /** Keeps what was decided. `commit` is all or nothing and throws when it could not write. */
 export interface ChangeStore {
+  /** Why nothing can be stored at the moment, as far as that is known; absent: never known. */
+  problem?(): string | null;
   commit(write: {
     readonly revision: number;
     readonly change: ConfigChange;
@@ -115,6 +117,8 @@ export class Changes {
   readonly #servedListeners: Listener[] = [];
   #isStillValid: (by: Actor) => boolean = () => true;
   #isReadOnly = false;
+  /** Why the last change could not be stored; null: it could. */
+  #storeProblem: string | null = null;
   /** Why nothing may be changed for now; null: it may. */
   #pausedFor: string | null = null;
 
@@ -135,7 +139,9 @@ export class Changes {
 
   /** What is allowed but hardly meant, one sentence each. */
   warnings(): readonly string[] {
-    return [...warningsOf(this.#current).values()];
+    const problem = this.#options.store.problem?.() ?? this.#storeProblem;
+    const stored = problem === null ? [] : [`changes cannot be stored: ${problem}`];
+    return [...stored, ...warningsOf(this.#current).values()];
   }
 
   /** `write` is called inside the transaction of a change: what it writes is kept if and only if the change is. */
@@ -271,6 +277,7 @@ export class Changes {
       const undo = undoOf(change, draft.base);
       this.#options.store.commit({ revision, change, undo, entry, audit, alongside });
     } catch (error) {
+      this.#storeProblem = error instanceof ApiError ? error.message : "the database refused it";
       await this.#discard(revision);
       if (error instanceof ApiError) throw error;
       throw new ApiError(
@@ -279,6 +286,7 @@ export class Changes {
         { cause: error },
       );
     }
+    this.#storeProblem = null;
     return { revision, change, by, audit, before: draft.base, after: draft.config, ...entry };
   }
 

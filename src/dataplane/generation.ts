@@ -98,7 +98,7 @@ export function nextGeneration(
     maxInFlight: limits.max_in_flight_requests,
     maxResponseHeadBytes: limits.max_response_head_bytes,
     bodyReadTimeout: limits.body_read_timeout,
-    responseWriteTimeout: limits.response_write_timeout,
+    responseWriteTimeout: limits.response_write_timeout || Number.POSITIVE_INFINITY,
     httpsPort: httpsPortOf(listeners),
     debugFields: settings.debug_headers
       ? [

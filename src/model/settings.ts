@@ -140,7 +140,7 @@ export const settingsInput = t.Object(
         ),
         response_write_timeout: milliseconds(
           60_000,
-          "Milliseconds in which the client takes nothing of its answer; then the answer is broken off",
+          "Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number",
         ),
         collect_budget_bytes: integer(67_108_864, {
           minimum: 0,

@@ -173,10 +173,15 @@ export function failsChecks(board: TargetBoard, row: number): boolean {
   return board.get(row, "check") === UNHEALTHY;
 }
 
+/** Tenths of a second by which the clocks that two threads have read may differ. */
+const CLOCK_SLACK = 50;
+
 /** When the traffic's verdict ends, in the board's time; 0: there is none. */
 export function ejectedUntil(board: TargetBoard, row: number, time: number): number {
   const until = board.get(row, "ejected_until");
-  return until > time ? until : 0;
+  if (until <= time) return 0;
+  // A clock that was set back must not keep a target out for as much longer.
+  return board.get(row, "since") - time > CLOCK_SLACK ? 0 : until;
 }
 
 /** Ends an ejection early. The number of ejections stays: who fails again at once is out for longer. */

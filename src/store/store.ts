@@ -1,7 +1,7 @@
 // The desired state in SQLite: opened once, loaded once, written one change at a time; knows nothing of how it is served.
 import { Database } from "bun:sqlite";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
@@ -66,10 +66,15 @@ export class Store {
   /** Adding one row needs no transaction. */
   readonly audit: AuditTable;
   readonly #lock: DirectoryLock;
+  readonly #path: string;
+  /** Of the file that is open. */
+  readonly #inode: number;
   #retainedRevisions = 1000;
 
-  private constructor(database: Database, lock: DirectoryLock) {
+  private constructor(database: Database, path: string, lock: DirectoryLock) {
     this.#database = database;
+    this.#path = path;
+    this.#inode = statSync(path).ino;
     this.#lock = lock;
     this.#db = drizzle(database);
     this.#tables = new Tables(this.#db);
@@ -83,15 +88,15 @@ export class Store {
 
   /** Takes the data directory for this process; throws a StoreError with the reason when it cannot be used. */
   static open({ dataDir, log }: StoreOptions): Store {
-    prepareDirectory(dataDir, log);
-    const lock = lockDirectory(dataDir);
+    const lock = takeDirectory(dataDir, log);
     try {
-      const store = new Store(openDatabase(join(dataDir, DATABASE), log), lock);
+      const path = join(dataDir, DATABASE);
+      const store = new Store(openDatabase(path, log), path, lock);
       if (store.isEmpty()) store.#identify();
       return store;
     } catch (error) {
       lock.release();
-      throw toStoreError(error, dataDir);
+      throw toStoreError(error, join(dataDir, DATABASE));
     }
   }
 
@@ -102,7 +107,24 @@ export class Store {
 
   /** Ids of the keys that stored secrets are encrypted under. */
   sealedKeyIds(): ReadonlySet<string> {
-    return sealedKeyIds(this.#database);
+    return this.#read(() => sealedKeyIds(this.#database));
+  }
+
+  /** Why nothing can be stored at the moment, as far as that is known without trying; null: nothing is known against it. */
+  problem(): string | null {
+    const inode = statSync(this.#path, { throwIfNoEntry: false })?.ino;
+    if (inode === this.#inode) return null;
+    return `${this.#path} was ${inode === undefined ? "removed" : "replaced"} while it was in use`;
+  }
+
+  /** Damage that only shows in the middle of the file ends the start with the same words as a file that cannot be opened. */
+  #read<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      if (isDamage(error)) throw toStoreError(error, this.#path);
+      throw error;
+    }
   }
 
   /**
@@ -136,6 +158,10 @@ export class Store {
 
   /** The whole desired state; fields that were added to the model since it was stored have their defaults. */
   load(): StoredState {
+    return this.#read(() => this.#load());
+  }
+
+  #load(): StoredState {
     const revision = this.#tables.lastRevision();
     if (revision === null) throw new StoreError("the database holds no configuration");
     const format = documentFormat();
@@ -158,6 +184,9 @@ export class Store {
   /** Writes one change, its revision and its entry, all or nothing; throws a 500 in words when it could not. */
   commit({ revision, change, undo, entry, audit = [], alongside }: Commit): void {
     const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
+    // SQLite would go on writing to a file that nobody finds any more.
+    const problem = this.problem();
+    if (problem !== null) throw new ApiError(503, `${problem}; nothing was changed`);
     try {
       this.#transact(() => {
         this.#tables.write(change);
@@ -248,7 +277,7 @@ export function inspectStore(dataDir: string): Omit<StoredState, "instanceId"> {
       database.close();
     }
   } catch (error) {
-    throw toStoreError(error, dataDir);
+    throw toStoreError(error, join(dataDir, DATABASE));
   }
 }
 
@@ -270,6 +299,22 @@ function serialize(path: string): Uint8Array {
   }
 }
 
+function takeDirectory(dataDir: string, log: Log): DirectoryLock {
+  try {
+    prepareDirectory(dataDir, log);
+    return lockDirectory(dataDir);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (error instanceof StoreError || !DISK_ERRORS.includes(code ?? "")) throw error;
+    throw new StoreError(`the data directory ${dataDir} cannot be used: ${message}`, {
+      cause: error,
+    });
+  }
+}
+
+/** What people can do something about: a disk that is read-only or full, permissions. */
+const DISK_ERRORS = ["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT", "EIO", "ENOTDIR"];
+
 function openDatabase(path: string, log: Log): Database {
   const isNew = !existsSync(path);
   createPrivateFile(path);
@@ -281,6 +326,7 @@ function openDatabase(path: string, log: Log): Database {
     // A revision that was answered for must survive a power failure.
     database.run("PRAGMA synchronous = FULL");
     database.run("PRAGMA foreign_keys = ON");
+    if (!isNew && statSync(path).size <= CHECKED_BYTES) checkPages(database);
     const steps = migrate(database);
     if (steps > 0 && !isNew) log.info("the database was brought to the current schema", { steps });
     return database;
@@ -288,6 +334,17 @@ function openDatabase(path: string, log: Log): Database {
     database.close();
     throw error;
   }
+}
+
+/** A larger file is not read twice at each start: what is damaged in it shows when it is read. */
+const CHECKED_BYTES = 33_554_432;
+
+/** Throws when a page is not what it should be. */
+function checkPages(database: Database): void {
+  const [found] = database.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").all();
+  const problem = found?.quick_check ?? "ok";
+  if (problem === "ok") return;
+  throw Object.assign(new Error(problem), { code: "SQLITE_CORRUPT" });
 }
 
 /** The change that writes a configuration from nothing. */
@@ -303,16 +360,29 @@ function wholeOf(config: GatewayConfig): ConfigChange {
   };
 }
 
-function toStoreError(error: unknown, dataDir: string): StoreError {
+const isDamage = (error: unknown) =>
+  ["SQLITE_CORRUPT", "SQLITE_NOTADB"].some((code) => sqliteCode(error).startsWith(code));
+
+function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   const { message } = error as Error;
-  return new StoreError(`database in ${dataDir}: ${message}`, { cause: error });
+  const code = sqliteCode(error);
+  const isReadOnly = ["SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"].some((known) =>
+    code.startsWith(known),
+  );
+  let advice = isReadOnly ? `: ${path} and its directory must be writable` : "";
+  if (isDamage(error))
+    advice =
+      `: ${path} is damaged and was left as it is. Move it away with its -wal and -shm files and put a copy in its place, ` +
+      "such as `sluice backup` makes: see docs/operations.md";
+  return new StoreError(`database in ${dirname(path)}: ${message}${advice}`, { cause: error });
 }
 
 function reasonOf(error: unknown): string {
   const code = sqliteCode(error);
   if (code === "SQLITE_FULL") return "the disk is full";
   if (code.startsWith("SQLITE_READONLY")) return "it is read-only";
+  if (code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB")) return "it is damaged";
   if (code.startsWith("SQLITE_BUSY")) return "another program holds it locked";
   if (code.startsWith("SQLITE_IOERR")) return "the disk reported an error";
   if (code.startsWith("SQLITE_CONSTRAINT")) return "the change contradicts what is stored";

@@ -6336,7 +6336,7 @@ export interface components {
                  */
                 body_read_timeout: number;
                 /**
-                 * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off
+                 * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number
                  * @default 60000
                  */
                 response_write_timeout: number;
@@ -6532,7 +6532,7 @@ export interface components {
                  */
                 body_read_timeout?: number;
                 /**
-                 * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off
+                 * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number
                  * @default 60000
                  */
                 response_write_timeout?: number;

@@ -1,6 +1,6 @@
 // When the traffic takes a target out, for how long, and when it must not.
 import { describe, expect, test } from "bun:test";
-import { readHealth } from "../../../src/shared-memory/target-health.ts";
+import { ejectedUntil, readHealth } from "../../../src/shared-memory/target-health.ts";
 import { passiveOf } from "./fixture.ts";
 
 describe("a target is ejected", () => {
@@ -73,6 +73,17 @@ describe("an ejection", () => {
       scene.pass(0, lengthOf(scene) + 1);
     }
     expect(lengths).toEqual([30, 60, 90, 100, 100]);
+  });
+
+  test("is over when the clock was set back, instead of lasting for as much longer", () => {
+    const { board, rowsOf } = passiveOf(1);
+    const { target } = rowsOf(0);
+    board.set(target, "since", 100_000);
+    board.set(target, "ejected_until", 100_300);
+    expect(ejectedUntil(board, target, 100_010)).toBe(100_300);
+    // What two threads read may differ a little.
+    expect(ejectedUntil(board, target, 99_980)).toBe(100_300);
+    expect(ejectedUntil(board, target, 64_000)).toBe(0);
   });
 
   test("begins with the first length again after the target has worked for the longest", () => {

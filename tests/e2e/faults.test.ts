@@ -1,0 +1,190 @@
+// What the world does to a gateway that runs or is to start: disks, databases, ports, directories, time zones; against the whole product.
+import { afterEach, describe, expect, test } from "bun:test";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), "sluice-fault-"));
+  cleanups.push(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+async function gatewayIn(dataDir: string, env: Record<string, string> = {}): Promise<Gateway> {
+  const gateway = await startGateway({ dataDir, workers: 1, env });
+  cleanups.push(() => gateway.stop());
+  return gateway;
+}
+
+/** A site that is answered by an origin of its own. */
+async function publish(gateway: Gateway): Promise<void> {
+  const origin = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("here") });
+  cleanups.push(() => origin.stop(true));
+  const targets = [{ host: "127.0.0.1", port: origin.port }];
+  await gateway.ok("POST", "/api/v1/services", { name: "site", targets });
+  await gateway.ok("POST", "/api/v1/routes", { name: "site", service_id: "site" });
+}
+
+const page = async (gateway: Gateway) =>
+  (await fetch(`http://127.0.0.1:${gateway.httpPort}/`)).text();
+
+/** What a start that must fail says. */
+async function refusal(dataDir: string, words: readonly string[] = []): Promise<string> {
+  const result = await runCommand([
+    ...["serve", "--data-dir", dataDir, "--admin", "127.0.0.1:0", "--workers", "1"],
+    ...["--http", "127.0.0.1:0", "--https", "127.0.0.1:0", ...words],
+  ]);
+  expect(result.code).toBe(1);
+  return result.stderr;
+}
+
+describe("a damaged database", () => {
+  const damages = [
+    { why: "a page in the middle", damage: (bytes: Buffer) => bytes.fill(0xaa, bytes.length / 2) },
+    { why: "the beginning", damage: (bytes: Buffer) => bytes.fill(0, 0, 100) },
+    { why: "only half of it", damage: (bytes: Buffer) => bytes.subarray(0, bytes.length / 2) },
+    { why: "another file", damage: () => Buffer.from("what a person copied here by mistake") },
+  ];
+
+  test("is refused by its name, left alone, and a copy in its place is served", async () => {
+    const dataDir = directory();
+    const gateway = await gatewayIn(dataDir);
+    await publish(gateway);
+    const copy = join(directory(), "copy.db");
+    const backup = await runCommand(["backup", copy, "--data-dir", dataDir]);
+    expect([backup.code, backup.stderr]).toEqual([0, ""]);
+    await gateway.stop();
+    const path = join(dataDir, "sluice.db");
+    const whole = readFileSync(path);
+    for (const { why, damage } of damages) {
+      const damaged = damage(Buffer.from(whole));
+      writeFileSync(path, damaged);
+      const said = await refusal(dataDir);
+      expect([why, said]).toEqual([
+        why,
+        expect.stringContaining(`${path} is damaged and was left as it is`),
+      ]);
+      expect(said).toContain("docs/operations.md");
+      expect(readFileSync(path).equals(damaged)).toBeTrue();
+    }
+    for (const name of [path, `${path}-wal`, `${path}-shm`]) rmSync(name, { force: true });
+    cpSync(copy, path);
+    await gateway.start();
+    expect(await page(gateway)).toBe("here");
+  }, 40_000);
+});
+
+test("a data directory that is removed: what is served goes on, changes are refused, and the status says so", async () => {
+  const dataDir = directory();
+  const gateway = await gatewayIn(dataDir);
+  await publish(gateway);
+  rmSync(dataDir, { recursive: true });
+  expect(await page(gateway)).toBe("here");
+  const path = join(dataDir, "sluice.db");
+  const response = await gateway.api("POST", "/api/v1/services", { name: "late" });
+  expect([response.status, await response.json()]).toEqual([
+    503,
+    { error: `${path} was removed while it was in use; nothing was changed` },
+  ]);
+  const services: { name: string }[] = await gateway.ok("GET", "/api/v1/services");
+  expect(services.map(({ name }) => name)).toEqual(["site"]);
+  const { warnings } = await gateway.ok("GET", "/api/v1/admin/status");
+  expect(warnings).toContain(`changes cannot be stored: ${path} was removed while it was in use`);
+  expect(await page(gateway)).toBe("here");
+  // The test's own directory, so that the process can be ended there.
+  mkdirSync(dataDir);
+});
+
+const canMount = process.platform === "linux" && process.getuid?.() === 0;
+
+async function mountDisk(): Promise<{ path: string; remount(how: "ro" | "rw"): Promise<void> }> {
+  const path = directory();
+  await run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", path);
+  cleanups.push(() => run("umount", "--lazy", path));
+  return { path, remount: (how) => run("mount", "-o", `remount,${how}`, path) };
+}
+
+async function run(...command: string[]): Promise<void> {
+  const child = Bun.spawn(command, { stdout: "ignore", stderr: "pipe" });
+  const said = await new Response(child.stderr).text();
+  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}: ${said}`);
+}
+
+test.if(canMount)(
+  "a disk that is read-only refuses the start in words, and nothing is lost",
+  async () => {
+    const disk = await mountDisk();
+    const gateway = await gatewayIn(disk.path);
+    await publish(gateway);
+    await gateway.stop();
+    await disk.remount("ro");
+    const said = await refusal(disk.path);
+    expect(said).toContain(disk.path);
+    expect(said).toMatch(/read-only|cannot be written/);
+    expect(said).not.toContain("stack");
+    await disk.remount("rw");
+    await gateway.start();
+    expect(await page(gateway)).toBe("here");
+  },
+  30_000,
+);
+
+test.if(canMount)(
+  "a full disk is told in the status until a change was stored again",
+  async () => {
+    const disk = await mountDisk();
+    const gateway = await gatewayIn(disk.path);
+    await publish(gateway);
+    const ballast = join(disk.path, "ballast");
+    await run("dd", "if=/dev/zero", `of=${ballast}`, "bs=4096").catch(() => undefined);
+    const change = () =>
+      gateway.api("PATCH", "/api/v1/services/site", { description: "x".repeat(4000) });
+    expect((await change()).status).toBe(500);
+    const warnings = async () => (await gateway.ok("GET", "/api/v1/admin/status")).warnings.join();
+    expect(await warnings()).toContain("the disk is full");
+    expect(await page(gateway)).toBe("here");
+    rmSync(ballast);
+    expect((await change()).status).toBe(200);
+    expect(await warnings()).not.toContain("the disk is full");
+  },
+  30_000,
+);
+
+test("a port that somebody took while the gateway was down: the start names the port and the program, and a next one works", async () => {
+  const dataDir = directory();
+  const gateway = await gatewayIn(dataDir);
+  await publish(gateway);
+  const { httpPort } = gateway;
+  await gateway.stop();
+  const thief = Bun.listen({ hostname: "127.0.0.1", port: httpPort, socket: { data() {} } });
+  const said = await refusal(dataDir);
+  expect(said).toContain(String(httpPort));
+  expect(said).toContain(`(pid ${process.pid})`);
+  thief.stop(true);
+  await gateway.start();
+  expect(await page(gateway)).toBe("here");
+}, 30_000);
+
+test.each(["America/New_York", "Asia/Kolkata"])(
+  "in the time zone %s, what is stored and told is in UTC",
+  async (TZ) => {
+    const gateway = await gatewayIn(directory(), { TZ });
+    await publish(gateway);
+    await page(gateway);
+    const { created_at: createdAt } = await gateway.ok("GET", "/api/v1/services/site");
+    expect(createdAt).toEndWith("Z");
+    expect(Math.abs(Date.now() - Date.parse(createdAt))).toBeLessThan(60_000);
+    const stats = JSON.stringify(await gateway.ok("GET", "/api/v1/stats"));
+    const times = [...stats.matchAll(/"(\d{4}-\d\d-\d\dT[^"]+)"/g)];
+    expect(times.length).toBeGreaterThan(0);
+    for (const [, time = ""] of times) expect(time).toMatch(/Z$/);
+    const [last] = gateway.log.slice(-1);
+    expect(last?.time).toMatch(/Z$/);
+  },
+);
