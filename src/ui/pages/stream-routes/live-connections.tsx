@@ -90,7 +90,7 @@ function Connections({ path, all, label }: Props) {
               <Table.Td>{inBytes(connection.bytes_out)}</Table.Td>
               <Table.Td title={connection.started_at}>{ageOf(connection.started_at, now)}</Table.Td>
               <Table.Td>
-                <Can needs="editor">
+                <Can needs="editor" worksReadOnly>
                   <Group justify="flex-end">
                     <Button
                       size="compact-xs"
