@@ -33,7 +33,7 @@ import {
   toBody,
   toValues,
 } from "./plugin-values.ts";
-import { missingPlace, ScopeSection } from "./scope-fields.tsx";
+import { isPlaceMissing, ScopeSection } from "./scope-fields.tsx";
 import { WhenSection } from "./when-section.tsx";
 
 const SchemaForm = lazy(() => import("../../parts/schema-form.tsx"));
@@ -47,7 +47,8 @@ export function PluginForm({ source, template, schema }: Props) {
   const [, navigate] = useLocation();
   const [search] = useSearchParams();
   const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
-  const [isPlaceMissing, setPlaceMissing] = useState(false);
+  const [asked, setAsked] = useState<string | null>(null);
+  const [isTried, setTried] = useState(false);
   const needs = schema.needs_admin ? "admin" : "editor";
   const place = useMemo(() => placeOf(search), [search]);
   const { form, ...rest } = useResourceForm<"plugins", PluginValues>({
@@ -60,8 +61,8 @@ export function PluginForm({ source, template, schema }: Props) {
   });
   const plugin = source?.value ?? null;
   const submit: typeof rest.submit = (event) => {
-    const isMissing = missingPlace(form.getValues(), schema);
-    setPlaceMissing(isMissing);
+    const isMissing = isPlaceMissing(form.getValues(), schema, asked);
+    setTried(isMissing);
     if (!isMissing) return rest.submit(event);
     event?.preventDefault();
   };
@@ -84,8 +85,8 @@ export function PluginForm({ source, template, schema }: Props) {
       }
     >
       <PluginText schema={schema} />
-      <ScopeSection form={form} schema={schema} />
-      {isPlaceMissing && missingPlace(form.values, schema) && (
+      <ScopeSection form={form} schema={schema} asked={asked} onAsk={setAsked} />
+      {isTried && isPlaceMissing(form.values, schema, asked) && (
         <Alert color="red" role="alert" mb="md">
           Choose where it applies.
         </Alert>

@@ -1,7 +1,6 @@
 // Where a plugin instance applies: the kind of place, then which; knows no plugin.
 import { Grid, Radio, Select, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
-import { useState } from "react";
 import { useResourceList } from "../../api/queries.ts";
 import { nameOf } from "../../api/resources.ts";
 import { Section } from "../../parts/page-layout.tsx";
@@ -18,18 +17,17 @@ import {
 interface Props {
   readonly form: UseFormReturnType<PluginValues>;
   readonly schema: PluginSchema;
+  /** The kind of place that was chosen; null: the one that the fields say. */
+  readonly asked: string | null;
+  readonly onAsk: (kind: string) => void;
 }
 
-export function ScopeSection({ form, schema }: Props) {
-  const stored = scopeOf(form.values);
+export function ScopeSection({ form, schema, asked, onAsk }: Props) {
   const offered = scopes.filter(({ value }) => schema.scopes.includes(value));
-  // Before something is chosen, the fields alone do not say which kind of place is meant.
-  const [asked, setAsked] = useState<string | null>(null);
-  const first = schema.scopes.includes(stored) ? stored : (offered[0]?.value ?? "global");
-  const chosen = asked ?? first;
+  const chosen = kindOf(form.values, schema, asked);
   const facts = scopes.find(({ value }) => value === chosen);
   const choose = (next: string) => {
-    setAsked(next);
+    onAsk(next);
     const kept = scopes.find(({ value }) => value === next)?.fields ?? [];
     for (const field of scopeFields) if (!kept.includes(field)) form.setFieldValue(field, null);
   };
@@ -64,9 +62,22 @@ export function ScopeSection({ form, schema }: Props) {
   );
 }
 
-/** Whether all that the kind of place needs is chosen. */
-export const missingPlace = (values: PluginValues, schema: PluginSchema): boolean =>
-  !schema.scopes.includes(scopeOf(values));
+/** Before one is chosen, the fields alone do not say which kind of place is meant. */
+function kindOf(values: PluginValues, schema: PluginSchema, asked: string | null): string {
+  const stored = scopeOf(values);
+  return asked ?? (schema.scopes.includes(stored) ? stored : (schema.scopes[0] ?? "global"));
+}
+
+/** Whether something is left to be chosen: what is put on no route would apply to everything. */
+export function isPlaceMissing(
+  values: PluginValues,
+  schema: PluginSchema,
+  asked: string | null,
+): boolean {
+  const kind = kindOf(values, schema, asked);
+  const fields = scopes.find(({ value }) => value === kind)?.fields ?? [];
+  return fields.some((field) => values[field] === null);
+}
 
 const lists = {
   service_id: "services",
