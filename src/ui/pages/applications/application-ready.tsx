@@ -66,6 +66,9 @@ function OpenButtons({ application }: ApplicationProps) {
           size={index === 0 ? "md" : "sm"}
           variant={index === 0 ? "filled" : "default"}
           maw="100%"
+          h="auto"
+          py="xs"
+          styles={{ label: { whiteSpace: "normal", overflowWrap: "anywhere", lineHeight: 1.35 } }}
           rightSection={<IconExternalLink size={16} aria-hidden="true" />}
         >
           Open {url}
