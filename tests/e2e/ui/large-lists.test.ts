@@ -7,8 +7,8 @@ import { isQuiet, screenshots, startUi, type UiScene } from "../../support/ui-sc
 const COUNT = 5000;
 /** Rows in the window and some before and behind it. */
 const MAX_DRAWN = 60;
-/** Milliseconds that the page may be busy at a stretch. Far more than is needed, as machines differ; what it took is printed. */
-const MAX_TASK_MS = 1000;
+/** Milliseconds of processor time that one step may take the page. Far more than is needed, as machines differ. */
+const MAX_STEP_MS = 1000;
 
 let scene: UiScene;
 
@@ -28,21 +28,36 @@ afterAll(() => scene?.stop());
 
 const drawn = (page: Page) => page.locator("tbody tr").count();
 
-/** Begins to note stretches of more than 50 ms in which the page answers nobody. */
-const watchTasks = (page: Page) =>
-  page.evaluate(`
+/** Measures what the page's own thread works: processor time, as the machine may have other things to do. */
+async function startMeter(page: Page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  await page.evaluate(`
     window.tasks = [];
     new PerformanceObserver((list) => {
       for (const { duration } of list.getEntries()) window.tasks.push(Math.round(duration));
     }).observe({ type: "longtask" });
   `);
-
-async function takeTasks(page: Page, what: string): Promise<number> {
-  const tasks = (await page.evaluate("window.tasks.splice(0)")) as number[];
-  console.log(
-    `${what}: tasks of more than 50 ms: ${tasks.length === 0 ? "none" : tasks.join(", ")} ms`,
-  );
-  return Math.max(0, ...tasks);
+  const worked = async () => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    return (metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN) * 1000;
+  };
+  let before = await worked();
+  return {
+    /** Milliseconds since the last call. */
+    async take(): Promise<number> {
+      const now = await worked();
+      const step = now - before;
+      before = now;
+      return Math.round(step);
+    },
+    /** Prints the stretches of more than 50 ms, by the clock, in which the page answered nobody. */
+    async print(what: string, steps: readonly number[]): Promise<void> {
+      const tasks = (await page.evaluate("window.tasks.splice(0)")) as number[];
+      const list = tasks.length === 0 ? "none" : `${tasks.length}, up to ${Math.max(...tasks)} ms`;
+      console.log(`${what}: ${steps.join(", ")} ms of processor time; long tasks: ${list}`);
+    },
+  };
 }
 
 test("five thousand routes scroll and are filtered", async () => {
@@ -53,19 +68,23 @@ test("five thousand routes scroll and are filtered", async () => {
   expect(await page.getByRole("table", { name: "Routes" }).getAttribute("aria-rowcount")).toBe(
     String(COUNT + 1),
   );
-  await watchTasks(page);
+  const meter = await startMeter(page);
+  const steps: number[] = [];
 
   for (let step = 1; step <= 20; step++) {
     await page.evaluate(`window.scrollTo(0, document.documentElement.scrollHeight * ${step} / 20)`);
     await page.locator("tbody tr").first().waitFor();
     expect(await drawn(page)).toBeLessThan(MAX_DRAWN);
+    steps.push(await meter.take());
   }
   await eventually(async () => {
     await page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)");
     const last = page.locator(`tbody tr[data-index="${COUNT - 1}"]`);
     return (await last.count()) === 1 && (await last.isVisible());
   });
-  expect(await takeTasks(page, "scrolling")).toBeLessThan(MAX_TASK_MS);
+  await meter.print("scrolling", steps);
+  expect(Math.max(...steps)).toBeLessThan(MAX_STEP_MS);
+  await meter.take();
 
   await page.evaluate("window.scrollTo(0, 0)");
   await page.keyboard.press("/");
@@ -73,7 +92,9 @@ test("five thousand routes scroll and are filtered", async () => {
   await page.getByText(`1 of ${COUNT} routes`).waitFor();
   await page.getByRole("link", { name: "route-4321", exact: true }).waitFor();
   expect(await drawn(page)).toBe(1);
-  expect(await takeTasks(page, "searching")).toBeLessThan(MAX_TASK_MS);
+  const searching = await meter.take();
+  await meter.print("searching, 17 letters", [searching]);
+  expect(searching).toBeLessThan(3 * MAX_STEP_MS);
   expect(new URL(page.url()).searchParams.get("q")).toBe("host-4321.example");
 
   await page.getByRole("button", { name: "Clear the search" }).click();
@@ -85,7 +106,9 @@ test("five thousand routes scroll and are filtered", async () => {
   expect(names.toSorted()).toEqual(
     Array.from({ length: COUNT / 500 }, (_, index) => `route-${index * 500}`).toSorted(),
   );
-  expect(await takeTasks(page, "filtering by a tag")).toBeLessThan(MAX_TASK_MS);
+  const filtering = await meter.take();
+  await meter.print("clearing and filtering by a tag", [filtering]);
+  expect(filtering).toBeLessThan(3 * MAX_STEP_MS);
   expect(complaints).toEqual([]);
 
   await page.goto(`${scene.gateway.admin}/ui/routes?q=host-49`);
