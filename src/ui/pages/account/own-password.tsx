@@ -8,7 +8,7 @@ import { ReadOnlyContext, useRole } from "../../api/queries.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Section } from "../../parts/page-layout.tsx";
 import { fieldErrorOf } from "./field-error.ts";
-import { type MeansProps, meansPath } from "./sign-in-means.tsx";
+import { type MeansProps, meansPath } from "./means.ts";
 
 export const MIN_PASSWORD = 10;
 

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { HelpText, Section } from "../../parts/page-layout.tsx";
 import { ProofForm } from "./proof-form.tsx";
 import { RecoveryCodes } from "./recovery-codes.tsx";
-import { type MeansProps, meansPath } from "./sign-in-means.tsx";
+import { type MeansProps, meansPath } from "./means.ts";
 import { TotpSetup } from "./totp-setup.tsx";
 
 const TEXT = "A code of an authenticator app on your telephone, asked for beside the password.";

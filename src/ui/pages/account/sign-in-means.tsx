@@ -1,20 +1,10 @@
 // What somebody signs in with: loads it and shows a section for the password and one for the second factor.
 import { useRead } from "../../api/queries.ts";
-import type { Schemas } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { RowsSkeleton } from "../../parts/skeletons.tsx";
+import { type Means, meansPath } from "./means.ts";
 import { OwnPassword } from "./own-password.tsx";
 import { SecondFactor } from "./second-factor.tsx";
-
-export type Means = Schemas["SignInMeans"];
-
-export interface MeansProps {
-  readonly userId: string;
-  readonly means: Means;
-}
-
-/** Below /api/v1; also what to read anew after a change. */
-export const meansPath = (userId: string) => `users/${userId}/totp`;
 
 export function SignInMeans({ userId }: { readonly userId: string }) {
   const means = useRead<Means>(meansPath(userId));

@@ -11,7 +11,7 @@ import { CopyableValue } from "../../parts/secret-once.tsx";
 import { fieldErrorOf } from "./field-error.ts";
 import { ProofForm } from "./proof-form.tsx";
 import { QrCode } from "./qr-code.tsx";
-import { type MeansProps, meansPath } from "./sign-in-means.tsx";
+import { type MeansProps, meansPath } from "./means.ts";
 
 interface Props extends MeansProps {
   readonly onCancel: () => void;
