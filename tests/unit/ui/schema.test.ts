@@ -1,0 +1,95 @@
+// How parts of schemas become fields, and what is said about wrong values while somebody types.
+import { describe, expect, test } from "bun:test";
+import { problemsOf } from "../../../src/ui/parts/schema/problems.ts";
+import {
+  hasSecret,
+  type JsonSchema,
+  meaningsOf,
+  shapeOf,
+  toLabel,
+  toSingular,
+  unitOf,
+} from "../../../src/ui/parts/schema/shape.ts";
+import { plugins } from "../../support/plugins.ts";
+
+const asJson = (schema: unknown) => JSON.parse(JSON.stringify(schema)) as JsonSchema;
+
+test.each(plugins.map((plugin) => [plugin.name, plugin] as const))(
+  "the example of %s is found to be right",
+  (_, { config, example }) => {
+    expect(problemsOf(asJson(config), asJson(example))).toEqual([]);
+  },
+);
+
+test.each([
+  {
+    why: "a text or nothing",
+    schema: { anyOf: [{ type: "string" }, { type: "null" }] },
+    shape: "text",
+  },
+  { why: "a secret", schema: { type: "string", "x-kind": "secret" }, shape: "secret" },
+  { why: "a long text", schema: { type: "string", maxLength: 65_536 }, shape: "long" },
+  { why: "words", schema: { type: "array", items: { type: "string" } }, shape: "words" },
+  {
+    why: "objects",
+    schema: { type: "array", items: { type: "object", properties: { a: { type: "string" } } } },
+    shape: "items",
+  },
+  {
+    why: "headers",
+    schema: { type: "object", patternProperties: { "^(.*)$": { type: "string" } } },
+    shape: "pairs",
+  },
+  { why: "anything", schema: {}, shape: "json" },
+  {
+    why: "one word or several",
+    schema: { anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }] },
+    shape: "word_or_words",
+  },
+])("$why is drawn as $shape", ({ schema, shape }) => {
+  expect(shapeOf(schema).shape).toBe(shape as never);
+});
+
+test("names, units and meanings are read from the schema", () => {
+  expect([toLabel("jwks_cache_ttl"), toSingular("Policies"), toSingular("Limits")]).toEqual([
+    ...["JWKS cache TTL", "Policy", "Limit"],
+  ]);
+  expect(unitOf("open_for", { description: "Seconds until it is tried again" })).toBe("s");
+  expect(unitOf("max_body_bytes", {})).toBe("B");
+  const schema = { enum: ["a", "b"], description: "a: the first; b: the second" };
+  expect(meaningsOf(schema)?.get("b")).toBe("the second");
+  expect(meaningsOf({ enum: ["a", "c"], description: "a: the first" })).toBeNull();
+  const oidc = plugins.find(({ name }) => name === "oidc");
+  expect(hasSecret(asJson(oidc?.config))).toBe(true);
+});
+
+describe("a wrong value", () => {
+  const schema: JsonSchema = {
+    type: "object",
+    additionalProperties: false,
+    required: ["limits", "key"],
+    properties: {
+      limits: {
+        type: "array",
+        minItems: 1,
+        items: { type: "object", properties: { window: { type: "integer", minimum: 1 } } },
+      },
+      key: {
+        anyOf: [{ type: "string", pattern: "^ip$", errorMessage: "must be ip" }, { type: "null" }],
+      },
+    },
+  };
+  test.each([
+    {
+      value: { limits: [{ window: 0 }], key: null },
+      found: [["limits.0.window", "must be at least 1"]],
+    },
+    { value: { limits: [], key: "ip" }, found: [["limits", "needs at least one"]] },
+    { value: { limits: [{}], key: "x" }, found: [["key", "must be ip"]] },
+    { value: { limits: [{}] }, found: [["key", "is required"]] },
+    { value: { limits: [{}], key: 7 }, found: [["key", "must be a text"]] },
+    { value: { limits: [{}], key: null, other: 1 }, found: [["other", "is not a known field"]] },
+  ])("$value is told at its field", ({ value, found }) => {
+    expect(problemsOf(schema, value).map(({ path, message }) => [path, message])).toEqual(found);
+  });
+});
