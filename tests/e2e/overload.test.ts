@@ -181,6 +181,8 @@ describe("memory", () => {
         "prometheus",
       );
       expect(metrics.sum("sluice_overload", { what: "memory" })).toBe(1);
+      const recent = JSON.stringify(await gateway.ok("GET", "/api/v1/requests?status=503"));
+      expect(recent).toContain("overload.memory");
       origin.release();
       expect(await (await held).text()).toBe("held");
       await limits(gateway, { max_memory_bytes: 0 });

@@ -23,6 +23,7 @@ export const eventKinds = [
   "acme",
   "listener",
   "worker",
+  "overload",
 ] as const;
 export type EventKind = (typeof eventKinds)[number] | "reset" | "dropped";
 export type EventListener = (kind: EventKind, data: unknown) => void;
@@ -111,6 +112,7 @@ function touchedBy(kind: EventKind, data: unknown): readonly string[] {
     case "listener":
       return ["listeners"];
     case "worker":
+    case "overload":
       return queryKeys.status;
     case "config":
       return [...queryKeys.status, "revisions", "audit", ...touchedByChange(data)];

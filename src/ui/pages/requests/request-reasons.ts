@@ -21,6 +21,8 @@ const own: Readonly<Record<string, string>> = {
   connection_read_timeout: "The target stopped sending in the middle of its answer.",
   connection_write_timeout: "The target stopped reading the request.",
   connection_limit_reached: "Too many requests were in flight.",
+  "overload.memory": "The gateway was short of memory.",
+  "overload.descriptors": "The gateway had too many files and sockets open.",
   tls_protocol_error: "The TLS handshake with the target failed.",
   tls_certificate_error: "The certificate of the target is not trusted.",
   tls_alert_received: "The target wants a certificate of the gateway.",
