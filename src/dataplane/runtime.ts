@@ -282,6 +282,8 @@ class Runtime implements DataPlane {
     if (lingerMs > 0) {
       this.#isLeaving = true;
       await Bun.sleep(lingerMs);
+      // The system shares datagrams out among all sockets of a port: as long as ours is there, some never reach the other process.
+      await this.#udp.drain(0);
     }
     this.#listeners.stopAccepting();
     this.#streams.stopAccepting();
