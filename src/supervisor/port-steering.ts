@@ -16,7 +16,7 @@ export interface Steering {
   away(): boolean;
   /**
    * The same, to the first of them: while ours are closed one by one the others move up, and only that place always holds one
-   * that stays.
+   * that stays. To be called after one of the others, at whose sockets it is done.
    */
   toOne(): boolean;
   /** Lets the system choose again, at all ports of this process. */
@@ -45,8 +45,12 @@ export function createSteering(): Steering | null {
   if (process.platform !== "linux") return null;
   const setOption = loadSetOption();
   if (setOption === null) return null;
-  const attach = (choose: (port: SharedPort) => readonly Instruction[]) => {
-    const ports = sharedPorts();
+  let known: readonly SharedPort[] = [];
+  const attach = (
+    choose: (port: SharedPort) => readonly Instruction[],
+    ports: readonly SharedPort[] = sharedPorts(),
+  ) => {
+    known = ports;
     const done = ports.map((port) => {
       const program = assemble(choose(port));
       // Sockets that cannot share their port take no filter and need none.
@@ -71,7 +75,7 @@ export function createSteering(): Steering | null {
         [ADD, descriptors.length],
         [RETURN_ACCUMULATOR, 0],
       ]),
-    toOne: () => attach(({ descriptors }) => [[RETURN_CONSTANT, descriptors.length]]),
+    toOne: () => attach(({ descriptors }) => [[RETURN_CONSTANT, descriptors.length]], known),
     forget() {
       for (const { descriptors } of sharedPorts())
         setOption(descriptors[0], SO_DETACH_REUSEPORT_BPF, new Uint8Array(4));

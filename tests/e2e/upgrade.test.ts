@@ -1,6 +1,6 @@
 // A gateway replaced by another process while it serves: no request fails, nothing that is open is cut, and a process that cannot serve changes nothing.
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, test } from "bun:test";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,8 +48,16 @@ let echo: Server;
 /** An address that nobody else can have. */
 const taken = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response(null) });
 
+/** What the installer sets: with it the system moves what waits at a socket that is closed. */
+const MIGRATE = "/proc/sys/net/ipv4/tcp_migrate_req";
+let migrateBefore: string | null = null;
+
 beforeAll(async () => {
   requireExecutable();
+  if (process.getuid?.() === 0 && existsSync(MIGRATE)) {
+    migrateBefore = readFileSync(MIGRATE, "utf8");
+    writeFileSync(MIGRATE, "1\n");
+  }
   echo = createServer((socket) => {
     socket.on("error", () => undefined);
     socket.pipe(socket);
@@ -58,6 +66,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   echo.close();
+  if (migrateBefore !== null) writeFileSync(MIGRATE, migrateBefore);
   await origin.stop(true);
   await taken.stop(true);
 });
