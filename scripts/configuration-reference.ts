@@ -30,17 +30,7 @@ import { targetInput } from "../src/model/target.ts";
 import { tokenInput } from "../src/model/token.ts";
 import { fieldTable, type Schema } from "./field-table.ts";
 
-/** Stored, checked and given back, but nothing reads them yet. A name stands for everything below it. */
-const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
-  settings: ["retention.requests"],
-};
-
-function tableOf(kind: string, schema: Schema): string {
-  const dead = WITHOUT_EFFECT[kind] ?? [];
-  return fieldTable(schema, (path) =>
-    dead.some((name) => path === name || path.startsWith(`${name}.`)) ? " †" : "",
-  );
-}
+const tableOf = (schema: Schema) => fieldTable(schema, () => "");
 
 const sections: readonly (readonly [string, string, TSchema, string])[] = [
   [
@@ -165,9 +155,7 @@ running gateway describes that API at \`/docs\` and \`/openapi.yaml\`. There is 
 Every object also has \`id\`, \`created_at\` and \`updated_at\`, which the gateway sets. A name stands in wherever an id is asked
 for. PUT replaces an object and brings absent fields back to their defaults; PATCH (RFC 7396) changes what is sent.
 
-Fields marked † are stored, checked and given back, but **have no effect yet**. Do not rely on them.
-
-${sections.map(([title, kind, schema, intro]) => `## ${title}\n\n${intro}\n\n${tableOf(kind, schema as Schema)}`).join("\n\n")}
+${sections.map(([title, , schema, intro]) => `## ${title}\n\n${intro}\n\n${tableOf(schema as Schema)}`).join("\n\n")}
 
 ## Command line
 
