@@ -100,7 +100,7 @@ release: dist/ui/embedded.js dist/packed/recheck.js | setup
 .PHONY: ui
 ui: dist/ui/embedded.js
 
-dist/ui/embedded.js: $(UI_SOURCES) package.json bun.lock scripts/build-ui.ts scripts/ui-plugin.ts | setup
+dist/ui/embedded.js: $(UI_SOURCES) package.json bun.lock scripts/build-ui.ts | setup
 	@$(BUN) scripts/build-ui.ts
 
 #? ui-dev: Serve the web UI with hot reload on port 9081, against a gateway that runs (ARGS="--gateway URL")

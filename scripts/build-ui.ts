@@ -2,7 +2,6 @@
 import { mkdir, rm } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { constants, zstdCompressSync } from "node:zlib";
-import leaveOut from "./ui-plugin.ts";
 
 const root = resolve(import.meta.dir, "..");
 const folder = join(root, "dist/ui");
@@ -26,7 +25,6 @@ async function bundle(): Promise<Built[]> {
     publicPath: "/assets/",
     define: { "process.env.NODE_ENV": '"production"' },
     naming: { chunk: "[name]-[hash].[ext]", asset: "[name]-[hash].[ext]" },
-    plugins: [leaveOut],
   });
   return await Promise.all(
     outputs.map(async (output) => {

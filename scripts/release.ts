@@ -8,7 +8,6 @@ import { licenceTexts } from "./release/licences.ts";
 import { packagesInside } from "./release/packages.ts";
 import { chooseTargets, fetchBun, run, type Target, targets } from "./release/targets.ts";
 import { packedFiles } from "./packed-files.ts";
-import leaveOut from "./ui-plugin.ts";
 
 const root = resolve(import.meta.dir, "..");
 const others = ["install.sh", "sbom.cdx.json", "THIRD-PARTY-LICENSES.txt", "LICENSE.txt"];
@@ -106,7 +105,7 @@ async function main(): Promise<void> {
     console.log(`${file.sha256}  ${file.name}  ${(size / 1_000_000).toFixed(1)} MB`);
   }
   const packages = await packagesInside({
-    ...{ root, program, page: ["src/ui/index.html"], pagePlugins: [leaveOut] },
+    ...{ root, program, page: ["src/ui/index.html"] },
     packed: packedFiles.map((file) => file.package),
   });
   await Bun.write(join(out, "sbom.cdx.json"), billOfMaterials(release, packages, files));

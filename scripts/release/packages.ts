@@ -1,7 +1,6 @@
 // Which packages are inside the executable, told by the bundler and by what ready-made files depend on; knows no format of lists.
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { BunPlugin } from "bun";
 
 export interface Package {
   readonly name: string;
@@ -31,7 +30,6 @@ export interface Bundles {
   readonly program: readonly string[];
   /** What runs in browsers. */
   readonly page: readonly string[];
-  readonly pagePlugins: readonly BunPlugin[];
   /** Packages of which a ready-made file is inside: the bundler does not see them, nor what the file was made from. */
   readonly packed: readonly string[];
 }
@@ -45,7 +43,6 @@ export async function packagesInside(bundles: Bundles): Promise<readonly Package
       entrypoints: [...bundles.page],
       target: "browser",
       root,
-      plugins: [...bundles.pagePlugins],
     })),
   ];
   const bundled = new Set<string>();
@@ -73,7 +70,6 @@ interface Bundle {
   readonly root: string;
   readonly entrypoints: string[];
   readonly target: "bun" | "browser";
-  readonly plugins?: BunPlugin[];
 }
 
 async function inputsOf({ root, ...options }: Bundle): Promise<readonly string[]> {

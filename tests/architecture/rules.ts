@@ -120,7 +120,7 @@ export const PACKAGE_RULES: readonly PackageRule[] = [
   },
   {
     packages:
-      /^(react|react-dom|wouter|uplot|uqr|openapi-fetch|@cfworker\/.+|@mantine\/.+|@tanstack\/.+|@rjsf\/.+|@tabler\/.+)(\/|$)/,
+      /^(react|react-dom|wouter|uplot|uqr|openapi-fetch|@mantine\/.+|@tanstack\/.+|@tabler\/.+)(\/|$)/,
     room: "ui",
     reason: "no browser code may end up in the gateway",
   },
