@@ -60,10 +60,15 @@ interface Measured {
   readonly moved: readonly string[];
 }
 
-const SCHEMES = ["light", "dark"] as const;
-type Scheme = (typeof SCHEMES)[number];
+type Scheme = "light" | "dark";
+/** The first is the one that the page is opened in: what is out of sight may keep the colours that it was drawn in. */
+const ORDER: Readonly<Record<number, readonly Scheme[]>> = {
+  380: ["dark", "light"],
+  768: ["light", "dark"],
+  1440: ["light", "dark"],
+};
 /** Colours and layout are looked at once each. */
-const CHECKED: Readonly<Record<number, string>> = { 380: "dark", 1440: "light" };
+const CHECKED: Readonly<Record<number, Scheme>> = { 380: "dark", 1440: "light" };
 
 /** Beside the lists: forms, and pages within pages. */
 const more = ["routes/new", "transfer?tab=import", "revisions/3"];
@@ -81,6 +86,7 @@ async function look(lane: UiPage, path: string, widths: readonly number[]): Prom
   const wrong: string[] = [];
   for (const width of widths) {
     await page.setViewportSize({ width, height: 900 });
+    await wear(page, ORDER[width]?.[0] ?? "light");
     await page.goto(`${scene.gateway.admin}${path}`);
     await isQuiet(page);
     const measured = (await page.evaluate("measured")) as Measured;
@@ -91,10 +97,8 @@ async function look(lane: UiPage, path: string, widths: readonly number[]): Prom
       );
     const beyond = await overflowOf(page);
     if (beyond > 0) wrong.push(`${width} px: ${beyond} px wider than the window`);
-    // The page is left in the colours that the next one begins with.
-    for (const scheme of width === 768 ? SCHEMES.toReversed() : SCHEMES)
+    for (const scheme of ORDER[width] ?? [])
       wrong.push(...(await lookIn(page, scheme, { width, path })));
-    if (width !== 380) await wear(page, "light");
   }
   return [...wrong, ...complaints.slice(known)];
 }
