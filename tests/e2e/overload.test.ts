@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { readMetrics } from "../support/metrics-text.ts";
+import { quietPort } from "../support/quiet-port.ts";
+import { sendRaw } from "../support/raw-http.ts";
 import { eventually } from "../support/poll.ts";
 
 /** Answers `/hold` when told to, `/large` and `/medium` with 200 and 8 MB, `/read` once it has the body, and everything else at once. */
@@ -167,12 +169,24 @@ describe("memory", () => {
     const gateway = await startGateway({ workers: 2 });
     try {
       await leadTo(gateway, origin.port);
+      await gateway.ok("POST", "/api/v1/services", {
+        ...{ name: "raw", protocol: "tcp" },
+        targets: [{ host: "127.0.0.1", port: origin.port }],
+      });
       const held = get(gateway, "/hold");
       await eventually(() => origin.held === 1);
       const url = `ws://127.0.0.1:${gateway.httpPort}/ws`;
+      const tcp = quietPort();
+      await gateway.ok("POST", "/api/v1/stream-routes", {
+        ...{ name: "raw", service_id: "raw" },
+        ...{ listen_address: "127.0.0.1", listen_port: tcp },
+      });
+      const question = "GET / HTTP/1.0\r\nHost: a\r\n\r\n";
+      expect(await sendRaw(question, { port: tcp })).toEndWith("quick");
       await limits(gateway, { max_memory_bytes: 10_000_000 });
       await eventually(() => isShed(gateway));
       expect(await opened(url)).toBeNull();
+      expect(await sendRaw(question, { port: tcp })).toBe("");
       const { warnings } = await gateway.ok("GET", "/api/v1/admin/status");
       expect(warnings.join()).toContain("memory is short (9 MiB are the mark)");
       expect(await shedFor(gateway, "memory")).toBeGreaterThanOrEqual(2);
