@@ -90,6 +90,34 @@ describe("the lock", () => {
     fixture.store.commit(firstCommit);
     expect(readFileSync(join(dir.path, "sluice.pid"), "utf8")).toBe(`${process.pid}\n`);
   });
+
+  test("can be let go for another store, and taken back when that one has changed nothing", () => {
+    using dir = temporaryDirectory();
+    using first = openStore(dir.path);
+    first.store.commit(firstCommit);
+    first.store.letGo();
+    {
+      using second = openStore(dir.path);
+      expect(second.store.load().revision).toBe(1);
+      expect(() => first.store.takeBack(1)).toThrow("is in use by another sluice");
+    }
+    expect(first.store.takeBack(1)).toBeNull();
+    expect(() => openStore(dir.path)).toThrow("is in use by another sluice");
+  });
+
+  test.each([
+    { why: "its schema is newer", sql: "PRAGMA user_version = 999", problem: "newer schema" },
+    { why: "it has other revisions", sql: "DELETE FROM revisions", problem: "another process" },
+  ])("is taken back from one after which $why, with the reason to write no more", (left) => {
+    using dir = temporaryDirectory();
+    using first = openStore(dir.path);
+    first.store.commit(firstCommit);
+    first.store.letGo();
+    const other = new Database(join(dir.path, "sluice.db"));
+    other.run(left.sql);
+    other.close();
+    expect(first.store.takeBack(1)).toContain(left.problem);
+  });
 });
 
 describe("a database", () => {
