@@ -26,23 +26,33 @@ function isTime(text: string): boolean {
  */
 export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> {
   const filled = Value.Default(schema, Value.Clone(value));
-  const bent = listMadeObject(value, filled, "");
-  if (bent !== null) throw invalid(bent, "must be an object");
+  const bent = bentPlace(value, filled, "");
+  if (bent !== null) throw invalid(bent.path, bent.message);
   const first = Value.Errors(schema, filled).First();
   if (first === undefined) return filled as Static<T>;
   const worst = mostSpecific(first);
   throw invalid(toPath(worst.path), messageOf(worst));
 }
 
-/** The library takes a list for an object with numbers as names, where any names are allowed. Where it did so, null: nowhere. */
-function listMadeObject(sent: unknown, filled: unknown, path: string): string | null {
+interface BentPlace {
+  readonly path: string;
+  readonly message: string;
+}
+
+/**
+ * The library takes a list for an object with numbers as names, where any names are allowed, and any object for a list,
+ * an empty one unless it has a length. Where it did so first, null: nowhere.
+ */
+function bentPlace(sent: unknown, filled: unknown, path: string): BentPlace | null {
   if (typeof sent !== "object" || sent === null) return null;
-  if (Array.isArray(sent) && typeof filled === "object" && !Array.isArray(filled)) return path;
+  if (Array.isArray(filled) && !Array.isArray(sent)) return { path, message: "must be a list" };
+  if (Array.isArray(sent) && typeof filled === "object" && !Array.isArray(filled))
+    return { path, message: "must be an object" };
   for (const [key, member] of Object.entries(sent)) {
     if (typeof member !== "object" || member === null) continue;
     const name = Array.isArray(sent) ? `[${key}]` : path === "" ? key : `.${key}`;
     const inside = (filled as Readonly<Record<string, unknown>> | null)?.[key];
-    const found = listMadeObject(member, inside, path + name);
+    const found = bentPlace(member, inside, path + name);
     if (found !== null) return found;
   }
   return null;

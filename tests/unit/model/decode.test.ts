@@ -131,6 +131,15 @@ describe("a document is refused", () => {
   });
 });
 
+test.each([[{}], [{ a: "x" }], [{ constructor: 1 }], [{ length: 0 }], [{ 0: "10.0.0.0/8" }]])(
+  "%j is no list: an empty one in its place would take every request",
+  (object) => {
+    expect(() => decode(routeInput, { name: "x", client_cidrs: object })).toThrow(
+      "client_cidrs: must be a list",
+    );
+  },
+);
+
 test("a list is no object, even where an object may have any members", () => {
   const list = { name: "x", health: { active: { headers: [1] } } };
   expect(() => decode(serviceInput, list)).toThrow("health.active.headers: must be an object");
