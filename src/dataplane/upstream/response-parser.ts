@@ -83,6 +83,9 @@ class Framing {
   }
 }
 
+/** RFC 9110 section 5.5. */
+const NOT_IN_A_VALUE = /[\0\r\n]/;
+
 /** Compares a name of the same length; the usual spellings first, because changing case makes a new string. */
 function same(name: string, usual: string, lower: string): boolean {
   return name === usual || name === lower || name.toLowerCase() === lower;
@@ -131,7 +134,11 @@ export function parseResponseHead(text: string, isHead: boolean): ResponseHead {
   const object: Record<string, string> = {};
   let pairs: [string, string][] | null = null;
   const end = text.length - 2;
-  let at = text.indexOf("\r\n") + 2;
+  const statusEnd = text.indexOf("\r\n");
+  // What a lenient reader takes for the end of the line would begin a field that is not seen here.
+  if (text.indexOf("\n") !== statusEnd + 1 || text.indexOf("\r") !== statusEnd)
+    throw new ResponseSyntaxError("the target's status line holds a line break");
+  let at = statusEnd + 2;
   while (at < end) {
     const lineEnd = text.indexOf("\r\n", at);
     const colon = text.indexOf(":", at);
@@ -140,7 +147,12 @@ export function parseResponseHead(text: string, isHead: boolean): ResponseHead {
     const name = text.slice(at, colon);
     const value = valueBetween(text, colon + 1, lineEnd);
     at = lineEnd + 2;
-    if (framing.takes(name, value)) continue;
+    if (framing.takes(name, value)) {
+      // Headers looks only at what passes on.
+      if (NOT_IN_A_VALUE.test(value))
+        throw new ResponseSyntaxError("the target sent a malformed header field");
+      continue;
+    }
     // A name that an object has anyway, such as "constructor", takes the slower form, which is right for every name.
     if (pairs === null && object[name] === undefined && name !== "__proto__") object[name] = value;
     else {
@@ -194,17 +206,22 @@ function finish(list: FieldList, framing: Framing, line: StatusLine): ResponseHe
 /** RFC 9110 section 7.8: Upgrade counts on HTTP/1.1 only, and only when Connection names it. */
 function upgradeOf({ upgrade, connection }: Framing, isHttp10: boolean): string | null {
   if (upgrade === null || connection === null || isHttp10) return null;
-  const options = connection.toLowerCase().split(",");
-  return options.some((option) => option.trim() === "upgrade") ? upgrade : null;
+  return optionsOf(connection).includes("upgrade") ? upgrade : null;
 }
 
-/** RFC 9112 section 9.3. */
+/** RFC 9112 section 9.3: `close` counts first. */
 function keepsAlive(connectionField: string | null, isHttp10: boolean): boolean {
   if (connectionField === null || connectionField === "keep-alive")
     return !isHttp10 || connectionField !== null;
-  const connection = connectionField.toLowerCase();
-  return isHttp10 ? connection.includes("keep-alive") : !connection.includes("close");
+  const options = optionsOf(connectionField);
+  return !options.includes("close") && (!isHttp10 || options.includes("keep-alive"));
 }
+
+const optionsOf = (connectionField: string): string[] =>
+  connectionField
+    .toLowerCase()
+    .split(",")
+    .map((option) => option.trim());
 
 /** RFC 9112 section 6.3, and stricter: both lengths at once, or any coding but chunked, could hide a second response. */
 function framingOf(framing: Framing, line: StatusLine): BodyFraming {
