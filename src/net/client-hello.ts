@@ -23,6 +23,12 @@ const HOST_NAME = 0;
 /** Thrown inside when a length leads past the end of what should hold it. */
 class Malformed extends Error {}
 
+const refuse = (): never => {
+  throw new Malformed();
+};
+
+const NOTHING = new Uint8Array();
+
 /** Reads what has arrived so far (RFC 8446 sections 4.1.2 and 5.1); the message may be spread over several records. */
 export function readClientHello(bytes: Uint8Array): HelloResult {
   const message = collectMessage(bytes);
@@ -103,21 +109,27 @@ function parse(message: Uint8Array): ClientHello {
   reader.vector(1);
   reader.vector(2);
   reader.vector(1);
-  let serverName: string | null = null;
-  let protocols: readonly string[] = [];
-  if (reader.isAtEnd) return { serverName, protocols };
-  const extensions = new Reader(reader.vector(2));
+  let names: Uint8Array | null = null;
+  let protocols: Uint8Array | null = null;
+  const extensions = new Reader(reader.isAtEnd ? NOTHING : reader.vector(2));
   while (!extensions.isAtEnd) {
     const type = extensions.number(2);
     const data = extensions.vector(2);
-    if (type === SERVER_NAME) serverName = hostNameOf(data);
-    else if (type === ALPN) protocols = protocolsOf(data);
+    // RFC 8446 section 4.2 forbids a second one: a server behind that reads the other one of the two would be reached by
+    // a name that no rule has looked at.
+    if (type === SERVER_NAME) names = names === null ? data : refuse();
+    else if (type === ALPN) protocols = protocols === null ? data : refuse();
   }
-  return { serverName, protocols };
+  return {
+    serverName: names === null ? null : hostNameOf(names),
+    protocols: protocols === null ? [] : protocolsOf(protocols),
+  };
 }
 
+/** RFC 6066 section 3: at most one name of a kind. */
 function hostNameOf(data: Uint8Array): string | null {
   const names = new Reader(new Reader(data).vector(2));
+  let hostName: string | null = null;
   while (!names.isAtEnd) {
     const type = names.number(1);
     const name = names.vector(2);
@@ -126,9 +138,9 @@ function hostNameOf(data: Uint8Array): string | null {
     // A trailing dot names the same host, and must not be a way around a rule for it.
     const host = text.endsWith(".") ? text.slice(0, -1) : text;
     if (!/^[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?$/.test(host)) throw new Malformed();
-    return host;
+    hostName = hostName === null ? host : refuse();
   }
-  return null;
+  return hostName;
 }
 
 function protocolsOf(data: Uint8Array): readonly string[] {

@@ -93,6 +93,34 @@ describe("is refused", () => {
   });
 });
 
+describe("what stands there twice is refused, as servers differ in which one they read", () => {
+  const u16 = (value: number) => Buffer.from([value >> 8, value & 255]);
+  const sized = (bytes: Buffer) => Buffer.concat([u16(bytes.length), bytes]);
+  const nameOf = (host: string) => Buffer.concat([Buffer.of(0), sized(Buffer.from(host))]);
+  const extension = (type: number, ...items: Buffer[]) =>
+    Buffer.concat([u16(type), sized(sized(Buffer.concat(items)))]);
+  const helloWith = (...extensions: Buffer[]) => {
+    const random = Buffer.concat([Buffer.of(3, 3), Buffer.alloc(32)]);
+    const rest = Buffer.from([0, 0, 2, 0x13, 1, 1, 0]);
+    const body = Buffer.concat([random, rest, sized(Buffer.concat(extensions))]);
+    const message = Buffer.concat([Buffer.of(1, 0), sized(body)]);
+    return Buffer.concat([Buffer.of(22, 3, 1), sized(message)]);
+  };
+  const [open, secret] = [nameOf("open.test"), nameOf("secret.test")];
+  const h2 = Buffer.from("\x02h2");
+
+  test.each([
+    ["two names", helloWith(extension(0, open, secret))],
+    ["two extensions with names", helloWith(extension(0, open), extension(0, secret))],
+    ["two lists of protocols", helloWith(extension(16, h2), extension(16, h2))],
+  ])("%s", (_, bytes) => {
+    expect(readClientHello(helloWith(extension(0, open)))).toMatchObject({
+      serverName: "open.test",
+    });
+    expect(readClientHello(bytes)).toBe("invalid");
+  });
+});
+
 test("no change of bytes throws, and only names that are host names come out", () => {
   const random = new Random(5);
   for (let round = 0; round < 20_000; round++) {
