@@ -30,6 +30,11 @@ export function seconds(directives: Directives, name: string): number | null {
   return directives.has(name) ? (secondsOf(directives.get(name)) ?? 0) : null;
 }
 
-/** As text, in lower case and without doubles. */
+/**
+ * As text, in lower case and without doubles. Of a value that needs quotes only the name stays: readers that look for
+ * commas alone would take what stands in the quotes for directives.
+ */
 export const writeDirectives = (directives: Directives): string =>
-  [...directives].map(([name, value]) => (value === "" ? name : `${name}=${value}`)).join(", ");
+  [...directives]
+    .map(([name, value]) => (/^[\w.-]+$/.test(value) ? `${name}=${value}` : name))
+    .join(", ");

@@ -50,6 +50,11 @@ const NOW = "Sat, 21 Nov 2026 10:00:00 GMT";
 const LATER = "Sat, 21 Nov 2026 10:01:00 GMT";
 const HOUR_AGO = "Sat, 21 Nov 2026 09:00:00 GMT";
 
+test("what stands in the quotes of one directive is no other directive", () => {
+  const fields = { "cache-control": 'max-age=60, note="a, max-age=500, s-maxage=900"' };
+  expect(remaining({ fields })).toBe(60);
+});
+
 describe("how long an answer is fresh", () => {
   const cc = (value: string, more: Record<string, string> = {}) => ({
     "cache-control": value,

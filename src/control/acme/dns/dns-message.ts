@@ -8,6 +8,8 @@ export const classes = { IN: 1, NONE: 254, ANY: 255 } as const;
 const OPCODE_UPDATE = 5;
 const RECURSION_DESIRED = 0x0100;
 const HEADER_BYTES = 12;
+/** RFC 1035 section 2.3.4, with the empty label at the end. */
+const MAX_NAME_BYTES = 255;
 
 const u16 = (value: number) => Buffer.of((value >> 8) & 0xff, value & 0xff);
 
@@ -29,7 +31,8 @@ export function nameBytes(name: string): Buffer {
     ...labels.flatMap((label) => [Buffer.of(label.length), label]),
     Buffer.of(0),
   ]);
-  if (isTooLong || bytes.length > 255) throw new DnsError(`${name} is too long for a DNS name`);
+  if (isTooLong || bytes.length > MAX_NAME_BYTES)
+    throw new DnsError(`${name} is too long for a DNS name`);
   return bytes;
 }
 
@@ -149,6 +152,7 @@ export function readName(
   let at = start;
   let end = -1;
   let limit = start;
+  let room = MAX_NAME_BYTES;
   for (;;) {
     const length = bytes.readUInt8(at);
     if (length >= 0xc0) {
@@ -161,6 +165,9 @@ export function readName(
     }
     if (length > 63) throw new RangeError("a label of an unknown kind");
     if (length === 0) break;
+    // Pointers could make names of thousands of bytes out of a short message.
+    room -= 1 + length;
+    if (room < 1) throw new RangeError("a name that is too long");
     labels.push(bytes.toString("latin1", at + 1, at + 1 + length));
     at += 1 + length;
   }
