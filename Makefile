@@ -64,6 +64,11 @@ fmt: setup
 test: setup
 	$(BUN) test --timeout 60000 --path-ignore-patterns 'tests/e2e/**' --path-ignore-patterns 'tests/bench/**' $(ARGS) ./tests ./src
 
+#? fuzz: Try parsers, router and imports with a million random inputs (ARGS="--cases N --seed N --only NAME")
+.PHONY: fuzz
+fuzz: setup
+	@$(BUN) tests/fuzz/main.ts $(ARGS)
+
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build

@@ -1,0 +1,18 @@
+// All that is tried with random inputs; knows nothing of how often.
+import type { FuzzTarget } from "./target.ts";
+import { target as cacheControl } from "./targets/cache-control.ts";
+import { target as chunkedBody } from "./targets/chunked-body.ts";
+import { target as clientHello } from "./targets/client-hello.ts";
+import { target as cookies } from "./targets/cookies.ts";
+import { target as der } from "./targets/der.ts";
+import { target as dnsMessage } from "./targets/dns-message.ts";
+import { target as importDocument } from "./targets/import-document.ts";
+import { target as proxyHeader } from "./targets/proxy-header.ts";
+import { target as requestPath } from "./targets/request-path.ts";
+import { target as responseHead } from "./targets/response-head.ts";
+import { target as router } from "./targets/router.ts";
+
+export const targets: readonly FuzzTarget[] = [
+  ...[responseHead, chunkedBody, clientHello, proxyHeader, cookies, cacheControl],
+  ...[requestPath, router, importDocument, dnsMessage, der],
+];

@@ -1,0 +1,13 @@
+// A small share of what `make fuzz` tries, the same in every run: what it found once stays found, and its targets work.
+import { expect, test } from "bun:test";
+import { testOf } from "../../fuzz/target.ts";
+import { targets } from "../../fuzz/targets.ts";
+
+const SEED = 20_261_121;
+
+test.each(targets.map((target) => [target.name, target] as const))("%s", async (_, target) => {
+  // Those that take long have a small share.
+  const cases = Math.min(2000, target.share * 10);
+  const failure = await target.run({ cases, seed: SEED });
+  expect(failure === null ? null : `${failure.error}\n\n${testOf(target, failure)}`).toBeNull();
+});
