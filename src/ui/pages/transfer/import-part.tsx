@@ -101,7 +101,10 @@ function Flow() {
 /** What a button brings about may be below the window. */
 function ComesIntoView({ children }: { readonly children: ReactNode }) {
   const place = useRef<HTMLDivElement>(null);
-  useEffect(() => place.current?.scrollIntoView({ block: "start" }), []);
+  useEffect(() => {
+    // Newer browsers give a promise back, which is no way to clean up.
+    void place.current?.scrollIntoView({ block: "start" });
+  }, []);
   return (
     <div ref={place} style={{ scrollMarginTop: 70 }}>
       {children}
