@@ -53,6 +53,14 @@ export class WorkerBoard {
     return this.#cells[worker * columns.length + index[column]] ?? 0;
   }
 
+  /** Of all workers. */
+  sum(column: BoardColumn): number {
+    let total = 0;
+    for (let cell = index[column]; cell < this.#pressureCell; cell += columns.length)
+      total += this.#cells[cell] ?? 0;
+    return total;
+  }
+
   set(worker: number, column: BoardColumn, value: number): void {
     this.#cells[worker * columns.length + index[column]] = value;
   }

@@ -33,6 +33,11 @@ const WATCH_MS = 250;
 const DEFAULT_MARK = 0.8;
 /** Part of the mark below which things are well again: without a gap it would go on and off with each request. */
 const WELL = 0.9;
+/** With nothing in flight: garbage was collected meanwhile, and what is left is not given back. */
+const IN_VAIN_MS = 6000;
+/** Of what is needed at rest; and of what is allowed, where no mark may be above. */
+const HEADROOM = 1.25;
+const HIGHEST_MARK = 0.95;
 /** Workers look at the board every 250 ms, and what they close then must be closed before others may open files. */
 const PAUSED_MS = 600;
 /** Not to accept and refuse in turn several times a second. */
@@ -67,6 +72,10 @@ export class PressureWatch {
     descriptors: noShortage(),
   };
   #timer: Timer | null = null;
+  /** Since when memory is short with nothing in flight. */
+  #quietSince: number | null = null;
+  /** What the gateway was found to need without any request, for the mark that was set then. */
+  #needed = { bytes: 0, mark: 0 };
 
   constructor(options: PressureWatchOptions) {
     this.#options = options;
@@ -78,7 +87,10 @@ export class PressureWatch {
 
   /** Bytes from which on nothing new is taken. */
   get memoryMark(): number {
-    return this.#options.maxMemoryBytes() || Math.floor(this.#allowed * DEFAULT_MARK);
+    const mark = this.#options.maxMemoryBytes() || Math.floor(this.#allowed * DEFAULT_MARK);
+    if (this.#needed.mark !== mark) this.#needed = { bytes: 0, mark };
+    const least = Math.min(this.#needed.bytes * HEADROOM, this.#allowed * HIGHEST_MARK);
+    return Math.max(mark, Math.floor(least));
   }
 
   start(): void {
@@ -108,7 +120,26 @@ export class PressureWatch {
     if (!isLasting && inUse >= mark) {
       this.#begin("memory", mark, { bytes: inUse });
       (this.#options.collectGarbage ?? (() => Bun.gc(true)))();
-    } else if (isLasting && inUse < mark * WELL) this.#end("memory", mark);
+    } else if (isLasting && (inUse < mark * WELL || this.#isInVain(inUse, mark)))
+      this.#end("memory", this.memoryMark);
+    if (!this.#shortages.memory.isLasting) this.#quietSince = null;
+  }
+
+  /** Whether nothing has been in flight for a while, so that refusing more would give nothing back: the mark is raised. */
+  #isInVain(inUse: number, mark: number): boolean {
+    const { board, log } = this.#options;
+    if (board.sum("active_requests") > 0) this.#quietSince = null;
+    else this.#quietSince ??= this.#now();
+    if (this.#quietSince === null || this.#now() - this.#quietSince < IN_VAIN_MS) return false;
+    this.#quietSince = this.#now();
+    this.#needed = { ...this.#needed, bytes: inUse };
+    const raised = this.memoryMark;
+    if (raised <= inUse) return false;
+    if (raised > mark)
+      log.warn("the gateway needs this memory with nothing in flight: the mark is raised", {
+        ...{ bytes: inUse, mark, raised },
+      });
+    return true;
   }
 
   #watchDescriptors(reserve: DescriptorReserve): void {

@@ -1,5 +1,6 @@
 // What happens when there is too much of something: requests, memory, files and sockets, patience of slow clients; against the whole product.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { readMetrics } from "../support/metrics-text.ts";
@@ -80,6 +81,9 @@ async function isShed(gateway: Gateway): Promise<boolean> {
 
 const limits = (gateway: Gateway, changed: object) =>
   gateway.ok("PATCH", "/api/v1/settings", { limits: changed });
+
+const residentBytes = (pid: number) =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
 
 const counted = (gateway: Gateway, message: string) =>
   gateway.log.filter((event) => event.message.startsWith(message)).length;
@@ -210,6 +214,38 @@ describe("memory", () => {
       await gateway.stop();
     }
   });
+
+  test("that a crowd of uploads takes is not exceeded by much, and comes back", async () => {
+    const gateway = await startGateway({ workers: 2 });
+    const sockets: Socket[] = [];
+    try {
+      await leadTo(gateway, origin.port);
+      const mark = residentBytes(gateway.pid) + 30 * 1_048_576;
+      await limits(gateway, { max_memory_bytes: mark });
+      const upload = "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n";
+      let most = 0;
+      for (let i = 0; i < 6000; i++) {
+        const socket = connect({ port: gateway.httpPort, host: "127.0.0.1" });
+        socket.on("error", () => undefined);
+        socket.resume();
+        socket.write(upload + "x".repeat(20_000));
+        sockets.push(socket);
+        if (i % 100 > 0) continue;
+        // Otherwise the test itself would be too busy to send anything.
+        await gateway.ok("GET", "/api/v1/admin/status");
+        most = Math.max(most, residentBytes(gateway.pid));
+      }
+      expect(most).toBeLessThan(mark + 100 * 1_048_576);
+      expect(await shedFor(gateway, "memory")).toBeGreaterThan(0);
+      for (const socket of sockets) socket.destroy();
+      const url = `http://127.0.0.1:${gateway.httpPort}/`;
+      await eventually(async () => (await fromElsewhere(url)) === "200", { deadlineMs: 20_000 });
+      expect(counted(gateway, "worker stopped")).toBe(0);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await gateway.stop();
+    }
+  }, 60_000);
 
   test("it is told as an event when it begins and when it is over", async () => {
     const gateway = await startGateway({ workers: 1 });

@@ -75,6 +75,29 @@ describe("memory", () => {
     expect(board.pressure).toBe(0);
   });
 
+  test("that is not given back with nothing in flight raises the mark, but never to all that there is", () => {
+    const { state, board, watched, lines } = watch();
+    const at = (now: number) => {
+      state.now = now;
+      watched.tick();
+      return board.pressure;
+    };
+    [state.memory, state.mark] = [500, 400];
+    board.set(1, "active_requests", 3);
+    expect([at(0), at(10_000), at(20_000)]).toEqual([1, 1, 1]);
+    board.set(1, "active_requests", 0);
+    expect([at(20_250), at(26_000), at(26_500)]).toEqual([1, 1, 0]);
+    expect(watched.memoryMark).toBe(625);
+    expect(lines.join()).toContain("the mark is raised");
+    state.memory = 625;
+    expect(at(27_000)).toBe(1);
+    // Another setting is another mark.
+    state.mark = 450;
+    expect(watched.memoryMark).toBe(450);
+    state.memory = 960;
+    expect([at(40_000), at(50_000), at(60_000)]).toEqual([1, 1, 1]);
+  });
+
   test("is logged once in a minute, however often it begins", () => {
     const { state, watched, lines, told } = watch();
     for (let round = 0; round < 20; round++) {
