@@ -86,6 +86,12 @@ class Framing {
 /** RFC 9110 section 5.5. */
 const NOT_IN_A_VALUE = /[\0\r\n]/;
 
+/** Headers looks only at what passes on. */
+function checkDropped(value: string): void {
+  if (NOT_IN_A_VALUE.test(value))
+    throw new ResponseSyntaxError("the target sent a malformed header field");
+}
+
 /** Compares a name of the same length; the usual spellings first, because changing case makes a new string. */
 function same(name: string, usual: string, lower: string): boolean {
   return name === usual || name === lower || name.toLowerCase() === lower;
@@ -99,7 +105,11 @@ function withoutNamed(list: FieldList, connectionField: string | null): FieldLis
     return list;
   const named = new Set(connection.split(",").map((name) => name.trim()));
   const pairs = Array.isArray(list) ? list : Object.entries(list);
-  return pairs.filter(([name]) => !named.has(name.toLowerCase()));
+  return pairs.filter(([name, value]) => {
+    if (!named.has(name.toLowerCase())) return true;
+    checkDropped(value);
+    return false;
+  });
 }
 
 /** Digits only, as RFC 9110 section 8.6 has it; -1 for anything else. */
@@ -148,9 +158,7 @@ export function parseResponseHead(text: string, isHead: boolean): ResponseHead {
     const value = valueBetween(text, colon + 1, lineEnd);
     at = lineEnd + 2;
     if (framing.takes(name, value)) {
-      // Headers looks only at what passes on.
-      if (NOT_IN_A_VALUE.test(value))
-        throw new ResponseSyntaxError("the target sent a malformed header field");
+      checkDropped(value);
       continue;
     }
     // A name that an object has anyway, such as "constructor", takes the slower form, which is right for every name.

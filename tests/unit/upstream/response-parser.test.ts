@@ -10,6 +10,7 @@ test.each([
   ["HTTP/1.1 200\rContent-Length: 5", "a carriage return alone in the status line"],
   ["HTTP/1.1 200 OK\r\nKeep-Alive: 5\nContent-Length: 5", "a line feed in a field that ends here"],
   ["HTTP/1.1 200 OK\r\nConnection: close\rX: y", "a carriage return alone in such a field"],
+  ["HTTP/1.1 200 OK\r\nConnection: x, close\r\nX: a\nb", "one in a field that Connection names"],
   ["HTTP/1.1 200 OK\r\nTrailer: a\0b", "a NUL in such a field"],
 ])("%j is refused: %s", (head) => {
   expect(() => parseResponseHead(`${head}\r\n\r\n`, false)).toThrow(ResponseSyntaxError);
