@@ -69,6 +69,11 @@ test: setup
 fuzz: setup
 	@$(BUN) tests/fuzz/main.ts $(ARGS)
 
+#? soak: Traffic of every kind for 20 minutes; fails when a request does or memory grows (ARGS="--minutes N")
+.PHONY: soak
+soak: build
+	@$(BUN) tests/soak/main.ts $(ARGS)
+
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build

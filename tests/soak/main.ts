@@ -1,0 +1,101 @@
+// `make soak`: the executable under traffic of every kind for a while; fails when a request does or when what it holds grows.
+import { mkdirSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { startGateway } from "../support/gateway.ts";
+import { type Growth, growthOf, type Sample, takeSample } from "./samples.ts";
+import { setUp } from "./scene.ts";
+import { type Counts, startTraffic } from "./traffic.ts";
+
+const USAGE = `make soak ARGS="[--minutes N] [--source]"
+  --minutes N  how long (20); growth of less than 10 minutes says little
+  --source     run Sluice from source instead of dist/sluice`;
+const SAMPLE_MS = 5_000;
+/** Connections that are kept alive and sessions that time out are gone after this. */
+const FEWEST_SAMPLES = 12;
+
+const { values } = parseArgs({
+  options: { minutes: { type: "string" }, source: { type: "boolean" }, help: { type: "boolean" } },
+});
+const minutes = Number(values.minutes ?? 20);
+if (values.help === true || !(minutes > 0)) {
+  console.error(USAGE);
+  process.exit(2);
+}
+
+const gateway = await startGateway({
+  workers: 2,
+  ...(values.source === true ? {} : { binary: "dist/sluice" }),
+});
+const samples: Sample[] = [];
+const started = performance.now();
+const elapsed = () => (performance.now() - started) / 1000;
+let isOver = false;
+const scene = await setUp(gateway).catch(async (error: unknown) => {
+  await gateway.stop();
+  throw error;
+});
+const { counts, ended } = startTraffic(scene, () => isOver);
+
+console.log("   seconds   memory  descriptors  maps  threads  rounds  failed");
+while (elapsed() < minutes * 60) {
+  await Bun.sleep(SAMPLE_MS);
+  const sample = takeSample(gateway.pid, Math.round(elapsed()));
+  if (sample === null) break;
+  samples.push(sample);
+  if (samples.length % 6 === 1) printSample(sample);
+}
+isOver = true;
+await ended;
+const isAlive = takeSample(gateway.pid, 0) !== null;
+const code = await gateway.stop();
+await scene.stop();
+
+const growth = growthOf(samples);
+const hasFailed = [...counts.values()].some(({ failed }) => failed > 0);
+const isTooShort = samples.length < FEWEST_SAMPLES;
+printCounts();
+printGrowth(growth);
+mkdirSync("dist", { recursive: true });
+const report = { minutes, samples, growth, counts: Object.fromEntries(counts), exit_code: code };
+await Bun.write("dist/soak.json", JSON.stringify(report, null, 1));
+if (!isAlive || code !== 0) console.log(`the gateway ended with code ${code}:\n${gateway.stderr}`);
+if (isTooShort) console.log("too short to say anything about growth");
+const isWrong = hasFailed || !isAlive || code !== 0 || growth.some((each) => each.isTooMuch);
+console.log(isWrong ? "not good: see above and dist/soak.json" : "good");
+process.exit(isWrong ? 1 : 0);
+
+function sum(what: (count: Counts) => number): number {
+  return [...counts.values()].reduce((total, count) => total + what(count), 0);
+}
+
+function printSample({ seconds, memory, descriptors, maps, threads }: Sample): void {
+  const columns = [
+    [String(seconds), 10],
+    [`${(memory / 1e6).toFixed(1)} MB`, 11],
+    ...[descriptors, maps, threads].map((value) => [String(value), 8] as const),
+    [String(sum(({ done }) => done)), 9],
+    [String(sum(({ failed }) => failed)), 7],
+  ] as const;
+  console.log(columns.map(([text, width]) => text.padStart(width)).join(""));
+}
+
+function printCounts(): void {
+  console.log("\nwhat                     rounds   failed");
+  for (const [name, { done, failed, why }] of counts) {
+    const numbers = `${String(done).padStart(9)}${String(failed).padStart(9)}`;
+    console.log([`${name.padEnd(22)}${numbers}`, ...why.map((each) => `    ${each}`)].join("\n"));
+  }
+}
+
+function printGrowth(all: readonly Growth[]): void {
+  console.log("\nsecond half        from          to   growth   highest");
+  for (const { figure, from, to, highest, share, isTooMuch } of all) {
+    const show = (value: number) =>
+      (figure === "memory" ? `${(value / 1e6).toFixed(1)} MB` : value.toFixed(0)).padStart(11);
+    const percent = `${(share * 100).toFixed(1)} %`.padStart(9);
+    const verdict = isTooMuch ? "  too much (at most 5 %)" : "";
+    console.log(
+      `${figure.padEnd(12)}${show(from)} ${show(to)}${percent}${show(highest)}${verdict}`,
+    );
+  }
+}
