@@ -4,20 +4,28 @@ import { parseArgs } from "node:util";
 import { startGateway } from "../support/gateway.ts";
 import { type Growth, growthOf, type Sample, takeSample } from "./samples.ts";
 import { setUp } from "./scene.ts";
-import { type Counts, startTraffic } from "./traffic.ts";
+import { type Counts, kinds, startTraffic } from "./traffic.ts";
 
-const USAGE = `make soak ARGS="[--minutes N] [--source]"
+const USAGE = `make soak ARGS="[--minutes N] [--only KIND,...] [--source]"
   --minutes N  how long (20); growth of less than 10 minutes says little
+  --only KINDS only traffic of these kinds, to find out which of them is to blame:
+               ${kinds.join(", ")}
   --source     run Sluice from source instead of dist/sluice`;
 const SAMPLE_MS = 5_000;
 /** Connections that are kept alive and sessions that time out are gone after this. */
 const FEWEST_SAMPLES = 12;
 
 const { values } = parseArgs({
-  options: { minutes: { type: "string" }, source: { type: "boolean" }, help: { type: "boolean" } },
+  options: {
+    minutes: { type: "string" },
+    only: { type: "string" },
+    source: { type: "boolean" },
+    help: { type: "boolean" },
+  },
 });
 const minutes = Number(values.minutes ?? 20);
-if (values.help === true || !(minutes > 0)) {
+const only = values.only?.split(",") ?? kinds;
+if (values.help === true || !(minutes > 0) || !only.every((name) => kinds.includes(name))) {
   console.error(USAGE);
   process.exit(2);
 }
@@ -34,7 +42,7 @@ const scene = await setUp(gateway).catch(async (error: unknown) => {
   await gateway.stop();
   throw error;
 });
-const { counts, ended } = startTraffic(scene, () => isOver);
+const { counts, ended } = startTraffic(scene, { only, isOver: () => isOver });
 
 console.log("   seconds   memory  descriptors  maps  threads  rounds  failed");
 while (elapsed() < minutes * 60) {

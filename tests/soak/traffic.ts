@@ -176,7 +176,7 @@ const observed: Client = async ({ gateway }) => {
 /** A target goes down or comes back; requests to its service must not notice. */
 const flaps: Client = async ({ flap }) => flap();
 
-const kinds: Readonly<Record<string, Kind>> = {
+const all: Readonly<Record<string, Kind>> = {
   "kept alive": { client: keptAlive, atOnce: 4, pauseMs: 5 },
   "fresh connections": { client: fresh, atOnce: 2, pauseMs: 10 },
   "over TLS": { client: overTls, atOnce: 2, pauseMs: 20 },
@@ -197,14 +197,17 @@ const kinds: Readonly<Record<string, Kind>> = {
   flaps: { client: flaps, atOnce: 1, pauseMs: 4_000 },
 };
 
-/** Until `isOver`. Counts are there from the start and grow. */
+export const kinds: readonly string[] = Object.keys(all);
+
+/** Clients of these kinds until `isOver`. Counts are there from the start and grow. */
 export function startTraffic(
   scene: Scene,
-  isOver: () => boolean,
+  { only, isOver }: { readonly only: readonly string[]; readonly isOver: () => boolean },
 ): { readonly counts: ReadonlyMap<string, Counts>; readonly ended: Promise<unknown> } {
   const counts = new Map<string, Counts>();
   const clients: Promise<void>[] = [];
-  for (const [name, kind] of Object.entries(kinds)) {
+  for (const [name, kind] of Object.entries(all)) {
+    if (!only.includes(name)) continue;
     const count: Counts = { done: 0, failed: 0, why: [] };
     counts.set(name, count);
     for (let at = 0; at < kind.atOnce; at++) clients.push(keepOn(scene, { kind, count, isOver }));
