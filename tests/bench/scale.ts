@@ -9,6 +9,7 @@ import { SIZES } from "./options.ts";
 import { startOrigin } from "./origin.ts";
 import { writeSection } from "./page.ts";
 import { alignColumns, megabytes, type Table, toTable } from "./report.ts";
+import { type ConnectionsResult, measureConnections } from "./scale-connections.ts";
 import { type ConsumersResult, measureConsumers } from "./scale-consumers.ts";
 import { type MemoryResult, measureMemory } from "./scale-memory.ts";
 import { measureRoutes, type RoutesResult } from "./scale-routes.ts";
@@ -18,7 +19,8 @@ const USAGE = `make bench-scale ARGS="..."
   --consumers N  consumers to load (100000)
   --seconds N    seconds of each of the measurements of request cost (3)
   --bytes N      size of the long bodies (1000000000)
-  --only WHAT    routes, consumers or memory
+  --connections N  connections to keep open (10000)
+  --only WHAT    routes, consumers, connections or memory
   --source       run Sluice from source instead of dist/sluice
   --out FILE     where to write the section (docs/benchmarks.md after a full run)`;
 
@@ -54,6 +56,12 @@ function memoryRows(result: MemoryResult): Row[] {
       show: inMegabytes,
     },
   ];
+}
+
+function connectionRows({ bytes }: ConnectionsResult, connections: number): Row[] {
+  const show = (value: number) => `${megabytes(value)} MB`;
+  const what = `memory, ${connections} connections kept open, two workers`;
+  return [{ what, measured: bytes, atMost: 250e6, show }];
 }
 
 function routeRows(result: RoutesResult, routes: number): Row[] {
@@ -124,13 +132,15 @@ Consumers have one key each; all keys means that each request shows the key of a
 Request cost is processor time per request of one worker on core 0, measured in turn against a gateway with one route.
 A change is a POST, PATCH or DELETE of a route or consumer, timed until its answer, with two workers. Start is the median of three,
 cold start of five. Memory is the resident memory of the process with two workers: idle three seconds after the start,
-and the highest of a sample every 50 ms while 1 GB passes to a side that reads 64 MB/s at most.`;
+the highest of a sample every 50 ms while 1 GB passes to a side that reads 64 MB/s at most, and three seconds after the last of two
+requests on each of the connections that are kept open.`;
 }
 
 const { values } = parseArgs({
   options: {
     routes: { type: "string", default: "10000" },
     consumers: { type: "string", default: "100000" },
+    connections: { type: "string", default: "10000" },
     seconds: { type: "string", default: "3" },
     bytes: { type: "string", default: "1000000000" },
     only: { type: "string" },
@@ -148,6 +158,11 @@ async function run(scratch: string): Promise<Row[]> {
     rows.push(
       ...memoryRows(await measureMemory({ scratch, command, bytes: Number(values.bytes) })),
     );
+  if (wants("connections")) {
+    const connections = Number(values.connections);
+    const result = await measureConnections({ scratch, command, connections });
+    rows.push(...connectionRows(result, connections));
+  }
   if (wants("routes") || wants("consumers")) {
     const origin = await startOrigin(scratch, SIZES);
     const shared = {
