@@ -21,6 +21,7 @@ export function openBrowser(): Promise<Browser> {
     args: [
       "--no-sandbox",
       "--disable-gpu",
+      "--disable-dev-shm-usage",
       "--disable-quic",
       "--no-first-run",
       "--disable-background-networking",

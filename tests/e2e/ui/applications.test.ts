@@ -82,7 +82,10 @@ test("from an empty data directory to a private name with a self-signed certific
   await page.getByLabel("E-mail address").fill(emailOf("admin"));
   await page.locator('input[type="password"]').fill(UI_PASSWORD);
   await page.getByRole("button", { name: "Create administrator" }).click();
-  await page.getByRole("link", { name: "Applications", exact: true }).click();
+  await page
+    .getByRole("navigation", { name: "Pages" })
+    .getByRole("link", { name: "Applications", exact: true })
+    .click();
   await page.getByText("No applications yet").waitFor();
   await page.getByRole("link", { name: "Create the first application" }).click();
 
@@ -132,7 +135,10 @@ test("with an account made in the browser, a public name gets a certificate that
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText("ACME account pebble created").waitFor();
 
-  await page.getByRole("link", { name: "Applications", exact: true }).click();
+  await page
+    .getByRole("navigation", { name: "Pages" })
+    .getByRole("link", { name: "Applications", exact: true })
+    .click();
   await page.getByRole("link", { name: "New application" }).click();
   await fillIn(page, "shop.example.com");
   await page.getByText("New: certificate shop.example.com", { exact: false }).first().waitFor();

@@ -23,7 +23,8 @@ async function upload(name: string, until: number) {
 }
 
 test("an uploaded certificate is told of 30, 14, 7, 3 and 1 days before its end, and when it has run out", async () => {
-  await upload("own", 40);
+  // Half a day beside the thresholds: an end has no fractions of a second, and the clock of the test has.
+  await upload("own", 39.5);
   const passed: [number, unknown][] = [];
   for (let day = 0; day <= 41; day++) {
     const before = told().length;
