@@ -12,12 +12,19 @@ export const ACME_PROTOCOL = "acme-tls/1";
 const REPORT_PAUSE_MS = 10_000;
 const MOST_REPORTED = 1000;
 
+/**
+ * So long handshakes are still looked at after the last name is gone. Orders come in groups, and each time that a listener is
+ * bound anew the system resets what waits at the socket that is closed: one of these may be the authority for the next name.
+ */
+const LINGER_MS = 2000;
+
 export class OpenChallenges {
   readonly #report: (name: string) => void;
   #wanted: ReadonlySet<string> = new Set();
   readonly #reported = new Map<string, number>();
   #byToken = new Map<string, Uint8Array<ArrayBuffer>>();
   #byName = new Map<string, EndCertificate>();
+  #namesUntil = Number.NEGATIVE_INFINITY;
 
   /** `report`: a client has asked for a name that a certificate could be ordered for. */
   constructor(report: (name: string) => void) {
@@ -29,6 +36,7 @@ export class OpenChallenges {
     const encoder = new TextEncoder();
     this.#byToken = new Map(http.map(({ token, answer }) => [token, encoder.encode(answer)]));
     const old = this.#byName;
+    if (old.size > 0 && tls.length === 0) this.#namesUntil = performance.now() + LINGER_MS;
     this.#byName = new Map(
       tls.map(({ name, cert, key }) => {
         const known = old.get(name);
@@ -43,9 +51,9 @@ export class OpenChallenges {
     return this.#byToken.size > 0;
   }
 
-  /** Whether any handshake has to be looked at. */
+  /** Whether any handshake has to be looked at, or had to a moment ago. */
   get hasNames(): boolean {
-    return this.#byName.size + this.#wanted.size > 0;
+    return this.#byName.size + this.#wanted.size > 0 || performance.now() < this.#namesUntil;
   }
 
   /** Nobody has a certificate for this name of a handshake. */

@@ -344,6 +344,7 @@ class Runtime implements DataPlane {
   }
 
   #sweep(): void {
+    this.#listeners.reconcile();
     this.#pools.sweep(performance.now());
     this.#options.board.set(this.#options.worker, "active_requests", this.#scope.inFlight.size);
     if (this.#used.size === 0) return;
