@@ -19,6 +19,7 @@ import type { RequestHandler } from "./listener/http-listener.ts";
 import { closeListeners, Listeners, type OpenedListeners } from "./listener/listeners.ts";
 import { RefusalLog } from "./listener/refusal-log.ts";
 import { createCallout } from "./plugin/callout.ts";
+import { CredentialUses } from "./plugin/credential-uses.ts";
 import { createGeo } from "./plugin/geo.ts";
 import {
   type LoadedPlugins,
@@ -74,7 +75,7 @@ class Runtime implements DataPlane {
   readonly #listeners: Listeners;
   readonly #sweeper: Timer;
   readonly #plugins: PluginLoader;
-  readonly #used = new Set<string>();
+  readonly #uses = new CredentialUses(performance.now());
   #live: Generation | null = null;
   #prepared: Prepared | null = null;
   /** Another process listens at the same ports: clients are to go there. */
@@ -126,7 +127,7 @@ class Runtime implements DataPlane {
       decided: (plugin, decision) => this.#recorder.decided(plugin, decision),
     };
     this.#plugins = createPluginLoader(options, {
-      used: (id) => this.#used.add(id),
+      used: (id) => this.#uses.note(id),
       dropped: (plugin, count) => this.#recorder.dropped(plugin, count),
     });
     const streamOptions = this.#streamOptions();
@@ -347,9 +348,8 @@ class Runtime implements DataPlane {
     this.#listeners.reconcile();
     this.#pools.sweep(performance.now());
     this.#options.board.set(this.#options.worker, "active_requests", this.#scope.inFlight.size);
-    if (this.#used.size === 0) return;
-    this.#options.used?.([...this.#used]);
-    this.#used.clear();
+    const used = this.#uses.take(performance.now());
+    if (used.length > 0) this.#options.used?.(used);
   }
 }
 
