@@ -202,7 +202,7 @@ export class Changes {
 
   async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     if (this.#pausedFor !== null)
-      throw new ApiError(503, this.#pausedFor, { headers: { "retry-after": RETRY_SECONDS } });
+      throw new ApiError(409, this.#pausedFor, { headers: { "retry-after": RETRY_SECONDS } });
     if (!this.#isStillValid(request.by))
       throw new ApiError(401, "the credentials are no longer valid");
     if (this.#isReadOnly && request.by.method !== "local")

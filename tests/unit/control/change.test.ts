@@ -220,7 +220,7 @@ describe("changes that are paused", () => {
     await paused;
     const later = refusal(control.services.create({ name: "c" }, options));
     for (const error of [await waiting, await later]) {
-      expect(error).toMatchObject({ status: 503, message: "a moment, please" });
+      expect(error).toMatchObject({ status: 409, message: "a moment, please" });
       expect(error.headers["retry-after"]).toBe("5");
     }
     expect(control.changes.revision).toBe(2);
