@@ -24,6 +24,7 @@ const errors: Readonly<Record<number, string>> = {
   415: "The body is not JSON",
   429: "Too many; Retry-After says when to try again",
   500: "The gateway failed",
+  503: "Nothing was changed: the gateway is being replaced by a new process, and Retry-After says when to try again, or its data directory is gone",
 };
 
 /** Descriptions of errors. */
@@ -79,7 +80,7 @@ export function writeResponses(schema: string) {
       },
       content: json(ref(schema)),
     },
-    ...errorResponses([400, 403, 404, 409, 412, 413, 415, 500]),
+    ...errorResponses([400, 403, 404, 409, 412, 413, 415, 500, 503]),
   };
 }
 
@@ -93,7 +94,7 @@ export function deleteResponses() {
       },
       content: json(ref("Deleted")),
     },
-    ...errorResponses([403, 404, 409, 412, 500]),
+    ...errorResponses([403, 404, 409, 412, 500, 503]),
   };
 }
 

@@ -9,6 +9,7 @@ export const alertEvents = [
   "certificate_expiring",
   "error_share",
   "worker_died",
+  "overload",
 ] as const;
 export type AlertEvent = (typeof alertEvents)[number];
 
@@ -25,7 +26,7 @@ const shared = {
     maxItems: alertEvents.length,
     uniqueItems: true,
     description:
-      "What is told: target_down and target_up: a target fails or takes traffic again; certificate_failing: one cannot be ordered or renewed; certificate_expiring: one runs out or has run out; error_share: too many answers are 5xx; worker_died: a worker ended unexpectedly",
+      "What is told: target_down and target_up: a target fails or takes traffic again; certificate_failing: one cannot be ordered or renewed; certificate_expiring: one runs out or has run out; error_share: too many answers are 5xx; worker_died: a worker ended unexpectedly; overload: memory, or files and sockets, are short, and new requests are refused",
   }),
   service_ids: keys(
     "Ids or names: targets of these services only, and the error share of each; empty with route_ids: everything",

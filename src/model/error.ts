@@ -1,6 +1,6 @@
 // The one error that reaches a client of the management API; knows nothing of how it is sent.
 
-/** Statuses that the management API answers with; 422 is never used, and 503 only while the gateway is being replaced. */
+/** Statuses that the management API answers with; 422 is never used, and 503 only while no change can be taken: the gateway is being replaced, or its data directory is gone. */
 export type ApiStatus = 400 | 401 | 403 | 404 | 405 | 408 | 409 | 412 | 413 | 415 | 429 | 500 | 503;
 
 /** An expected failure: its message is shown to the client as `{"error": message}`, so it names the field and holds no internals. */

@@ -1,12 +1,13 @@
 // What events of the gateway mean for alerts; knows no alert and no sink.
 import type { AcmeEvent, CertificateEvent } from "../acme/told.ts";
 import type { EventPayloads, WorkerEvent } from "../events.ts";
+import type { OverloadEvent } from "../pressure.ts";
 import type { HealthEvent } from "../health/health-watch.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import type { Signal } from "./notice.ts";
 
 /** Kinds of events that are looked at. */
-export const watchedKinds = ["health", "acme", "certificate", "worker"] as const;
+export const watchedKinds = ["health", "acme", "certificate", "worker", "overload"] as const;
 type WatchedKind = (typeof watchedKinds)[number];
 
 /** Null for what begins and ends nothing. */
@@ -16,6 +17,7 @@ export function signalOf(kind: WatchedKind, payload: unknown, config: GatewayCon
     acme: ofOrder,
     certificate: ofCertificate,
     worker: ofWorker,
+    overload: ofOverload,
   };
   return (readers[kind] as (event: unknown) => Signal | null)(payload);
 }
@@ -90,6 +92,27 @@ function ofWorker({ event, worker, restarts }: WorkerEvent): Signal | null {
     message: hasDied
       ? "Its requests were cut. It is started again; the log says why it ended."
       : `It was started again ${restarts} times since the gateway started.`,
+    isAlwaysTold: false,
+    validUntil: null,
+  };
+}
+
+function ofOverload({ what, state, limit }: OverloadEvent): Signal {
+  const isMemory = what === "memory";
+  const words = isMemory
+    ? { short: "Memory is", enough: "There is enough memory" }
+    : { short: "Files and sockets are", enough: "There are enough files and sockets" };
+  const begun = isMemory
+    ? `The mark is ${Math.floor(limit / 1_048_576)} MiB. New requests are answered with 503.`
+    : `The limit is ${limit}. New connections are not accepted.`;
+  return {
+    event: "overload",
+    key: `overload ${what}`,
+    state,
+    object: { kind: "gateway", id: "", name: "gateway" },
+    serviceId: null,
+    title: state === "begun" ? `${words.short} short` : `${words.enough} again`,
+    message: state === "begun" ? begun : "Everything is taken again.",
     isAlwaysTold: false,
     validUntil: null,
   };

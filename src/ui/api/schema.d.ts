@@ -5438,8 +5438,8 @@ export interface components {
             updated_at: string;
             /** @description Unique name */
             name: string;
-            /** @description What is told: target_down and target_up: a target fails or takes traffic again; certificate_failing: one cannot be ordered or renewed; certificate_expiring: one runs out or has run out; error_share: too many answers are 5xx; worker_died: a worker ended unexpectedly */
-            events: ("target_down" | "target_up" | "certificate_failing" | "certificate_expiring" | "error_share" | "worker_died")[];
+            /** @description What is told: target_down and target_up: a target fails or takes traffic again; certificate_failing: one cannot be ordered or renewed; certificate_expiring: one runs out or has run out; error_share: too many answers are 5xx; worker_died: a worker ended unexpectedly; overload: memory, or files and sockets, are short, and new requests are refused */
+            events: ("target_down" | "target_up" | "certificate_failing" | "certificate_expiring" | "error_share" | "worker_died" | "overload")[];
             /**
              * @description Ids or names: targets of these services only, and the error share of each; empty with route_ids: everything
              * @default []
@@ -5531,8 +5531,8 @@ export interface components {
         AlertInput: {
             /** @description Unique name */
             name: string;
-            /** @description What is told: target_down and target_up: a target fails or takes traffic again; certificate_failing: one cannot be ordered or renewed; certificate_expiring: one runs out or has run out; error_share: too many answers are 5xx; worker_died: a worker ended unexpectedly */
-            events: ("target_down" | "target_up" | "certificate_failing" | "certificate_expiring" | "error_share" | "worker_died")[];
+            /** @description What is told: target_down and target_up: a target fails or takes traffic again; certificate_failing: one cannot be ordered or renewed; certificate_expiring: one runs out or has run out; error_share: too many answers are 5xx; worker_died: a worker ended unexpectedly; overload: memory, or files and sockets, are short, and new requests are refused */
+            events: ("target_down" | "target_up" | "certificate_failing" | "certificate_expiring" | "error_share" | "worker_died" | "overload")[];
             /**
              * @description Ids or names: targets of these services only, and the error share of each; empty with route_ids: everything
              * @default []
@@ -5623,7 +5623,7 @@ export interface components {
             /** @description Also in the message itself */
             id: string;
             /** @enum {string} */
-            event: "target_down" | "target_up" | "certificate_failing" | "certificate_expiring" | "error_share" | "worker_died";
+            event: "target_down" | "target_up" | "certificate_failing" | "certificate_expiring" | "error_share" | "worker_died" | "overload";
             /** @enum {string} */
             status: "firing" | "resolved";
             /**

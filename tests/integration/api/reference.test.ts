@@ -128,6 +128,18 @@ describe("the description", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  test("says of every change that it may be refused while another process takes over", async () => {
+    const changes = operationsOf(await describeApi()).filter(
+      ({ operation }) => operation.responses["412"] !== undefined,
+    );
+    expect(changes.length).toBeGreaterThan(50);
+    for (const { line, operation } of changes)
+      expect([line, operation.responses["503"]?.description]).toEqual([
+        line,
+        expect.stringContaining("Retry-After"),
+      ]);
+  });
+
   test("refers only to schemas that it holds", async () => {
     const description = await describeApi();
     const references = JSON.stringify(description).matchAll(/"#\/components\/schemas\/(\w+)"/g);

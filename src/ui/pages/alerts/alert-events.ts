@@ -34,6 +34,11 @@ export const eventWords: readonly EventWords[] = [
     label: "A worker ended unexpectedly",
     text: "It is started again by itself, and its requests were cut",
   },
+  {
+    event: "overload",
+    label: "The gateway is overloaded",
+    text: "Memory, or files and sockets, are short, and new requests are refused",
+  },
 ];
 
 /** `A target is down`; what is new here keeps its word. */

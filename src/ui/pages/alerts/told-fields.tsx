@@ -57,7 +57,7 @@ export function ScopeFields({ form }: AlertFieldsProps) {
   return (
     <FoldedSection
       title="Only for some"
-      text="Targets and errors of these services and routes alone. Certificates and workers are always told."
+      text="Targets and errors of these services and routes alone. Certificates, workers and overload are always told."
       summary={count === 0 ? "Everything" : `${count} chosen`}
       isOpenAtFirst={count > 0}
       fields={["service_ids", "route_ids"]}

@@ -74,6 +74,7 @@ describe("an event", () => {
   };
   const certificate = { at, id: "c", name: "shop", domains: ["shop.test"], not_after: at };
   const worker = { at, worker: 2, revision: 1, restarts: 3, why: "Error: secret" };
+  const memory = { at, what: "memory", limit: 10_000_000 };
   test.each([
     [
       "acme",
@@ -90,6 +91,14 @@ describe("an event", () => {
     ["worker", { ...worker, event: "died" }, "worker 2 begun", "Worker 2 ended unexpectedly"],
     ["worker", { ...worker, event: "ready" }, "worker 2 over", "Worker 2 serves again"],
     ["worker", { ...worker, event: "restarted" }, null, ""],
+    ["overload", { ...memory, state: "begun" }, "overload memory begun", "Memory is short"],
+    ["overload", { ...memory, state: "over" }, "overload memory over", "enough memory again"],
+    [
+      "overload",
+      { ...memory, what: "descriptors", state: "begun" },
+      "overload descriptors begun",
+      "Files and sockets are short",
+    ],
   ] as const)("%s %o is %p", (kind, payload, key, title) => {
     const signal = signalOf(kind, payload, config);
     expect(signal === null ? null : `${signal.key} ${signal.state}`).toBe(key);
