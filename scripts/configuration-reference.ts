@@ -7,6 +7,7 @@ import type { Command } from "../src/cli/command.ts";
 import { exportCommand } from "../src/cli/export.ts";
 import { createImport } from "../src/cli/import.ts";
 import { helpOf } from "../src/cli/help.ts";
+import { createResetAdminNetworks } from "../src/cli/reset-admin-networks.ts";
 import { createResetPassword } from "../src/cli/reset-password.ts";
 import { rotateKeyCommand } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
@@ -135,6 +136,7 @@ const commands: readonly Command[] = [
   createServe(() => Promise.resolve(0)),
   createCheck(new Map()),
   createResetPassword(never),
+  createResetAdminNetworks(never),
   createTokenCommand(never),
   rotateKeyCommand,
   backupCommand,

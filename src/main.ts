@@ -12,6 +12,7 @@ import { loadApi } from "./cli/management-listener.ts";
 import { createOpenOffline } from "./cli/offline.ts";
 import { type OpenedState, openState } from "./cli/opened-state.ts";
 import type { Replaced } from "./cli/replacement.ts";
+import { createResetAdminNetworks } from "./cli/reset-admin-networks.ts";
 import { createResetPassword } from "./cli/reset-password.ts";
 import { rotateKeyCommand } from "./cli/rotate-key.ts";
 import { runCommandLine } from "./cli/run.ts";
@@ -218,6 +219,7 @@ process.exit(
     createCheck(catalogue),
     healthcheckCommand,
     createResetPassword(openOffline),
+    createResetAdminNetworks(openOffline),
     createTokenCommand(openOffline),
     rotateKeyCommand,
     backupCommand,

@@ -14,7 +14,7 @@ import { StoreError } from "../store/error.ts";
 import { DATABASE } from "../store/store.ts";
 
 /** What commands ask for. */
-export type LocalOperations = Pick<Recovery, "resetPassword" | "issueToken">;
+export type LocalOperations = Pick<Recovery, "resetPassword" | "issueToken" | "resetNetworks">;
 export type LocalOperation = keyof LocalOperations;
 /** What only a gateway that serves can do. */
 export type HandOver = Pick<Replacement, "replace" | "begin" | "release" | "finish" | "fail">;
@@ -31,6 +31,10 @@ const resetInput = t.Object(
   { additionalProperties: false },
 );
 const tokenInput = t.Object({ rotate: t.Boolean() }, { additionalProperties: false });
+const networksInput = t.Object(
+  { allow: t.Array(t.String({ maxLength: 64 }), { maxItems: 100 }) },
+  { additionalProperties: false },
+);
 const replaceInput = t.Object(
   {
     argv: t.Array(t.String(), { minItems: 1, maxItems: 16 }),
@@ -104,10 +108,13 @@ export function serveControlSocket(options: ControlSocketOptions): ControlSocket
       },
     };
   } catch (error) {
-    log.warn("the local socket is missing: reset-password and token need the gateway stopped", {
-      path,
-      error,
-    });
+    log.warn(
+      "the local socket is missing: reset-password, reset-admin-networks and token need the gateway stopped",
+      {
+        path,
+        error,
+      },
+    );
     return null;
   } finally {
     process.umask(mask);
@@ -128,6 +135,8 @@ async function answer(request: Request, token: string, options: ControlSocketOpt
         return Response.json(await operations.resetPassword(decode(resetInput, body)));
       case "/issueToken":
         return Response.json(operations.issueToken(decode(tokenInput, body)));
+      case "/resetNetworks":
+        return Response.json(await operations.resetNetworks(decode(networksInput, body)));
       default:
         if (handOver !== undefined) return Response.json(await hand(handOver, pathname, body));
         throw unknownCommand();

@@ -1,8 +1,9 @@
-// What whoever holds the data directory may do without credentials: a new password, a new admin token; knows no HTTP.
+// What whoever holds the data directory may do without credentials: a new password, a new admin token, a way in; knows no HTTP.
 import { randomInt } from "node:crypto";
 import { hashPassword } from "../crypto/password.ts";
 import { ApiError } from "../model/error.ts";
 import type { User } from "../model/user.ts";
+import { cidrProblem } from "../net/cidr.ts";
 import { checkPassword } from "./auth/password.ts";
 import { findUser } from "./auth/users.ts";
 import type { ControlPlane } from "./control-plane.ts";
@@ -34,6 +35,18 @@ export interface IssuedToken {
   readonly fingerprint: string;
   /** Whether another one was there, which is worth nothing now. */
   readonly replaced: boolean;
+}
+
+export interface NetworksReset {
+  /** Added to those that may use the management API; empty: all may. */
+  readonly allow: readonly string[];
+}
+
+export interface NetworksResult {
+  /** Those that may use the management API from now on; empty: any. */
+  readonly networks: readonly string[];
+  /** Those that alone might before; empty: any. */
+  readonly before: readonly string[];
 }
 
 const MAX_NAMES = 10;
@@ -92,6 +105,36 @@ export class Recovery {
       );
     const made = auth.rotateAdminToken(person);
     return { token: made.token, fingerprint: made.fingerprint, replaced: exists };
+  }
+
+  /** Lets every network use the management API again, or some more, whoever shut everybody out. */
+  async resetNetworks({ allow }: NetworksReset): Promise<NetworksResult> {
+    const { changes } = this.#control;
+    if (changes.isReadOnly)
+      throw new ApiError(
+        409,
+        "the configuration is kept in a file: change admin_allowed_cidrs in its settings, and the gateway follows within a second",
+      );
+    const wrong = allow.find((cidr) => cidrProblem(cidr) !== null);
+    if (wrong !== undefined) throw new ApiError(400, `"${wrong}" ${cidrProblem(wrong)}`);
+    const { value } = await changes.run({
+      by: person,
+      dryRun: false,
+      mutate: (draft): NetworksResult => {
+        const old = draft.config.settings;
+        const { admin_allowed_cidrs: before } = old;
+        // An empty list refuses nobody: what is added to it would refuse everybody else.
+        const isOpen = allow.length === 0 || before.length === 0;
+        const networks = isOpen ? [] : [...new Set([...before, ...allow])];
+        if (networks.length !== before.length) {
+          const settings = { ...old, admin_allowed_cidrs: networks, updated_at: draft.stamp() };
+          draft.putSingleton("settings", settings);
+          draft.summary = "let more networks use the management API, on the machine itself";
+        }
+        return { networks, before };
+      },
+    });
+    return value;
   }
 
   #find(email: string): User {

@@ -145,6 +145,35 @@ describe.each([
     expect((await using(third.stdout)).status).toBe(200);
   });
 
+  test("an address that was shut out is let in again, alone or with all others", async () => {
+    const shutOut = () =>
+      done(gateway, "PATCH /settings", session, { admin_allowed_cidrs: ["192.0.2.0/24"] });
+    const status = async () =>
+      (await gateway.api("GET", "/api/v1/settings", undefined, session)).status;
+    await shutOut();
+    expect(await status()).toBe(403);
+    const added = await run(["reset-admin-networks", "--allow", "127.0.0.0/8", "--allow", "::1"]);
+    expect([added.code, added.stdout]).toEqual([0, "192.0.2.0/24\n127.0.0.0/8\n::1\n"]);
+    expect(await status()).toBe(200);
+
+    const wrong = await run(["reset-admin-networks", "--allow", "not-a-network"]);
+    expect([wrong.code, wrong.stdout]).toEqual([1, ""]);
+    expect(wrong.stderr).toContain('"not-a-network" must be an IP address or a network');
+    expect((await done(gateway, "GET /settings", session)).admin_allowed_cidrs).toHaveLength(3);
+
+    await shutOut();
+    expect(await status()).toBe(403);
+    const opened = await run(["reset-admin-networks"]);
+    expect([opened.code, opened.stdout]).toEqual([0, ""]);
+    expect(opened.stderr).toContain("Any address may use the management API now");
+    expect((await done(gateway, "GET /settings", session)).admin_allowed_cidrs).toEqual([]);
+
+    // It never shuts anybody out who was in.
+    const again = await run(["reset-admin-networks", "--allow", "192.0.2.1"]);
+    expect([again.code, again.stderr]).toEqual([0, "Nothing to do: no address was refused.\n"]);
+    expect(await status()).toBe(200);
+  });
+
   test("the audit log says what was done on the machine itself", async () => {
     const entries: Json[] = await done(gateway, "GET /audit?actor=local", session);
     const seen = entries.map(({ method, action, kind, object_name }) =>
@@ -158,9 +187,27 @@ describe.each([
         "local reset_password user other@example.org",
         "local create admin_token ",
         "local update admin_token ",
+        "local update settings ",
       ]),
     );
   });
+});
+
+test("while the configuration is kept in a file, the list of networks is said to be changed there", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "sluice-kept-in-file-"));
+  const file = join(directory, "gateway.yaml");
+  writeFileSync(file, "format: 1\nsettings: { admin_allowed_cidrs: [127.0.0.1] }\n");
+  const gateway = await startGateway({ workers: 1, args: ["--config", file] });
+  try {
+    const { dataDir } = gateway;
+    const { code, stderr } = await runCommand(["reset-admin-networks", "--data-dir", dataDir]);
+    expect([code, stderr.includes("is kept in a file")]).toEqual([1, true]);
+    const { admin_allowed_cidrs: left } = await gateway.ok("GET", "/api/v1/settings");
+    expect(left).toEqual(["127.0.0.1"]);
+  } finally {
+    await gateway.stop();
+    rmSync(directory, { recursive: true, force: true });
+  }
 });
 
 describe("the local socket", () => {
@@ -249,6 +296,7 @@ test.each([
     ["reset-password", "a@b", "--role", "king"],
     "--role: must be one of",
   ],
+  ["a network without its flag", ["reset-admin-networks", "::1"], 'unexpected argument "::1"'],
   ["an argument", ["token", "x"], 'unexpected argument "x"'],
 ])("%s on the command line ends with code 2", async (_, args, message) => {
   const { code, stdout, stderr } = await runCommand(args);
@@ -256,9 +304,9 @@ test.each([
   expect(stderr).toContain(message);
 });
 
-test("the help names all three commands", async () => {
+test("the help names all of these commands", async () => {
   const { stdout } = await runCommand(["help"]);
-  for (const name of ["reset-password", "token", "rotate-key"]) {
+  for (const name of ["reset-password", "reset-admin-networks", "token", "rotate-key"]) {
     expect(stdout).toContain(`\n  ${name} `);
     expect((await runCommand(["help", name])).stdout).toContain("--data-dir");
   }

@@ -23,7 +23,8 @@ export function ManagementFields({ form }: SettingsFieldsProps) {
         {form.values.admin_allowed_cidrs.length > 0 && (
           <Alert color="yellow" py="xs">
             Include the network that you come from, or this page is closed to you when you save. On
-            the machine itself 127.0.0.1 and ::1 are addresses like others.
+            the machine itself 127.0.0.1 and ::1 are addresses like others. There,{" "}
+            <code>sluice reset-admin-networks</code> opens it again.
           </Alert>
         )}
       </Stack>
