@@ -123,7 +123,7 @@ export class RunningGateway {
     try {
       // What was served meanwhile is added to what the other process has counted.
       control.observation.stats.stop();
-      control.keepUp();
+      control.keepUp(true);
     } catch (error) {
       log.warn("what was served while another process took over is not in the statistics", {
         error,
@@ -144,7 +144,7 @@ export class RunningGateway {
     const { control } = this.#parts;
     if (this.#upkeep !== null) clearInterval(this.#upkeep);
     this.#upkeep = null;
-    control.keepUp();
+    control.keepUp(true);
     control.observation.stats.stop();
     control.audit.flush(true);
   }

@@ -137,8 +137,8 @@ export interface ControlPlane {
   rolloutStatus(): RolloutStatus;
   /** Tells whoever listens what happened to a worker. */
   tellOfWorker(happening: WorkerHappening): void;
-  /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end. */
-  keepUp(): void;
+  /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end with `isLast`. */
+  keepUp(isLast?: boolean): void;
 }
 
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
@@ -201,9 +201,9 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       // Why a thread ended may be the message of any error: that is for admins.
       events.publish("worker", event, { ...event, why: null });
     },
-    keepUp() {
-      access.auth.keepUp();
-      consumption.credentialUse.flush();
+    keepUp(isLast = false) {
+      access.auth.keepUp(isLast);
+      consumption.credentialUse.flush(isLast);
       publication.keeper.wake();
     },
   };

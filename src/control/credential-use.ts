@@ -33,8 +33,8 @@ export class CredentialUse {
     return this.#last.lastUsedAt(id);
   }
 
-  /** Writes what is new; to be called about once a minute, and at the end. */
-  flush(): void {
-    this.#last.flush();
+  /** Writes what is new; to be called about once a minute, and at the end with `all`. */
+  flush(all = false): void {
+    this.#last.flush(all);
   }
 }

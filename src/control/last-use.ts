@@ -23,11 +23,17 @@ export interface LastUseOptions {
   readonly log: Log;
 }
 
+/** Rows that are written without a pause: some 5 ms. */
+const SLICE = 2000;
+const PAUSE_MS = 20;
+
 /** What is used with every request of a program cannot be written as often: it would wear the disk. */
 export class LastUse {
   readonly #options: LastUseOptions;
   readonly #last = new Map<string, number>();
   readonly #unwritten = new Set<string>();
+  /** Until the next slice. */
+  #timer: Timer | null = null;
 
   constructor(options: LastUseOptions) {
     this.#options = options;
@@ -53,26 +59,56 @@ export class LastUse {
     if (known.length > 0) this.#attempt(() => this.#options.store.remove(known));
   }
 
-  /** Writes what is new; to be called now and then, and at the end. */
-  flush(): void {
-    const rows = [...this.#unwritten].map((id) => ({
-      id,
-      last_used_at: this.lastUsedAt(id) ?? "",
-    }));
-    if (rows.length === 0) return;
-    this.#attempt(() => {
+  /**
+   * Writes what is new, a part at once and the rest with pauses: as many as there are credentials would hold up whoever asks
+   * this thread for something meanwhile. To be called now and then, and at the end with `all`.
+   */
+  flush(all = false): void {
+    if (all) {
+      this.#stop();
+      this.#write([...this.#unwritten]);
+      return;
+    }
+    // What is new meanwhile is written at the next call.
+    if (this.#timer === null) this.#writeOn([...this.#unwritten], 0);
+  }
+
+  /** A slice, and the next one after a pause. */
+  #writeOn(ids: readonly string[], from: number): void {
+    this.#timer = null;
+    const end = from + SLICE;
+    const isWritten = this.#write(ids.slice(from, end));
+    if (!isWritten || end >= ids.length) return;
+    this.#timer = setTimeout(() => this.#writeOn(ids, end), PAUSE_MS);
+    this.#timer.unref();
+  }
+
+  #stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  /** Those of them that are still there and not written yet; whether it could be done. */
+  #write(ids: readonly string[]): boolean {
+    const rows = ids
+      .filter((id) => this.#unwritten.has(id))
+      .map((id) => ({ id, last_used_at: this.lastUsedAt(id) ?? "" }));
+    if (rows.length === 0) return true;
+    return this.#attempt(() => {
       this.#options.store.write(rows);
-      this.#unwritten.clear();
+      for (const { id } of rows) this.#unwritten.delete(id);
     });
   }
 
   /** Nothing depends on these times, so nobody is refused because they could not be written. */
-  #attempt(write: () => void): void {
+  #attempt(write: () => void): boolean {
     const { log, what } = this.#options;
     try {
       write();
+      return true;
     } catch (error) {
       log.warn(`the last use of ${what} could not be written`, { error });
+      return false;
     }
   }
 }

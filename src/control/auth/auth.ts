@@ -68,9 +68,9 @@ export class Auth {
     this.#record(principal, "delete", { fingerprint });
   }
 
-  /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end. */
-  keepUp(): void {
-    this.#use.flush();
+  /** Writes what was only remembered and forgets what is over; to be called about once a minute, and at the end with `isLast`. */
+  keepUp(isLast = false): void {
+    this.#use.flush(isLast);
     this.#options.sessions.prune();
   }
 

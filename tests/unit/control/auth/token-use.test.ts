@@ -1,8 +1,9 @@
 // When tokens were last used: remembered at once, written now and then, forgotten with the token; on a real database.
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { TokenUse, type TokenUseStore } from "../../../../src/control/auth/token-use.ts";
 import { createLog } from "../../../../src/log.ts";
 import { TokenTable } from "../../../../src/store/tokens.ts";
+import { eventually } from "../../../support/poll.ts";
 import { openStore, temporaryDirectory } from "../../store/fixture.ts";
 
 test("uses are kept in memory until they are written, all at once", () => {
@@ -43,6 +44,59 @@ test("uses are kept in memory until they are written, all at once", () => {
   use.forget(["one", "never used"]);
   use.flush();
   expect(table.loadUse()).toEqual([{ token_id: "two", last_used_at: "2026-01-01T00:00:01.000Z" }]);
+});
+
+describe("many uses", () => {
+  const log = createLog({ level: "info", format: "json", sink: () => undefined });
+  const clock = { now: () => 0 };
+  const ids = Array.from({ length: 5001 }, (_, index) => `id-${index}`);
+
+  /** How many rows each write was about. */
+  function world() {
+    const writes: number[] = [];
+    const rows = new Set<string>();
+    const store: TokenUseStore = {
+      loadUse: () => [],
+      writeUse(used) {
+        writes.push(used.length);
+        for (const { token_id } of used) rows.add(token_id);
+      },
+      removeUse: (gone) => gone.forEach((id) => rows.delete(id)),
+    };
+    const use = new TokenUse({ store, clock, log });
+    for (const id of ids) use.touch(id);
+    return { use, writes, rows };
+  }
+
+  test("are written in parts, between which others have their turn", async () => {
+    const { use, writes, rows } = world();
+    use.flush();
+    expect(writes).toEqual([2000]);
+    // Neither another call nor what is gone meanwhile makes a second round of it.
+    use.flush();
+    use.forget(["id-5000", "id-0"]);
+    expect(writes).toEqual([2000]);
+    await eventually(() => rows.size === 4999);
+    expect(writes).toEqual([2000, 2000, 1000]);
+    expect([rows.has("id-0"), rows.has("id-5000"), rows.has("id-4999")]).toEqual([
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  test("are written at once at the end, and nothing after it", async () => {
+    const { use, writes } = world();
+    use.flush();
+    use.flush(true);
+    expect(writes).toEqual([2000, 3001]);
+    use.touch("id-1");
+    // Another one that began later and has ended.
+    const other = world();
+    other.use.flush();
+    await eventually(() => other.writes.length === 3);
+    expect(writes).toHaveLength(2);
+  });
 });
 
 test("of the admin token only the hash is kept, and it survives a restart", () => {
