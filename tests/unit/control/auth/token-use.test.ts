@@ -61,7 +61,9 @@ describe("many uses", () => {
         writes.push(used.length);
         for (const { token_id } of used) rows.add(token_id);
       },
-      removeUse: (gone) => gone.forEach((id) => rows.delete(id)),
+      removeUse(gone) {
+        for (const id of gone) rows.delete(id);
+      },
     };
     const use = new TokenUse({ store, clock, log });
     for (const id of ids) use.touch(id);
