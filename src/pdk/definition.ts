@@ -42,6 +42,11 @@ export interface PluginHandlers {
   readonly early?: Handler;
   /** Says who the client is, or refuses. */
   readonly auth?: Handler;
+  /**
+   * In the place of `auth` where a policy lets the request in without asking: takes away what the client shows to this
+   * instance, and leaves what may be meant for the application.
+   */
+  readonly waived?: (context: RequestContext) => void;
   /** Limits, policies, validation. */
   readonly access?: Handler;
   /** Changes what goes upstream. */

@@ -71,7 +71,8 @@ export default definePlugin({
   summary: "Says by rules who is let in, who is kept out and who has to sign in",
   description: `Each rule has a condition and an action; the first rule whose condition holds decides:
 
-- \`allow\`: the request goes on, and authentication plugins do not run.
+- \`allow\`: the request goes on, and authentication plugins do not run. What is shown to those with \`hide_credentials\` does not
+  reach the application all the same; an \`Authorization\` that is meant for somebody else does.
 - \`deny\`: it is refused.
 - \`challenge\`: the authentication plugins of the route run, and nobody passes as their stand-in for unknown clients. Whoever
   none of them has recognised gets 401, also where there is no such plugin. Browsers that ask for permission (CORS preflight)

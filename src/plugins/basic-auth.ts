@@ -113,7 +113,10 @@ passwords. bcrypt looks at the first 72 bytes of a password only, and other prog
   },
   create(own, kit) {
     const guard = new Guard(own, kit);
-    return { auth: (context) => guard.auth(context) };
+    return {
+      auth: (context) => guard.auth(context),
+      waived: (context) => guard.waived(context),
+    };
   },
 });
 
@@ -156,6 +159,15 @@ class Guard {
     const digest = this.#digest(login.username, login.password, candidate.fingerprint);
     if (this.#right.get(digest) === true) return this.#letIn(context, login, candidate);
     return this.#check(context, { login, candidate, digest });
+  }
+
+  /** The password of a user who is known here is nothing for the application; others may have signed in there. */
+  waived(context: RequestContext): void {
+    const login = readBasicLogin(context.header("authorization") ?? "");
+    if (login === null || !this.#own.hide_credentials) return;
+    const { username } = login;
+    if (this.#users.has(username) || context.consumers.credential("basic", username) !== null)
+      context.upstream.removeHeader("authorization");
   }
 
   async #check(

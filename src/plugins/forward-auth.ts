@@ -234,6 +234,9 @@ plugin from running.`,
         for (const name of toUpstream) upstream.removeHeader(name);
       },
       auth: (context) => (isExempt(context, own) ? undefined : ask(context, prepared)),
+      waived({ upstream }) {
+        if (own.hide_credentials) upstream.removeHeader("authorization");
+      },
       response(context, { headers }) {
         const fields = context.memory.get(place) as Passed["client"] | undefined;
         for (const [name, value] of fields ?? [])

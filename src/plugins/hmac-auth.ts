@@ -80,6 +80,9 @@ and \`req\` of components cannot be used.`,
   async create(own, kit) {
     const { Guard } = await import("./hmac-auth/guard.ts");
     const guard = new Guard(own, kit);
-    return { auth: (context) => guard.auth(context) };
+    return {
+      auth: (context) => guard.auth(context),
+      waived: (context) => guard.hide(context),
+    };
   },
 });

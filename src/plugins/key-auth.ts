@@ -109,6 +109,9 @@ lookup takes as long with a million keys as with one. A request with several key
     const fields = own.header_names.map((name) => name.toLowerCase());
     const prepared = { own, fields, kit };
     return {
+      ...(own.hide_credentials
+        ? { waived: (context: RequestContext) => hide(context, prepared) }
+        : {}),
       auth(context) {
         if (isExempt(context, own)) return undefined;
         const keys = keysOf(context, prepared);

@@ -173,6 +173,14 @@ does not answer, requests are refused with 503.`,
   check: problemsOf,
   async create(own, kit) {
     const guard = new Guard(own, kit, new Directory(own, await import("ldapts")));
-    return { auth: (context) => guard.auth(context) };
+    const { hide_credentials: hides } = own;
+    return {
+      auth: (context) => guard.auth(context),
+      // Nobody but the directory can say whose password it is.
+      waived(context) {
+        if (hides && readBasicLogin(context.header("authorization") ?? "") !== null)
+          context.upstream.removeHeader("authorization");
+      },
+    };
   },
 });

@@ -204,6 +204,12 @@ session.`,
         hideCookies(context, own.session.cookie_name);
       },
       auth: (context) => authenticate(context, parts),
+      waived(context) {
+        const token = own.bearer_allowed ? bearerOf(context) : null;
+        const hides = own.hide_credentials && !own.forward_access_token;
+        if (hides && token !== null && parts.desk.isOfProvider(token))
+          context.upstream.removeHeader("authorization");
+      },
       response(context, { headers }) {
         const cookies = context.memory.get(place) as readonly string[] | undefined;
         for (const cookie of cookies ?? []) headers.append("Set-Cookie", cookie);

@@ -211,15 +211,19 @@ export class Visit extends RequestFacts implements PluginRequest {
 
   /** Everything before the request goes upstream. Undefined: it goes. */
   run(): PluginAnswer | undefined | Promise<PluginAnswer | undefined> {
-    for (const runtime of this.#chain.protecting) {
+    return this.#takeAway("protect", this.#chain.protecting) ?? this.#runFrom(0, 0);
+  }
+
+  #takeAway(what: "protect" | "waived", from: readonly PluginRuntime[]): PluginAnswer | undefined {
+    for (const runtime of from) {
       try {
-        runtime.handlers.protect?.(this);
+        runtime.handlers[what]?.(this);
       } catch (error) {
         const answer = this.#afterFailure(runtime, error);
         if (answer !== undefined) return answer;
       }
     }
-    return this.#runFrom(0, 0);
+    return undefined;
   }
 
   /** The same for a copy of the request, as far as only what comes after the handler that was called last is concerned. */
@@ -255,7 +259,13 @@ export class Visit extends RequestFacts implements PluginRequest {
     let step = firstStep;
     for (let at = firstPhase; at < requestPhases.length; at++) {
       const phase = requestPhases[at] ?? "request";
-      if (phase === "auth" && this.authMode === "skip") continue;
+      if (phase === "auth" && this.authMode === "skip") {
+        const waiving = this.#chain.auth.filter((runtime) => this.applies(runtime));
+        const failed = this.#takeAway("waived", waiving);
+        if (failed !== undefined) return failed;
+        step = 0;
+        continue;
+      }
       // From here on it is known who the client is.
       if (phase === "access" && step === 0 && this.#consumer !== null)
         this.#chain = this.#chain.forConsumer(this.#consumer.id);

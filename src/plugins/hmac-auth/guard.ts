@@ -139,11 +139,14 @@ export class Guard {
     if (this.#own.nonce_cache && this.#isReplay(signature)) return this.#no(context, "replayed");
     context.authenticate(credential.consumer, { credential });
     this.#kit.used(credential.id);
-    if (this.#own.hide_credentials) {
-      context.upstream.removeHeader("signature");
-      context.upstream.removeHeader("signature-input");
-    }
+    this.hide(context);
     return undefined;
+  }
+
+  hide({ upstream }: RequestContext): void {
+    if (!this.#own.hide_credentials) return;
+    upstream.removeHeader("signature");
+    upstream.removeHeader("signature-input");
   }
 
   /** Only signatures that are good are remembered: nobody else can use up a nonce or the memory. */

@@ -11,10 +11,13 @@ import { type Accepted, type Refused, Verifier } from "./verifier.ts";
 
 export function createJwtHandlers(own: JwtConfig, kit: PluginKit): PluginHandlers {
   const gate = new Gate(own, kit);
-  const auth: PluginHandlers["auth"] = (context) => gate.auth(context);
-  if (Object.keys(own.claims_to_headers).length === 0) return { auth };
+  const handlers: PluginHandlers = {
+    auth: (context) => gate.auth(context),
+    waived: (context) => gate.waived(context),
+  };
+  if (Object.keys(own.claims_to_headers).length === 0) return handlers;
   return {
-    auth,
+    ...handlers,
     protect: (context) => gate.clearFields(context),
   };
 }
@@ -65,6 +68,16 @@ class Gate {
         },
       });
     return this.#judge(context, token);
+  }
+
+  /** A token of another issuer may be one for the application. */
+  waived(context: RequestContext): void {
+    const own = this.#own;
+    if (!own.hide_credentials) return;
+    const isOurs = tokensOf(context, { ...own, cookie_names: [], query_names: [] }).some((token) =>
+      this.#verifier.isOurs(token, context.consumers),
+    );
+    hide(context, isOurs ? own : { ...own, header_names: own.header_names.filter(isOwnField) });
   }
 
   async #judge(context: RequestContext, token: string): Promise<Outcome> {
@@ -164,11 +177,13 @@ function tokensOf(context: RequestContext, own: JwtConfig): string[] {
   return tokens;
 }
 
+/** A field that nobody else reads. */
+const isOwnField = (name: string) => name.toLowerCase() !== "authorization";
+
 function hide({ upstream, headers }: RequestContext, own: JwtConfig): void {
   for (const name of own.header_names.map((each) => each.toLowerCase()))
     // What is for somebody else stays.
-    if (name !== "authorization" || /^bearer /i.test(headers[name] ?? ""))
-      upstream.removeHeader(name);
+    if (isOwnField(name) || /^bearer /i.test(headers[name] ?? "")) upstream.removeHeader(name);
   for (const name of own.cookie_names) upstream.removeCookie(name);
   for (const name of own.query_names) upstream.removeQuery(name);
 }

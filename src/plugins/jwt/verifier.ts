@@ -97,6 +97,16 @@ export class Verifier {
     return await this.#verifyWithIssuer(token);
   }
 
+  /** Whether it claims to be one that could be accepted here. */
+  isOurs(text: string, consumers: Consumers): boolean {
+    const token = this.#read(text);
+    if (token === null) return false;
+    const { keyName, issuer } = token;
+    if (keyName !== null && consumers.credential("jwt", keyName) !== null) return true;
+    if (issuer !== null && this.#own.issuer.includes(issuer)) return true;
+    return this.#common !== null && this.#own.issuer.length === 0;
+  }
+
   #read(text: string): Unverified | null {
     if (text.length > MAX_CHARACTERS || !COMPACT.test(text)) return null;
     try {

@@ -101,6 +101,16 @@ export class TokenDesk {
     return withSubject(payload);
   }
 
+  /** Whether it claims to be of the provider; that of somebody else is for the application. */
+  isOfProvider(token: string): boolean {
+    const { provider, jose } = this.#options;
+    try {
+      return jose.decodeJwt(token).iss === provider.issuer;
+    } catch {
+      return false;
+    }
+  }
+
   /** What the userinfo endpoint says of the same person; empty when there is none. */
   async userinfo(accessToken: string | null, subject: string): Promise<Document> {
     const { provider } = this.#options;
