@@ -3,7 +3,7 @@ import type { Challenges } from "../snapshot/message.ts";
 import type { EndCertificate } from "./listener/tls-ends.ts";
 
 /** RFC 8555 section 8.3. */
-const PREFIX = "/.well-known/acme-challenge/";
+export const CHALLENGE_PATH = "/.well-known/acme-challenge/";
 
 /** RFC 8737 section 6.2. */
 export const ACME_PROTOCOL = "acme-tls/1";
@@ -69,8 +69,8 @@ export class OpenChallenges {
 
   /** Null for everything but a token that an authority has given out: applications may have orders of their own. */
   answer(method: string, path: string): Response | null {
-    if (!path.startsWith(PREFIX) || (method !== "GET" && method !== "HEAD")) return null;
-    const bytes = this.#byToken.get(path.slice(PREFIX.length));
+    if (!path.startsWith(CHALLENGE_PATH) || (method !== "GET" && method !== "HEAD")) return null;
+    const bytes = this.#byToken.get(path.slice(CHALLENGE_PATH.length));
     if (bytes === undefined) return null;
     const isHead = method === "HEAD";
     return new Response(isHead ? null : bytes, {

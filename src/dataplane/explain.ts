@@ -6,7 +6,7 @@ import type { ExplainedRequest, ExplainedTarget, Explanation } from "../snapshot
 import { failures } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { isWebSocket } from "./handler.ts";
-import { maintenanceAnswer, redirectToHttps } from "./local-answer.ts";
+import { maintenanceAnswer, redirectToHttps, sendsToHttps } from "./local-answer.ts";
 import { mismatchInWords } from "./mismatch.ts";
 import { readRequest, RequestContext } from "./request-context.ts";
 import { type RouteRuntime, upstreamHost, upstreamTarget } from "./route-runtime.ts";
@@ -87,7 +87,7 @@ function contextOf(generation: Generation, listenerId: string | null, asked: Exp
 }
 
 function verdictOf(generation: Generation, route: RouteRuntime, context: RequestContext): Verdict {
-  if (route.redirectStatus > 0 && context.clientScheme() === "http") {
+  if (sendsToHttps(context, route)) {
     const { headers, status } = redirectToHttps(context, route, generation);
     return answered("redirect", status, headers.get("location"));
   }

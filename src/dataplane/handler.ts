@@ -8,7 +8,12 @@ import { fail, own, type Scene } from "./own-answer.ts";
 import { type Steps, throughPlugins } from "./plugin/through-plugins.ts";
 import type { Plan } from "./plan.ts";
 import { ProxiedRequest } from "./proxied-request.ts";
-import { defaultSiteAnswer, maintenanceAnswer, redirectToHttps } from "./local-answer.ts";
+import {
+  defaultSiteAnswer,
+  maintenanceAnswer,
+  redirectToHttps,
+  sendsToHttps,
+} from "./local-answer.ts";
 import { readRequest, RequestContext, type RequestSource } from "./request-context.ts";
 import { chainOf, type RouteRuntime, upstreamTarget } from "./route-runtime.ts";
 import { forwardFields } from "./upstream/request-writer.ts";
@@ -70,7 +75,7 @@ function answerNoRoute(context: RequestContext, scene: Scene): Answer {
 
 /** The answer that the route gives by itself: a redirect to HTTPS, or that it is under maintenance; null: none. */
 function ownAnswerOf(context: RequestContext, route: RouteRuntime, scene: Scene): Answer | null {
-  if (route.redirectStatus > 0 && context.clientScheme() === "http")
+  if (sendsToHttps(context, route))
     return own(redirectToHttps(context, route, scene.generation), context, scene);
   if (route.route.maintenance === null) return null;
   const closed = maintenanceAnswer(context, route);

@@ -1,11 +1,21 @@
 // What the gateway answers itself because the configuration says so: HTTPS redirect, maintenance, default site; knows no upstream.
 import type { Settings } from "../model/settings.ts";
+import { CHALLENGE_PATH } from "./challenges.ts";
 import { errorAnswer, toResponse } from "./error-page.ts";
 import { failures } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { hangUp } from "./hang-up.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RouteRuntime } from "./route-runtime.ts";
+
+/**
+ * Whether the route answers with a redirect to HTTPS. Authorities may come over plain HTTP to whoever is behind the gateway,
+ * too: their path goes on to a service that is there.
+ */
+export const sendsToHttps = (context: RequestContext, route: RouteRuntime): boolean =>
+  route.redirectStatus > 0 &&
+  context.clientScheme() === "http" &&
+  !(route.route.service_id !== null && context.path.startsWith(CHALLENGE_PATH));
 
 /**
  * Same host and target under https. A client that named a port reached us directly, so it needs the port of the https

@@ -276,6 +276,13 @@ describe("what a route does to the request", () => {
     expect(seen.header("location")).toBe(location);
     expect(seen.request).toBeUndefined();
   });
+
+  test("what an authority may ask the service behind is not redirected", async () => {
+    const path = "/.well-known/acme-challenge/of-the-service";
+    expect((await get(path, { host: "redirect" })).request?.target).toBe(path);
+    for (const other of [`${path}/../../../x`, "/.well-known/acme-challenge", `/x${path}`])
+      expect((await get(other, { host: "redirect" })).status).toBe(308);
+  });
 });
 
 describe("what a service does to the request", () => {
