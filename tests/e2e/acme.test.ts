@@ -203,4 +203,11 @@ describe("a certificate that is there", () => {
     expect(after.fingerprint).not.toBe(before.fingerprint);
     await isShown("two.test", after.fingerprint);
   });
+
+  test("is revoked twice at once, and none of both fails", async () => {
+    const revoke = () => scene.gateway.api("POST", "/api/v1/certificates/several/revoke", {});
+    const answers = await Promise.all([revoke(), revoke()]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    await scene.becomes("several", "valid");
+  });
 });

@@ -34,6 +34,8 @@ export class ScriptedAuthority {
   /** What it says about renewal; null: it does not know the question. */
   renewal: { start: string; end: string } | null = null;
   renewalRetryAfter = "21600";
+  /** Awaited before an account is registered. */
+  accountGate: Promise<void> = Promise.resolve();
   /** Awaited before an order is taken. */
   gate: Promise<void> = Promise.resolve();
   /** Awaited between the head and the end of the answer to a new order; null: such answers go out as a whole. */
@@ -93,6 +95,7 @@ export class ScriptedAuthority {
     switch (what) {
       case "account":
         this.accounts.push(data);
+        await this.accountGate;
         return reply({ status: "valid" }, { location: `${this.#url}/account/1` });
       case "new-order":
         return await this.#takeOrder(data);

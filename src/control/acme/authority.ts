@@ -39,7 +39,10 @@ export interface Authorization {
 }
 
 /** Where accounts that have been found or registered are remembered, by key and directory. */
-export type KnownAccounts = Map<string, Promise<string>>;
+export type KnownAccounts = Map<
+  string,
+  { readonly url: Promise<string>; /** Of whoever asks. */ readonly signal: AbortSignal }
+>;
 
 /** Parts of the library that its types leave out. */
 interface InnerClient {
@@ -88,7 +91,7 @@ export class Authority {
 
   /** The account, registered if the authority does not know it yet. */
   static async open(opened: OpenedAccount, parts: AuthorityParts): Promise<Authority> {
-    return await (await Authority.#connect(opened, parts)).#enter(parts.known, opened.key);
+    return await (await Authority.#connect(opened, parts)).#enter(parts, opened.key);
   }
 
   /** Null: the authority knows no account with this key. */
@@ -103,7 +106,7 @@ export class Authority {
       if (error instanceof AcmeFailure && error.type === "accountDoesNotExist") return null;
       throw error;
     }
-    return await authority.#enter(parts.known, opened.key);
+    return await authority.#enter(parts, opened.key);
   }
 
   static async #connect(opened: OpenedAccount, parts: AuthorityParts): Promise<Authority> {
@@ -129,16 +132,20 @@ export class Authority {
     return new Authority({ account, directoryUrl }, client, transport);
   }
 
-  async #enter(known: KnownAccounts, key: string): Promise<Authority> {
+  async #enter({ known, signal }: AuthorityParts, key: string): Promise<Authority> {
     const cacheKey = hashToken(JSON.stringify([this.directoryUrl, key]));
-    // Fifty certificates that are ordered at once must not register fifty times.
-    const url = known.get(cacheKey) ?? this.#register();
-    known.set(cacheKey, url);
-    try {
-      this.#inner.api.accountUrl = await url;
-    } catch (error) {
-      known.delete(cacheKey);
-      throw error;
+    for (;;) {
+      // Fifty certificates that are ordered at once must not register fifty times.
+      const held = known.get(cacheKey) ?? { url: this.#register(), signal };
+      known.set(cacheKey, held);
+      try {
+        this.#inner.api.accountUrl = await held.url;
+        break;
+      } catch (error) {
+        if (known.get(cacheKey) === held) known.delete(cacheKey);
+        // An order that was called off while it registered is no failure of those that waited for it.
+        if (!held.signal.aborted || signal.aborted) throw error;
+      }
     }
     this.#forget = () => void known.delete(cacheKey);
     return this;
@@ -251,9 +258,13 @@ export class Authority {
 
   /** `reason`: the number of RFC 5280 section 5.3.1. */
   async revoke(certificate: string, reason: number): Promise<void> {
-    await this.#client.revokeCertificate(certificate, { reason } as Parameters<
-      Client["revokeCertificate"]
-    >[1]);
+    const data = { reason } as Parameters<Client["revokeCertificate"]>[1];
+    try {
+      await this.#client.revokeCertificate(certificate, data);
+    } catch (error) {
+      // Somebody else has, or we before a crash: it must go out of service all the same.
+      if (!(error instanceof AcmeFailure) || error.type !== "alreadyRevoked") throw error;
+    }
   }
 
   /** Where the authority tells when it wants which certificate to be renewed (RFC 9773); null: it does not. */

@@ -1,4 +1,5 @@
 // What a certificate that is to be ordered has to say, and what it keeps while that goes on; talks to no authority.
+import { isIP } from "node:net";
 import type { Certificate, CertificateInput } from "../../model/certificate.ts";
 import { invalid } from "../../model/error.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
@@ -24,9 +25,12 @@ export function issuingFields(input: CertificateInput, config: GatewayConfig): I
 }
 
 function namesToOrder(domains: readonly string[]): string[] {
-  for (const [index, name] of domains.entries())
+  for (const [index, name] of domains.entries()) {
     if (!name.includes("."))
       throw invalid(`domains[${index}]`, "must be a name with a dot: no authority knows others");
+    if (isIP(name) !== 0)
+      throw invalid(`domains[${index}]`, "must be a name: none is ordered for addresses");
+  }
   return [...new Set(domains.map((name) => name.toLowerCase()))];
 }
 

@@ -10,16 +10,16 @@ import { changeAccountKey } from "./account-keys.ts";
 import type { KnownAccounts } from "./authority.ts";
 import { ChallengeBoard, type HttpProof, type ShowChallenges } from "./challenge-board.ts";
 import type { DnsParts } from "./dns-proof.ts";
-import { describeExpiry, expiryOf } from "./expiry.ts";
+import { describeExpiry, describeTroubles, expiryOf } from "./expiry.ts";
 import { AcmeFailure } from "./failure.ts";
 import { Installation, issuer } from "./installation.ts";
 import { accountsFor, issue, openAuthority } from "./issue.ts";
 import type { Progress } from "./progress.ts";
 import { Quiet } from "./quiet.ts";
-import { askRenewal } from "./renewal-info.ts";
+import { askRenewal, settled } from "./renewal-info.ts";
 import { OnDemand, wantedNames } from "./on-demand.ts";
-import { dueAt, retryAt, timeOf, toTime } from "./schedule.ts";
-import { type AcmeState, type AcmeStore, emptyState, toState } from "./state.ts";
+import { dueAt, isOrderedAlike, retryAt, timeOf, toTime } from "./schedule.ts";
+import { type AcmeState, type AcmeStore, afresh, emptyState, toState } from "./state.ts";
 import { Tally } from "./tally.ts";
 import type { Told } from "./told.ts";
 
@@ -45,6 +45,8 @@ interface Run {
   readonly abort: AbortController;
   readonly domains: readonly string[];
   readonly done: Promise<void>;
+  /** Somebody has changed an account or a DNS provider since: its failure says nothing about the present. */
+  isOutdated: boolean;
 }
 
 export class AcmeEngine {
@@ -192,16 +194,9 @@ export class AcmeEngine {
   warnings(): readonly string[] {
     const { changes, clock } = this.#options;
     const now = clock.now();
-    return [...changes.config.certificates.values()].flatMap((certificate) => {
-      const expiry = expiryOf(certificate, now);
-      const expires = expiry === null ? [] : [describeExpiry(expiry, now)];
-      const { attempts } = this.stateOf(certificate.id);
-      const isMissing = !isIssued(certificate) && attempts > 0 && certificate.enabled;
-      const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
-      return isMissing
-        ? [...expires, `certificate "${certificate.name}" could not be issued in ${times}`]
-        : expires;
-    });
+    return [...changes.config.certificates.values()].flatMap((certificate) =>
+      describeTroubles(certificate, this.stateOf(certificate.id).attempts, now),
+    );
   }
 
   /** Two orders for one name would stand in each other's way at the front. */
@@ -221,7 +216,7 @@ export class AcmeEngine {
     const { id, domains } = certificate;
     const signal = AbortSignal.any([abort.signal, this.#end.signal]);
     const done = Promise.resolve().then(() => this.#run(certificate, signal));
-    this.#runs.set(id, { abort, domains, done });
+    this.#runs.set(id, { abort, domains, done, isOutdated: false });
     this.#options.told.acme("ordering", certificate, this.stateOf(id));
     void done.finally(() => {
       this.#runs.delete(id);
@@ -261,7 +256,9 @@ export class AcmeEngine {
       ...{ config: changes.config, box, dns, signal, board: this.#board, known: this.#known },
       quiet: this.#quiet,
       now: () => clock.now(),
-      saveOrder: (order: AcmeState["order"]) => this.#save(id, { order }),
+      saveOrder: (order: AcmeState["order"]) => {
+        if (this.#runs.get(id)?.abort.signal.aborted !== true) this.#save(id, { order });
+      },
       failed: (account: AcmeAccount, { message: reason }: AcmeFailure) => {
         this.tally.add(account.id, "failed");
         log.warn("an order of a certificate failed", { account: account.name, reason });
@@ -282,6 +279,7 @@ export class AcmeEngine {
   #failed(certificate: Certificate, failures: readonly AcmeFailure[]): void {
     const { clock, log, told } = this.#options;
     const { id, name } = certificate;
+    if (this.#runs.get(id)?.isOutdated === true) return this.#save(id, afresh);
     const attempts = this.stateOf(id).attempts + 1;
     const at = retryAt(failures, attempts, { now: clock.now(), random: this.#random() });
     const last_error = [...new Set(failures.map(({ message }) => message))].join("; ");
@@ -314,21 +312,12 @@ export class AcmeEngine {
         return { ...kept, fingerprint: certificate.fingerprint ?? "", ask_again_at };
       })
       .then((answer) => {
-        if (!signal.aborted) this.#save(id, { renewal: this.#settled(answer, renewal) });
+        if (!signal.aborted) this.#save(id, { renewal: settled(answer, renewal) });
       })
       .finally(() => {
         this.#asking.delete(id);
         this.tick();
       });
-  }
-
-  /** A time is drawn once: with the same window asked for again it must not move. */
-  #settled(
-    answer: NonNullable<AcmeState["renewal"]>,
-    old: AcmeState["renewal"],
-  ): NonNullable<AcmeState["renewal"]> {
-    const isSame = old?.fingerprint === answer.fingerprint && old.start === answer.start;
-    return isSame && old.end === answer.end ? { ...answer, at: old.at } : answer;
   }
 
   /** Tells once for each threshold. */
@@ -345,7 +334,7 @@ export class AcmeEngine {
     told.certificate(expiry.days === 0 ? "expired" : "expiring", certificate);
   }
 
-  #follow({ change, by, after }: ChangeEvent): void {
+  #follow({ change, by, before, after }: ChangeEvent): void {
     const { certificates, acme_accounts: accounts, dns_providers: providers } = change;
     for (const id of certificates.removals) this.#forget(id);
     const isTouched = certificates.upserts.length + certificates.removals.length > 0;
@@ -358,11 +347,21 @@ export class AcmeEngine {
       ? [...this.#states].filter(([, state]) => state.last_error !== null).map(([id]) => id)
       : certificates.upserts.map(({ id }) => id);
     for (const id of touched) {
-      if (!this.#states.has(id)) continue;
-      this.#save(id, { next_attempt_at: null, attempts: 0, last_error: null });
+      if (this.#states.has(id)) this.#save(id, afresh);
     }
+    for (const run of isForAll ? this.#runs.values() : []) run.isOutdated = true;
+    for (const certificate of certificates.upserts)
+      this.#breakOff(certificate, before.certificates.get(certificate.id));
     for (const account of accounts.upserts) this.#orderAnew(account);
     if (certificates.upserts.length > 0 || isForAll) this.tick();
+  }
+
+  /** What is being ordered, but in another way than it is wanted now, is of no use. */
+  #breakOff(certificate: Certificate, before: Certificate | undefined): void {
+    if (before === undefined || isOrderedAlike(before, certificate)) return;
+    const { id } = certificate;
+    if (this.stateOf(id).order !== null) this.#save(id, { order: null });
+    this.#runs.get(id)?.abort.abort(new Error("the certificate was changed"));
   }
 
   /** Nobody trusts what was issued for trials. */

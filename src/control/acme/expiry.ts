@@ -36,3 +36,18 @@ export function describeExpiry({ certificate }: Expiry, now: number): string {
   const left = days === 0 ? "in less than a day" : days === 1 ? "in 1 day" : `in ${days} days`;
   return `certificate "${name}" expires ${left}, on ${day}`;
 }
+
+/** One sentence for each thing that is wrong with a certificate. `attempts`: failures since it was last issued. */
+export function describeTroubles(
+  certificate: Certificate,
+  attempts: number,
+  now: number,
+): readonly string[] {
+  const expiry = expiryOf(certificate, now);
+  const expires = expiry === null ? [] : [describeExpiry(expiry, now)];
+  const isMissing = !isIssued(certificate) && attempts > 0 && certificate.enabled;
+  const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
+  return isMissing
+    ? [...expires, `certificate "${certificate.name}" could not be issued in ${times}`]
+    : expires;
+}

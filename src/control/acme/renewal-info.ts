@@ -31,7 +31,7 @@ export async function askRenewal(
   const base = await authority.renewalInfoUrl();
   const id = base === null ? null : certificateIdOf(certificate.certificate);
   if (base === null || id === null) return { ...nothing, ask_again_at: toTime(now + DAY_MS) };
-  const window = windowOf(await authority.read(`${base.replace(/\/$/, "")}/${id}`));
+  const window = windowOf(await authority.read(`${base.replace(/\/$/, "")}/${id}`), certificate);
   const wishMs = authority.retryAfterMs ?? DEFAULT_PAUSE_MS;
   const ask_again_at = toTime(now + Math.min(Math.max(wishMs, MINUTE_MS), DAY_MS));
   if (window === null) return { ...nothing, ask_again_at };
@@ -46,12 +46,23 @@ export async function askRenewal(
   };
 }
 
+/** A time is drawn once: with the same window asked for again it must not move. */
+export function settled(answer: Renewal, old: Renewal | null): Renewal {
+  const isSame = old?.fingerprint === answer.fingerprint && old.start === answer.start;
+  return isSame && old.end === answer.end ? { ...answer, at: old.at } : answer;
+}
+
 /** Null for an answer that makes no sense: what would be done without one is done then. */
-function windowOf(answer: unknown): { readonly start: number; readonly end: number } | null {
+function windowOf(
+  answer: unknown,
+  { not_after }: IssuedCertificate,
+): { readonly start: number; readonly end: number } | null {
   const { suggestedWindow: window } = Object(answer) as {
     readonly suggestedWindow?: { readonly start?: unknown; readonly end?: unknown };
   };
   const start = Date.parse(String(window?.start));
   const end = Date.parse(String(window?.end));
-  return Number.isNaN(start) || Number.isNaN(end) || end <= start ? null : { start, end };
+  if (Number.isNaN(start) || Number.isNaN(end) || end <= start) return null;
+  // Whoever waited so long would have none that holds.
+  return end > Date.parse(not_after) ? null : { start, end };
 }

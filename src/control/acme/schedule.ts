@@ -47,6 +47,23 @@ export function naturalRenewal({ not_before, not_after }: IssuedCertificate): nu
   return end - lifeMs / (lifeMs < SHORT_LIFE_MS ? 2 : 3);
 }
 
+/** What an order is for, and how it goes. */
+const ordering = [
+  ...([
+    "source",
+    "enabled",
+    "domains",
+    "acme_account_ids",
+    "challenge",
+    "dns_provider_id",
+  ] as const),
+  ...(["key_type", "profile", "reuse_key", "preferred_chain"] as const),
+];
+
+/** Whether an order for the one is an order for the other. */
+export const isOrderedAlike = (one: Certificate, other: Certificate): boolean =>
+  ordering.every((field) => Bun.deepEquals(one[field], other[field]));
+
 const names = new WeakMap<Certificate, boolean>();
 
 /** Names may have been added since it was issued. */

@@ -62,6 +62,13 @@ export type OpenOrder = NonNullable<AcmeState["order"]>;
 
 export const emptyState: AcmeState = Value.Create(schema);
 
+/** As if nothing had failed yet. */
+export const afresh = {
+  next_attempt_at: null,
+  attempts: 0,
+  last_error: null,
+} as const satisfies Partial<AcmeState>;
+
 /** A document that an older program wrote, or that makes no sense, is as good as none in what it lacks. */
 export function toState(document: Readonly<Record<string, unknown>> | undefined): AcmeState {
   const filled = Value.Default(schema, Value.Clone(document ?? {}));

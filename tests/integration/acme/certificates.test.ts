@@ -65,6 +65,11 @@ test.each([
     error: "domains[0]: must be a name with a dot",
   },
   {
+    why: "an address",
+    fields: { domains: ["a.test", "192.0.2.1"] },
+    error: "domains[1]: must be a name: none is ordered for addresses",
+  },
+  {
     why: "an account that does not exist",
     fields: { domains: ["a.test"], acme_account_ids: ["nobody"] },
     error: 'acme_account_ids[0]: ACME account "nobody" does not exist',

@@ -104,6 +104,16 @@ describe("an authority that tells when it wants to be asked (RFC 9773)", () => {
   });
 });
 
+test("a window that ends after the certificate does is no answer", async () => {
+  const at = (days: number) => new Date(world.now + days * DAY_MS).toISOString();
+  world.authority.renewal = { start: at(80), end: at(120) };
+  await world.order("shop");
+  await eventually(() => world.authority.asked.length === 1);
+  const view = await world.becomes("shop", "valid");
+  expect(view.renewal_window).toBeNull();
+  expect(Date.parse(view.next_attempt_at ?? "") - world.now).toBeCloseTo(60 * DAY_MS, -4);
+});
+
 describe("an order that fails", () => {
   test("is tried again when the authority allows it, and not before", async () => {
     const headers = { "retry-after": String(5 * 3600) };
