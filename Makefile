@@ -135,11 +135,12 @@ bench-scale: build
 	@scripts/debian-packages.sh wrk nginx
 	$(BUN) tests/bench/scale.ts $(ARGS)
 
-#? docs: Write docs/configuration.md and docs/plugins/ anew from the schemas
+#? docs: Write docs/configuration.md, docs/plugins/ and badges anew from schemas and package.json
 .PHONY: docs
 docs: setup
 	$(BUN) scripts/configuration-reference.ts >docs/configuration.md
 	$(BUN) scripts/plugin-reference.ts
+	$(BUN) scripts/badges.ts
 	$(BUN) fmt docs/configuration.md docs/plugins
 
 #? clean: Remove what was built; packages, Bun and ./data stay

@@ -6,12 +6,14 @@ import { backupCommand } from "../src/cli/backup.ts";
 import type { Command } from "../src/cli/command.ts";
 import { exportCommand } from "../src/cli/export.ts";
 import { createImport } from "../src/cli/import.ts";
+import { healthcheckCommand } from "../src/cli/healthcheck.ts";
 import { helpOf } from "../src/cli/help.ts";
 import { createResetAdminNetworks } from "../src/cli/reset-admin-networks.ts";
 import { createResetPassword } from "../src/cli/reset-password.ts";
 import { rotateKeyCommand } from "../src/cli/rotate-key.ts";
 import { createServe } from "../src/cli/serve.ts";
 import { createTokenCommand } from "../src/cli/token.ts";
+import { upgradeCommand } from "../src/cli/upgrade.ts";
 import { versionCommand } from "../src/cli/version.ts";
 import { acmeAccountInput } from "../src/model/acme-account.ts";
 import { alertInput } from "../src/model/alert.ts";
@@ -26,9 +28,11 @@ import { routeInput } from "../src/model/route.ts";
 import { secretInput } from "../src/model/secret.ts";
 import { serviceInput } from "../src/model/service.ts";
 import { settingsInput } from "../src/model/settings.ts";
+import { ssoInput } from "../src/model/sso.ts";
 import { streamRouteInput } from "../src/model/stream-route.ts";
 import { targetInput } from "../src/model/target.ts";
 import { tokenInput } from "../src/model/token.ts";
+import { userInput } from "../src/model/user.ts";
 import { fieldTable, type Schema } from "./field-table.ts";
 
 const tableOf = (schema: Schema) => fieldTable(schema, () => "");
@@ -88,6 +92,18 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     tokenInput,
     "`/api/v1/tokens`. A credential for a program, shown once when it is made: [sign-in.md](sign-in.md#tokens).",
   ],
+  [
+    "Users",
+    "user",
+    userInput,
+    "`/api/v1/users`. A person who may sign in at the management API: [users.md](users.md).",
+  ],
+  [
+    "Single sign-on",
+    "sso",
+    ssoInput,
+    "`/api/v1/sso`. How people sign in at the management API with OpenID Connect: [sso.md](sso.md).",
+  ],
   ["Settings", "settings", settingsInput, "`/api/v1/settings`. What holds for the whole gateway."],
   [
     "Applications",
@@ -144,6 +160,8 @@ const commands: readonly Command[] = [
   createImport(new Map()),
   diffCommand,
   applyCommand,
+  healthcheckCommand,
+  upgradeCommand,
   versionCommand,
 ];
 
@@ -152,7 +170,8 @@ const text = `# Configuration
 <!-- Written by \`make docs\` from the schemas and the help of the commands; do not edit by hand. -->
 
 The configuration lives in the data directory and is changed through the management API, \`http://127.0.0.1:9080/api/v1\`. A
-running gateway describes that API at \`/docs\` and \`/openapi.yaml\`. There is no configuration file.
+running gateway describes that API at \`/docs\` and \`/openapi.yaml\`. There is no configuration file, unless you want [one](gitops.md): with \`serve --config\` the gateway
+is as that file says.
 
 Every object also has \`id\`, \`created_at\` and \`updated_at\`, which the gateway sets. A name stands in wherever an id is asked
 for. PUT replaces an object and brings absent fields back to their defaults; PATCH (RFC 7396) changes what is sent.
@@ -163,7 +182,7 @@ ${sections.map(([title, , schema, intro]) => `## ${title}\n\n${intro}\n\n${table
 
 ${commands.map((command) => `### sluice ${command.name}\n\n\`\`\`text\n${helpOf(command).trimEnd()}\n\`\`\``).join("\n\n")}
 
-Exit codes: 0 done, 1 failed, 2 the command line was not understood.
+Exit codes: 0 done, 1 failed, 2 the command line was not understood. \`sluice upgrade\` has 3 as well: nothing was tried.
 `;
 
 process.stdout.write(text);

@@ -290,6 +290,8 @@ async function tellSystemd(pid: number, log: Log): Promise<void> {
   if (process.env["NOTIFY_SOCKET"] === undefined) return;
   const told = Bun.spawn(["systemd-notify", `--pid=${pid}`], {
     stdio: ["ignore", "ignore", "ignore"],
+    // The key of the secrets may be among the others.
+    env: { NOTIFY_SOCKET: process.env["NOTIFY_SOCKET"], PATH: process.env["PATH"] },
     timeout: 5000,
   });
   const code = await told.exited;
