@@ -33,7 +33,7 @@ export const requestSchemas: Readonly<Record<string, TSchema>> = {
       attempts: t.Integer({ description: "How often a target was tried" }),
       timings: t.Object(
         {
-          queue: ms("Waiting for room on a target"),
+          queue: ms("In plugins, waiting for a place of concurrency-limit"),
           plugins: ms("In plugins"),
           connect: ms("Connecting to the last target; 0 when a connection was kept"),
           first_byte: ms("Until the head of the answer was there"),
@@ -44,8 +44,8 @@ export const requestSchemas: Readonly<Record<string, TSchema>> = {
       bytes_in: t.Number({ description: "Bytes of the body that the client sent" }),
       bytes_out: t.Number({ description: "Bytes of the body that it was sent" }),
       reasons: t.Array(text, { description: "Why it ended as it did; empty: nothing special" }),
-      tls_version: orNull(text, "Known for listeners whose connections the gateway accepts itself"),
-      http_version: orNull(text, "As tls_version"),
+      tls_version: orNull(text, "`TLSv1.3` or `TLSv1.2`, where it is certain"),
+      http_version: orNull(text, "`2`, or `1` for 1.1 and 1.0, where it is certain"),
       user_agent: orNull(text, "What the client says of itself"),
       truncated: t.Array(text, { description: "Fields whose text was too long and is cut" }),
     },

@@ -42,6 +42,8 @@ export class RequestRecord {
   headAt = 0;
   /** Milliseconds until plugins let it go on; negative: none ran. */
   pluginsMs = -1;
+  /** Of these, waiting for a place. */
+  queueMs = 0;
   /** Bytes of the bodies. */
   bytesIn = 0;
   bytesOut = 0;

@@ -15,6 +15,7 @@ import {
   targetSeriesKey,
 } from "../shared-memory/series-key.ts";
 import { noFacts, RequestBatch } from "./request-batch.ts";
+import { httpVersionOf, tlsVersionOf } from "./protocol-version.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RequestRecord } from "./request-record.ts";
 
@@ -151,6 +152,7 @@ export class TrafficRecorder {
     facts.status = this.#counted.status;
     facts.attempts = record.attempts;
     facts.started_at = startedAt + this.#clockOffset;
+    facts.queue = record.queueMs;
     facts.plugins = record.pluginsMs;
     facts.connect = connectedAt === 0 ? -1 : connectedAt - record.attemptAt;
     facts.first_byte = headAt === 0 ? -1 : headAt - startedAt;
@@ -169,7 +171,8 @@ export class TrafficRecorder {
     facts.route = route === null ? "" : route.id;
     facts.service = record.otherServiceId ?? route?.route.service_id ?? "";
     facts.target_id = record.targetId;
-    facts.tls_version = context.connection?.tlsVersion ?? "";
+    facts.tls_version = tlsVersionOf(context);
+    facts.http_version = httpVersionOf(context);
   }
 
   /** Writes down what waits, so that whoever asks now sees everything that has ended. */

@@ -6,6 +6,8 @@ export interface ClientHello {
   readonly serverName: string | null;
   /** Protocols by ALPN (RFC 7301), in the client's order. */
   readonly protocols: readonly string[];
+  /** Whether it offers TLS 1.3, which a server that has it then speaks. */
+  readonly offersTls13: boolean;
 }
 
 /** `incomplete`: more bytes are needed. `invalid`: this is no TLS, or no ClientHello that can be read. */
@@ -17,7 +19,8 @@ export const MAX_HELLO_BYTES = 16_384;
 const [HANDSHAKE, CLIENT_HELLO] = [22, 1] as const;
 const RECORD_HEADER = 5;
 const MESSAGE_HEADER = 4;
-const [SERVER_NAME, ALPN] = [0, 16] as const;
+const [SERVER_NAME, ALPN, SUPPORTED_VERSIONS] = [0, 16, 43] as const;
+const TLS_1_3 = 0x0304;
 const HOST_NAME = 0;
 
 /** Thrown inside when a length leads past the end of what should hold it. */
@@ -111,6 +114,7 @@ function parse(message: Uint8Array): ClientHello {
   reader.vector(1);
   let names: Uint8Array | null = null;
   let protocols: Uint8Array | null = null;
+  let versions: Uint8Array | null = null;
   const extensions = new Reader(reader.isAtEnd ? NOTHING : reader.vector(2));
   while (!extensions.isAtEnd) {
     const type = extensions.number(2);
@@ -119,10 +123,12 @@ function parse(message: Uint8Array): ClientHello {
     // a name that no rule has looked at.
     if (type === SERVER_NAME) names = names === null ? data : refuse();
     else if (type === ALPN) protocols = protocols === null ? data : refuse();
+    else if (type === SUPPORTED_VERSIONS) versions = data;
   }
   return {
     serverName: names === null ? null : hostNameOf(names),
     protocols: protocols === null ? [] : protocolsOf(protocols),
+    offersTls13: versions !== null && offers(versions, TLS_1_3),
   };
 }
 
@@ -141,6 +147,14 @@ function hostNameOf(data: Uint8Array): string | null {
     hostName = hostName === null ? host : refuse();
   }
   return hostName;
+}
+
+/** RFC 8446 section 4.2.1. */
+function offers(data: Uint8Array, version: number): boolean {
+  const list = new Reader(new Reader(data).vector(1));
+  let isThere = false;
+  while (!list.isAtEnd) isThere = list.number(2) === version || isThere;
+  return isThere;
 }
 
 function protocolsOf(data: Uint8Array): readonly string[] {

@@ -213,6 +213,8 @@ export interface RequestContext {
   readonly memory: Map<object, unknown>;
   /** Notes why something was decided, in dotted words: `rl.exceeded`. Shown in the request log. */
   note(reason: string): void;
+  /** It has waited so long for its turn. Shown in the request log. */
+  queued(milliseconds: number): void;
   readonly reasons: readonly string[];
   /** What became of it; null until the `log` phase. */
   readonly result: RequestResult | null;

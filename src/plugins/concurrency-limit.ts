@@ -90,7 +90,9 @@ function createHandlers(own: Config, counters: Counters): PluginHandlers {
         return undefined;
       }
       if (own.queue === 0) return full;
+      const began = performance.now();
       return places.wait(key, context.signal).then((end) => {
+        if (end !== "full") context.queued(performance.now() - began);
         if (end === "entered") {
           enter(context, key);
           return undefined;

@@ -13,7 +13,7 @@ export interface ConnectionFacts {
   readonly serverName: string | null;
   /** Protocols that the client offered by ALPN. */
   readonly protocols: readonly string[];
-  /** `TLSv1.3`; null when TLS does not end at the front, which then cannot tell. */
+  /** `TLSv1.3`, as it was agreed or as it will be; null without TLS. */
   readonly tlsVersion: string | null;
   /** The line `client-cert: ...` (RFC 9440) with its end; empty when the client showed no certificate. */
   readonly clientCertificateField: string;
@@ -61,7 +61,8 @@ export function factsOf({ ends, hello }: Arrival): ConnectionFacts {
     localPort: ends.destination.port,
     serverName: hello?.serverName ?? null,
     protocols: hello?.protocols ?? [],
-    tlsVersion: null,
+    // TLS may end behind the front, and every server of ours takes the newest version that is offered.
+    tlsVersion: hello === null ? null : hello.offersTls13 ? "TLSv1.3" : "TLSv1.2",
     clientCertificateField: "",
     clientCertificate: null,
     clientAuthority: null,

@@ -44,6 +44,10 @@ export interface ListenerFacts {
   readonly hosts: HostCache;
   /** Whether targets and clients learn the ids of requests. */
   readonly namesRequests: boolean;
+  /** Whether clients may speak HTTP/2 or HTTP/3; on a plain listener too, to those that know it beforehand. */
+  readonly isMultiplexed: boolean;
+  /** Whether all connections are TLS 1.3. */
+  readonly isTls13: boolean;
   /** The fields that every request through this listener carries upstream. */
   readonly upstreamFields: string;
 }
@@ -92,6 +96,8 @@ export function listenerFacts(
     clientAuthority: clientAuthority(listener),
     hosts: new HostCache(),
     namesRequests: settings.requests.ids,
+    isMultiplexed: listener.http2 || listener.http3,
+    isTls13: listener.protocol === "https" && listener.tls_min_version === "1.3",
     upstreamFields: `x-forwarded-proto: ${listener.protocol}\r\nx-forwarded-port: ${listener.port}\r\n`,
   };
 }

@@ -86,6 +86,10 @@ export class RequestFacts {
     return { version, serverName, clientCertificate };
   }
 
+  queued(milliseconds: number): void {
+    this.context.record.queueMs += milliseconds;
+  }
+
   get signal(): AbortSignal {
     return this.context.request.signal;
   }

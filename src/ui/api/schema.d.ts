@@ -5712,7 +5712,7 @@ export interface components {
             attempts: number;
             /** @description Milliseconds; null: not known */
             timings: {
-                /** @description Waiting for room on a target */
+                /** @description In plugins, waiting for a place of concurrency-limit */
                 queue: number | null;
                 /** @description In plugins */
                 plugins: number | null;
@@ -5729,9 +5729,9 @@ export interface components {
             bytes_out: number;
             /** @description Why it ended as it did; empty: nothing special */
             reasons: string[];
-            /** @description Known for listeners whose connections the gateway accepts itself */
+            /** @description `TLSv1.3` or `TLSv1.2`, where it is certain */
             tls_version: string | null;
-            /** @description As tls_version */
+            /** @description `2`, or `1` for 1.1 and 1.0, where it is certain */
             http_version: string | null;
             /** @description What the client says of itself */
             user_agent: string | null;

@@ -1,5 +1,6 @@
 // What metrics and the list of requests tell of listeners that end TLS at the front.
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { curl } from "../../support/curl.ts";
 import { readMetrics } from "../../support/metrics-text.ts";
 import { eventually } from "../../support/poll.ts";
 import { usePeople } from "./people.ts";
@@ -22,4 +23,44 @@ test("handshakes are counted, and requests tell the TLS version", async () => {
   const [request] = await api.gateway.ok("GET", "/api/v1/requests?limit=1");
   expect(request).toMatchObject({ scheme: "https", tls_version: "TLSv1.3" });
   expect(await handshakes("failed")()).toBe(0);
+});
+
+describe("versions of TLS and HTTP", () => {
+  /** What the list says of a request that curl makes; a path of its own tells it from all others. */
+  async function told(port: number, scheme: string, args: readonly string[]) {
+    const path = `/told-${Bun.randomUUIDv7()}`;
+    const { status } = await curl(`${scheme}://127.0.0.1:${port}${path}`, ["--insecure", ...args]);
+    expect(status).toBe(200);
+    const [found] = await eventually(async () => {
+      const all = await api.gateway.ok("GET", `/api/v1/requests?q=${path}`);
+      return all.length === 1 ? all : null;
+    });
+    return [found.tls_version, found.http_version];
+  }
+  const https = { protocol: "https" };
+
+  test("are read from the client's greeting by listeners that look at it", async () => {
+    const port = await listener("looking", { ...https, max_connections: 100 });
+    expect(await told(port, "https", ["--http2"])).toEqual(["TLSv1.3", "2"]);
+    expect(await told(port, "https", ["--http1.1"])).toEqual(["TLSv1.3", "1"]);
+    expect(await told(port, "https", ["--http2", "--tls-max", "1.2"])).toEqual(["TLSv1.2", "2"]);
+    expect(await told(port, "https", ["--no-alpn"])).toEqual(["TLSv1.3", "1"]);
+  });
+
+  test("are told where there is no choice", async () => {
+    const one = await listener("only-one", { ...https, http2: false, tls_min_version: "1.3" });
+    expect(await told(one, "https", [])).toEqual(["TLSv1.3", "1"]);
+    const plain = await listener("only-1.1", { http2: false });
+    expect(await told(plain, "http", [])).toEqual([null, "1"]);
+  });
+
+  test("are not guessed elsewhere, but for what only one of them allows", async () => {
+    const port = await listener("direct", https);
+    expect(await told(port, "https", ["--http2"])).toEqual([null, null]);
+    expect(await told(port, "https", ["--http1.1"])).toEqual([null, null]);
+    const kept = ["--http1.1", "--header", "Connection: keep-alive"];
+    expect(await told(port, "https", kept)).toEqual([null, "1"]);
+    const plain = await listener("direct-plain");
+    expect(await told(plain, "http", ["--http2-prior-knowledge"])).toEqual([null, null]);
+  });
 });

@@ -64,12 +64,13 @@ test("a request is told with all that is known of it", async () => {
     bytes_out: 5,
     reasons: [],
     tls_version: null,
-    http_version: null,
+    http_version: "1",
     user_agent: "curious/1.0",
     truncated: [],
   });
   expect(Math.abs(Date.parse(found.time) - Date.now())).toBeLessThan(60_000);
-  const { connect, first_byte, total } = found.timings;
+  const { queue, connect, first_byte, total } = found.timings;
+  expect(queue).toBe(0);
   expect(connect).toBeGreaterThanOrEqual(0);
   expect(first_byte).toBeGreaterThan(0);
   expect(total).toBeGreaterThanOrEqual(first_byte);
@@ -255,4 +256,39 @@ test("the number that is kept can be changed, also to none, and what fits stays"
   await gateway.ok("PATCH", "/api/v1/settings", { retention: { requests: 10_000 } });
   await send("/a/seen");
   expect((await find("/a/seen")).path).toBe("/a/seen");
+});
+
+test("a request that waited for a place says how long", async () => {
+  const held = Promise.withResolvers<void>();
+  const slow = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      if (request.url.endsWith("/first")) await held.promise;
+      return new Response("ok");
+    },
+  });
+  const targets = [{ host: "127.0.0.1", port: slow.port }];
+  await gateway.ok("POST", "/api/v1/services", { name: "slow", targets });
+  await gateway.ok("POST", "/api/v1/routes", { name: "q", service_id: "slow", paths: ["/q"] });
+  const config = { max: 1, queue: 1, queue_timeout: 60_000 };
+  const plugin = { name: "concurrency-limit", route_id: "q", config };
+  await gateway.ok("POST", "/api/v1/plugins", plugin);
+  const first = send("/q/first");
+  await eventually(() => slow.pendingRequests === 1);
+  // One of them finds the queue full as soon as the other one waits.
+  const others = [send("/q/second"), send("/q/second")];
+  expect((await Promise.race(others)).status).toBe(503);
+  held.resolve();
+  await Promise.all([first, ...others]);
+  const all = await eventually(async () => {
+    const found = await list("?q=/q/second");
+    return found.length === 2 ? found : null;
+  });
+  const { timings } = all.find(({ status }) => status === 200);
+  expect(timings.queue).toBeGreaterThan(0);
+  expect(timings.plugins).toBeGreaterThanOrEqual(timings.queue);
+  expect(all.find(({ status }) => status === 503).timings.queue).toBe(0);
+  expect((await find("/q/first")).timings.queue).toBe(0);
+  await slow.stop(true);
 });

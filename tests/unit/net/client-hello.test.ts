@@ -9,6 +9,7 @@ import { Random } from "../../support/random.ts";
 async function helloOf(options: {
   servername?: string;
   ALPNProtocols?: string[];
+  maxVersion?: "TLSv1.2";
 }): Promise<Buffer> {
   const { promise, resolve } = Promise.withResolvers<Buffer>();
   const server = createServer((socket) => {
@@ -46,7 +47,14 @@ test("name and protocols are read, the name in lower case", () => {
   expect(readClientHello(named)).toEqual({
     serverName: "app.example.com",
     protocols: ["h2", "http/1.1"],
+    offersTls13: true,
   });
+});
+
+test("whether the newest version is offered", async () => {
+  expect(readClientHello(unnamed)).toMatchObject({ offersTls13: true });
+  const old = await helloOf({ maxVersion: "TLSv1.2" });
+  expect(readClientHello(old)).toMatchObject({ offersTls13: false });
 });
 
 test("a client may name nothing", () => {

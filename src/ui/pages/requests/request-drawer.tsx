@@ -178,6 +178,11 @@ function Client({ request }: { readonly request: RequestRow }) {
         <Fact label="User agent">{request.user_agent ?? "says nothing"}</Fact>
       )}
       {request.tls_version !== null && <Fact label="TLS">{request.tls_version}</Fact>}
+      {request.http_version !== null && (
+        <Fact label="HTTP">
+          {request.http_version === "1" ? "1.1 or 1.0" : request.http_version}
+        </Fact>
+      )}
       <Fact label="Began">
         <RelativeTime at={request.time} />{" "}
         <Text span size="xs" c="dimmed" className="mono">
