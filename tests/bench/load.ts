@@ -41,6 +41,8 @@ export interface WrkOptions {
   readonly close?: boolean;
   /** In the place of a browser's. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Beside them. */
+  readonly moreHeaders?: Readonly<Record<string, string>>;
   /** A Lua file that makes the requests. */
   readonly script?: string;
 }
@@ -49,12 +51,13 @@ export interface WrkOptions {
 export async function loadWithWrk(
   url: string,
   seconds: number,
-  { host, close = false, headers, script }: WrkOptions = {},
+  { host, close = false, headers, moreHeaders = {}, script }: WrkOptions = {},
 ): Promise<LoadResult> {
   const more = host === undefined ? [] : ["-H", `Host: ${host}`];
   if (close) more.push("-H", "Connection: close");
   if (script !== undefined) more.push("-s", script);
   const own = headers === undefined ? headerWords : wordsOf(headers);
+  more.push(...wordsOf(moreHeaders));
   const words = ["wrk", "-t1", "-c48", `-d${seconds}s`, "--latency", ...own, ...more, url];
   return parseWrk(await runProgram(LOAD_CORE, words));
 }

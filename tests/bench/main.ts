@@ -16,6 +16,7 @@ import {
 import { measureContent } from "./content.ts";
 import { contentToMarkdown, contentToText } from "./content-report.ts";
 import { measureFront } from "./front.ts";
+import { measureGuarded } from "./guarded.ts";
 import { measureLimits } from "./limits.ts";
 import { measureManyTargets } from "./many-targets.ts";
 import { measureObservation } from "./observation.ts";
@@ -112,6 +113,7 @@ const nothing = {
   front: null,
   observation: null,
   limits: null,
+  guarded: null,
   skipped: [],
 };
 
@@ -129,6 +131,8 @@ async function runBench(
       return { ...nothing, options, streams: null, observation: await measureObservation(part) };
     if (only === "limits")
       return { ...nothing, options, streams: null, limits: await measureLimits(part) };
+    if (only === "guarded")
+      return { ...nothing, options, streams: null, guarded: await measureGuarded(part) };
     const input = { scratch, originPort: origin.port, certificate: makeCertificate(scratch) };
     const skipped = only === "targets" ? [] : await startAll(input, options, proxies);
     for (const line of skipped) console.log(line);
@@ -148,9 +152,11 @@ async function runBench(
     const observation = await measureObservation(part);
     console.log("measuring a rate limit against none");
     const limits = await measureLimits(part);
+    console.log("measuring plugins that guard a route against none");
+    const guarded = await measureGuarded(part);
     console.log("measuring TCP streams");
     const streams = await measureStreams(part);
-    return { ...comparison, manyTargets, front, observation, limits, streams };
+    return { ...comparison, manyTargets, front, observation, limits, guarded, streams };
   } finally {
     await Promise.all([...proxies, origin].map((one) => one.program.stop()));
   }

@@ -25,6 +25,7 @@ const PARTS = [
   "targets",
   "observation",
   "limits",
+  "guarded",
   "streams",
   "content",
   "access-log",
@@ -53,7 +54,8 @@ export const USAGE = `make bench ARGS="..."
   --protocols http,h2    of ${Object.keys(PROTOCOLS).join(",")}
   --proxies nginx,sluice of ${PROXIES.join(",")}
   --only comparison      or targets (eight with checks against one), observation (metrics and recent requests against
-                         none), limits (a rate limit against none), or streams (TCP); a run measures all otherwise
+                         none), limits (a rate limit against none), guarded (a key, a group and more against none),
+                         content (cache, compression), access-log, or streams (TCP); a run measures all otherwise
   --source               run Sluice from source instead of dist/sluice
   --out FILE             where to write the page (docs/benchmarks.md after a full run)`;
 

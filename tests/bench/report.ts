@@ -7,6 +7,7 @@ import type { StreamsResult } from "./streams.ts";
 import {
   find,
   judge,
+  judgeGuarded,
   judgeLimits,
   judgeManyTargets,
   judgeObservation,
@@ -26,6 +27,8 @@ export interface Run {
   readonly observation: ManyTargetsResult | null;
   /** A rate limit against none; null when it was not measured. */
   readonly limits: ManyTargetsResult | null;
+  /** Plugins that guard a route against none; null when it was not measured. */
+  readonly guarded: ManyTargetsResult | null;
   /** Null when it was not measured. */
   readonly streams: readonly StreamsResult[] | null;
   /** Proxies that could not take part, with the reason. */
@@ -72,6 +75,7 @@ function targetTable(run: Run): Table {
     judgeObservation(run.observation),
     tellFront(run.front),
     judgeLimits(run.limits),
+    judgeGuarded(run.guarded),
   ];
   const rows = verdicts.map((one) => [one.target, one.atMost, one.measured, one.verdict]);
   return [["target", "at most", "measured", "verdict"], ...rows];

@@ -53,57 +53,56 @@ export function judge(measurements: readonly Measurement[]): Verdict[] {
   });
 }
 
-/** Compares what several targets cost; null: it was not measured. */
-export function judgeManyTargets(result: ManyTargetsResult | null): Verdict {
-  const words = {
-    target: "CPU per request, 8 targets with health on against one target, 64B, plain HTTP/1.1",
-    atMost: `${MANY_TARGETS_AT_MOST}x`,
-  };
+/** Compares a multiple with what it may be; null: it was not measured. */
+function judgeRatio(
+  result: ManyTargetsResult | null,
+  { target, atMost, digits = 2 }: { target: string; atMost: number; digits?: number },
+): Verdict {
+  const words = { target, atMost: `${atMost}x` };
   if (result === null) return { ...words, measured: "–", verdict: "not measured" };
-  const isReached = result.ratio <= MANY_TARGETS_AT_MOST && result.errors === 0;
-  return {
-    ...words,
-    measured: `${result.ratio.toFixed(2)}x`,
-    verdict: isReached ? "reached" : "missed",
-  };
+  const isReached = result.ratio <= atMost && result.errors === 0;
+  const measured = `${result.ratio.toFixed(digits)}x`;
+  return { ...words, measured, verdict: isReached ? "reached" : "missed" };
 }
+
+/** Compares what several targets cost; null: it was not measured. */
+export const judgeManyTargets = (result: ManyTargetsResult | null): Verdict =>
+  judgeRatio(result, {
+    target: "CPU per request, 8 targets with health on against one target, 64B, plain HTTP/1.1",
+    atMost: MANY_TARGETS_AT_MOST,
+  });
 
 /** Processor time per request with metrics, recent requests and ids, as a multiple of that without. */
 export const OBSERVATION_AT_MOST = 1.08;
 
 /** Compares what observation costs; null: it was not measured. */
-export function judgeObservation(result: ManyTargetsResult | null): Verdict {
-  const words = {
+export const judgeObservation = (result: ManyTargetsResult | null): Verdict =>
+  judgeRatio(result, {
     target:
       "CPU per request, metrics, recent requests and ids on against all off, 64B, plain HTTP/1.1",
-    atMost: `${OBSERVATION_AT_MOST}x`,
-  };
-  if (result === null) return { ...words, measured: "–", verdict: "not measured" };
-  const isReached = result.ratio <= OBSERVATION_AT_MOST && result.errors === 0;
-  return {
-    ...words,
-    measured: `${result.ratio.toFixed(3)}x`,
-    verdict: isReached ? "reached" : "missed",
-  };
-}
+    atMost: OBSERVATION_AT_MOST,
+    digits: 3,
+  });
 
 /** What a rate limit may cost. */
 const LIMIT_AT_MOST = 1.15;
 
-export function judgeLimits(result: ManyTargetsResult | null): Verdict {
-  const words = {
+export const judgeLimits = (result: ManyTargetsResult | null): Verdict =>
+  judgeRatio(result, {
     target:
       "CPU per request, a sliding limit by address with 100,000 clients against none, 64B, plain HTTP/1.1",
-    atMost: `${LIMIT_AT_MOST}x`,
-  };
-  if (result === null) return { ...words, measured: "–", verdict: "not measured" };
-  const isReached = result.ratio <= LIMIT_AT_MOST && result.errors === 0;
-  return {
-    ...words,
-    measured: `${result.ratio.toFixed(2)}x`,
-    verdict: isReached ? "reached" : "missed",
-  };
-}
+    atMost: LIMIT_AT_MOST,
+  });
+
+/** What four plugins may cost that most guarded routes have. */
+const GUARDED_AT_MOST = 1.25;
+
+export const judgeGuarded = (result: ManyTargetsResult | null): Verdict =>
+  judgeRatio(result, {
+    target:
+      "CPU per request, key-auth, acl, request-id and security-headers against none, 64B, plain HTTP/1.1",
+    atMost: GUARDED_AT_MOST,
+  });
 
 /** What a front costs; there is no limit to it, because nobody has one without asking for what it does. */
 export function tellFront(result: ManyTargetsResult | null): Verdict {
