@@ -99,7 +99,9 @@ export class Answers {
     if (range === null) return { status, headers, body };
     const part = new Headers(headers);
     if (range === "unsatisfiable") {
-      for (const name of BODY_FIELDS) part.delete(name);
+      for (const name of [...BODY_FIELDS, ...OF_THE_WHOLE]) part.delete(name);
+      // What may be kept is the whole: a cache behind this one that does not tell the two apart would keep the refusal.
+      part.set("Cache-Control", "no-store");
       part.set("Content-Length", "0");
       part.set("Content-Range", `bytes */${body.byteLength}`);
       return { status: 416, headers: part, body: null };
@@ -117,6 +119,8 @@ const BODY_FIELDS = [
   "content-encoding",
   "content-language",
 ] as const;
+
+const OF_THE_WHOLE = ["expires", "etag", "last-modified"] as const;
 
 /** RFC 9110 section 15.4.5: what describes the body that is not sent stays behind. */
 function withoutBody(headers: Headers): Headers {

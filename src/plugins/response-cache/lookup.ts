@@ -9,7 +9,7 @@ import type { Instance } from "./instance.ts";
 import { refresh } from "./refresh.ts";
 import type { Stored } from "./store.ts";
 import { comparableValue } from "./storing.ts";
-import { occasionOf, prepare } from "./upstream-request.ts";
+import { conditionsOf, occasionOf, prepare } from "./upstream-request.ts";
 
 /** How often one request waits for fetches of others. */
 const MAX_WAITS = 3;
@@ -117,10 +117,8 @@ function answer(
   { stored, manner }: { readonly stored: Stored; readonly manner: Manner },
 ): Outcome {
   const now = performance.now();
-  const { status, headers, body } = answers.shape(stored, (name) => context.header(name), {
-    manner,
-    now,
-  });
+  const header = conditionsOf(context, (name) => context.upstream.header(name));
+  const { status, headers, body } = answers.shape(stored, header, { manner, now });
   const reason = manner === "hit" ? "cache.hit" : `cache.${manner}`;
   return { kind: "reply", status, reason, headers, body, hasSharedHeaders: true };
 }
@@ -136,7 +134,8 @@ function fetchIt(
   { place, waits, stored, said }: Fetch,
 ): Outcome | Promise<Outcome> {
   const { fills, own, useless } = instance;
-  const isWhole = context.method === "GET" && (stored !== null || context.header("range") === null);
+  const isWhole =
+    context.method === "GET" && (stored !== null || context.upstream.header("range") === null);
   if (!isWhole) {
     if (context.method === "HEAD") {
       const occasion = occasionOf(context, place, said);

@@ -5,6 +5,7 @@ import type { Course, Filling } from "./course.ts";
 import type { Instance } from "./instance.ts";
 import type { Stored } from "./store.ts";
 import type { Storable } from "./storing.ts";
+import { conditionsOf } from "./upstream-request.ts";
 
 /** Statuses that say that the service is out of order (RFC 5861 section 4). */
 const FAILURES = new Set([500, 502, 503, 504]);
@@ -95,7 +96,7 @@ function receiveFill(context: RequestContext, draft: ResponseDraft, scene: Scene
       : draft.source === "upstream" && FAILURES.has(draft.status);
   if (isFailure && stale !== null && mayServe(stale)) {
     failing.set(key, true);
-    give(context, draft, { instance, stored: stale, manner: "failed" });
+    give(context, draft, { instance, course, stored: stale, manner: "failed" });
     fills.stored(fill);
     return;
   }
@@ -146,7 +147,7 @@ function freshen(
   const next = isOther ? null : storing.freshened(stale, draft.headers, course.occasion);
   if (next === null) store.remove(stale);
   else if (!course.fill.isOutdated) store.replace(stale, next);
-  give(context, draft, { instance, stored: next ?? stale, manner: "revalidated" });
+  give(context, draft, { instance, course, stored: next ?? stale, manner: "revalidated" });
   fills.stored(course.fill);
 }
 
@@ -156,11 +157,11 @@ const opaque = (tag: string) => tag.replace(/^W\//, "");
 function give(
   context: RequestContext,
   draft: ResponseDraft,
-  { instance, stored, manner }: { instance: Instance; stored: Stored; manner: Manner },
+  { instance, course, stored, manner }: Scene & { stored: Stored; manner: Manner },
 ): void {
   const cookies = draft.source === "upstream" ? draft.headers.getSetCookie() : [];
   const now = performance.now();
-  const header = (name: string) => context.header(name);
+  const header = conditionsOf(context, course.occasion.fieldOf);
   const { status, headers, body } = instance.answers.shape(stored, header, { manner, now });
   for (const name of [...draft.headers.keys()]) draft.headers.delete(name);
   for (const [name, value] of headers) draft.headers.set(name, value);

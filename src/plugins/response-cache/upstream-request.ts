@@ -25,6 +25,19 @@ export function occasionOf(
   };
 }
 
+/**
+ * What an answer is shaped by. Range is about GET only (RFC 9110 section 14.2), and nothing comes of it where a plugin has taken
+ * it away because it changes whole bodies: the parts of a stored one would be what it was before. `sent`: reads a field
+ * as it goes upstream.
+ */
+export const conditionsOf =
+  (context: RequestContext, sent: (name: string) => string | null) =>
+  (name: string): string | null => {
+    const value = context.header(name);
+    if (value === null || name !== "range") return value;
+    return context.method === "GET" && sent(name) !== null ? value : null;
+  };
+
 const NOTHING_SAID: Directives = new Map();
 
 /** Asks for the whole answer, or whether the stored one still holds; tells which of the two. */

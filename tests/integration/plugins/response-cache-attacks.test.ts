@@ -1,6 +1,7 @@
 // response-cache and those who want others to be given what they have shaped, or to see what others were given.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { hashToken } from "../../../src/crypto/token.ts";
+import type { SceneAnswer } from "../../support/plugin-scene.ts";
 import { sendRaw } from "../../support/raw-http.ts";
 import { type CacheScene, cacheScene, fresh, wordOf } from "./cache-scene.ts";
 
@@ -230,4 +231,68 @@ test("routes that differ by more than host and path share nothing", async () => 
   expect((await cache.get("/app", { "X-Beta": "1" })).body).toStartWith("1 ");
   expect((await cache.get("/app")).body).toStartWith("old ");
   await cache.scene.apply({ removedRoutes: ["beta"] });
+});
+
+test("who chooses a service does not choose for others", async () => {
+  const beta = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => fresh("beta") });
+  cache.answer = () => fresh("stable");
+  await cache.scene.apply({
+    services: [{ name: "beta", targets: [{ port: beta.port ?? 0 }] }],
+    plugins: [
+      { name: "response-cache" },
+      {
+        name: "traffic-split",
+        config: {
+          rules: [
+            { when: { cookie: { beta: "1" } }, targets: [{ service_id: "beta" }] },
+            { targets: [{ service_id: "web" }, { service_id: "beta", weight: 0 }] },
+          ],
+          sticky: {},
+        },
+      },
+    ],
+  });
+  const seen = async (path: string, headers: Record<string, string> = {}) => {
+    const answer = await cache.get(path, headers);
+    return [answer.body, wordOf(answer)];
+  };
+  for (const [path, chooser] of [
+    ["/wish", { "X-Sluice-Split": "beta" }],
+    ["/cookie", { Cookie: "beta=1" }],
+  ] as const) {
+    expect(await seen(path, chooser)).toEqual(["beta", "MISS"]);
+    expect(await seen(path)).toEqual(["stable", "MISS"]);
+    expect(await seen(path, chooser)).toEqual(["beta", "HIT"]);
+    expect(await seen(path)).toEqual(["stable", "HIT"]);
+  }
+  // Whoever gets a stored answer for the first time is told where to stay, and that is stored for nobody.
+  const cookies = [await cache.get("/cookie"), await cache.get("/cookie", { Cookie: "a=b" })];
+  for (const { headers } of cookies) expect(headers.get("set-cookie")).toContain("sluice_split=");
+  await cache.scene.apply({ removedPlugins: ["traffic-split"] });
+  await beta.stop(true);
+});
+
+test("a part of what a plugin changes as a whole is not given unchanged", async () => {
+  cache.answer = () => fresh("public secret", { "Content-Type": "text/plain", ETag: '"v1"' });
+  await cache.scene.apply({
+    plugins: [
+      { name: "response-cache", config: { stale_if_error: 60 } },
+      {
+        name: "transform",
+        // Outside of the cache: what it takes away is stored.
+        priority: 9000,
+        config: { response: { body_replace: [{ regex: "secret", with: "******" }] } },
+      },
+    ],
+  });
+  const parts = async () => {
+    const answers: SceneAnswer[] = [];
+    for (const Range of ["bytes=7-12", "bytes=-6", "bytes=99-"])
+      answers.push(await cache.get("/whole", { Range }));
+    return answers.map(({ status, body }) => [status, body]);
+  };
+  const whole = [200, "public ******"];
+  expect(await parts()).toEqual([whole, whole, whole]);
+  expect(wordOf(await cache.get("/whole"))).toBe("HIT");
+  await cache.scene.apply({ removedPlugins: ["transform"] });
 });

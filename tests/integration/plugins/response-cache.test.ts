@@ -96,9 +96,20 @@ describe("a hit", () => {
     expect(part.headers.get("content-length")).toBe("3");
     const none = await cache.get("/r", { Range: "bytes=10-" });
     expect([none.status, none.headers.get("content-range")]).toEqual([416, "bytes */10"]);
+    // A cache behind this one must not keep it in the place of the whole.
+    expect(none.headers.get("cache-control")).toBe("no-store");
+    for (const name of ["etag", "last-modified", "content-type"])
+      expect(none.headers.has(name)).toBe(false);
     const other = await cache.get("/r", { Range: "bytes=2-4", "If-Range": '"v0"' });
     expect([other.status, other.body]).toEqual([200, "0123456789"]);
     expect(cache.scene.requests.filter(({ target }) => target === "/r").length).toBe(1);
+  });
+
+  test.each(["bytes=2-4", "bytes=10-"])("knows no part of HEAD: %s", async (Range) => {
+    await cache.get("/h");
+    const { status, headers } = await cache.send("HEAD", "/h", { headers: { Range } });
+    expect([status, headers.get("content-range")]).toEqual([200, null]);
+    expect(headers.get("content-length")).toBe("2");
   });
 
   test("keeps what caches before it say", async () => {
