@@ -5,6 +5,7 @@ import { definePlugin, httpScopes } from "../pdk/definition.ts";
 import { config, flag, integer, listOf, oneOf } from "../pdk/fields.ts";
 import { addVary } from "../pdk/http.ts";
 import {
+  atOnceBytes,
   type Coding,
   CODINGS,
   createNegotiator,
@@ -58,14 +59,13 @@ const schema = config({
 
 type Config = (typeof schema)["static"];
 
-/** Longer whole bodies are coded in another thread: at level 5 a quarter of a megabyte takes gzip about two milliseconds. */
-const AT_ONCE_BYTES = 262_144;
-
 /** A piece of a stream that is shorter than this is all that there is at the moment: somebody may be waiting for it. */
 const FLUSH_BELOW_BYTES = 8192;
 
 /** Fields that hold a digest or a range of the body as it is. */
-const ABOUT_THE_BODY = ["content-range", "content-digest", "digest", "content-md5"] as const;
+const ABOUT_THE_BODY = [
+  ...["content-range", "content-digest", "repr-digest", "digest", "content-md5"],
+] as const;
 
 interface Prepared {
   readonly own: Config;
@@ -141,8 +141,10 @@ function respond(context: RequestContext, draft: ResponseDraft, prepared: Prepar
 function weaken(context: RequestContext, headers: Headers): void {
   const tag = headers.get("etag");
   if (tag === null || tag.startsWith("W/")) return;
-  if (context.header("if-none-match")?.includes(`W/${tag}`) === true)
-    headers.set("ETag", `W/${tag}`);
+  if (context.header("if-none-match")?.includes(`W/${tag}`) !== true) return;
+  headers.set("ETag", `W/${tag}`);
+  // RFC 9110 section 15.4.5: as in the answer whose tag that is. A cache takes the fields of a 304 over.
+  addVary(headers, ["Accept-Encoding"]);
 }
 
 class Compression implements BodyTransform {
@@ -163,27 +165,33 @@ class Compression implements BodyTransform {
     const [only] = pieces;
     const isOne = pieces.length === 1 && only !== undefined;
     const body = isOne ? only : Buffer.concat(pieces);
-    if (this.#isOfPlugin && isOne) return [this.#remembered(body)];
-    if (body.byteLength <= AT_ONCE_BYTES)
-      return [encode(this.#coding, this.#prepared.levels, body)];
-    return this.#inAnotherThread(body);
+    const coding = this.#coding;
+    const { levels } = this.#prepared;
+    const isRemembered = this.#isOfPlugin && isOne;
+    const known = isRemembered ? this.#prepared.known.get(body)?.get(coding) : undefined;
+    if (known !== undefined) return [known];
+    if (body.byteLength > atOnceBytes(coding, levels))
+      return this.#inAnotherThread(body, isRemembered);
+    const coded = encode(coding, levels, body);
+    if (isRemembered) this.#remember(body, coded);
+    return [coded];
   }
 
   /** A cache answers with the same bytes each time: once is enough, and it goes when they go. */
-  #remembered(body: Uint8Array): Uint8Array {
-    const { known, levels } = this.#prepared;
-    const coded = known.get(body)?.get(this.#coding) ?? encode(this.#coding, levels, body);
+  #remember(body: Uint8Array, coded: Uint8Array): void {
+    const { known } = this.#prepared;
     const all = known.get(body) ?? new Map<Coding, Uint8Array>();
     all.set(this.#coding, coded);
     known.set(body, all);
-    return coded;
   }
 
-  async #inAnotherThread(body: Uint8Array): Promise<readonly Uint8Array[]> {
+  async #inAnotherThread(body: Uint8Array, isRemembered: boolean): Promise<readonly Uint8Array[]> {
     const encoder = new StreamEncoder(this.#coding, this.#prepared.levels);
     const first = await encoder.push(body, false);
     const rest = await encoder.end();
-    return [first, rest].filter((piece) => piece !== null);
+    const pieces = [first, rest].filter((piece) => piece !== null);
+    if (isRemembered) this.#remember(body, Buffer.concat(pieces));
+    return pieces;
   }
 
   push(chunk: Uint8Array): Promise<Uint8Array | null> {
@@ -212,7 +220,8 @@ export default definePlugin({
 
 Left as they are: what is coded already, \`Cache-Control: no-transform\`, parts (206) and requests for parts, bodies that are known to
 be shorter than \`min_bytes\`, types that are not listed, answers with a digest of their body, and streams of events unless \`flush\` is
-set. Bodies that are there as a whole are compressed at once, up to a quarter of a megabyte, longer ones and streams in another
+set. Bodies that are there as a whole are compressed at once, up to a quarter of a megabyte (or 32 KiB from \`br_level\` 7,
+\`gzip_level\` 8 and \`zstd_level\` 11 on); longer ones, streams, and everything from \`br_level\` 10 and \`zstd_level\` 15 on in another
 thread. Of a stream whose length is unknown, short pieces are passed on at once, because somebody may be waiting for them.
 
 A client that shows a weak tag in \`If-Match\` gets 412 from services that compare strongly; that is so with every proxy that compresses.

@@ -61,6 +61,23 @@ type GzipLevel = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9;
 const LIBDEFLATE_FROM_BYTES = 4096;
 const LIBDEFLATE_FROM_LEVEL = 4;
 
+/**
+ * Levels from which a coding is slow, and from which it is so slow that it has no place in the thread that answers everybody: at
+ * its highest level br takes half a second for a quarter of a megabyte, and zstd longer still.
+ */
+const SLOW_FROM: Readonly<Record<Coding, readonly [slow: number, slowest: number]>> = {
+  br: [7, 10],
+  gzip: [8, 10],
+  zstd: [11, 15],
+};
+
+/** Longest body that may be coded at once; all others wait for so long, which is some milliseconds. */
+export function atOnceBytes(coding: Coding, levels: Levels): number {
+  const [slow, slowest] = SLOW_FROM[coding];
+  if (levels[coding] >= slowest) return 0;
+  return levels[coding] >= slow ? 32_768 : 262_144;
+}
+
 /** A whole body, at once. */
 export function encode(coding: Coding, levels: Levels, body: Uint8Array): Uint8Array {
   const bytes = body as Uint8Array<ArrayBuffer>;

@@ -123,6 +123,8 @@ describe("left as it is", () => {
     ["what is coded already", () => html(PAGE, { "Content-Encoding": "deflate" })],
     ["no-transform", () => html(PAGE, { "Cache-Control": "public, no-transform" })],
     ["what has a digest", () => html(PAGE, { "Content-Digest": "sha-256=:x:" })],
+    // RFC 9530 section 3: of the representation, and another coding makes another one of it.
+    ["what has a digest of all", () => html(PAGE, { "Repr-Digest": "sha-256=:x:" })],
     [
       "a part",
       () =>
@@ -221,6 +223,15 @@ describe("the head", () => {
     expect(await tagFor('W/"v1"')).toBe('W/"v1"');
     expect(await tagFor('"v1"')).toBe('"v1"');
   });
+
+  test("of 304 tells caches as much as the answer whose tag it has", async () => {
+    origin.answer = () =>
+      new Response(null, { status: 304, headers: { ETag: '"v1"', Vary: "Origin" } });
+    const varyFor = async (shown: string) =>
+      (await ask("/", "gzip", { headers: { "If-None-Match": shown } })).headers.get("vary");
+    expect(await varyFor('W/"v1"')).toBe("Origin, Accept-Encoding");
+    expect(await varyFor('"v1"')).toBe("Origin");
+  });
 });
 
 function readHead(text: string) {
@@ -300,6 +311,39 @@ describe("bodies of every kind come through", () => {
       );
     }
   });
+});
+
+test.each([
+  ["br", "web"],
+  ["zstd", "web"],
+  ["br", "respond"],
+])("others need not wait for %s at its highest level (%s)", async (coding, source) => {
+  const page = Array.from({ length: 9000 }, (_, at) => `<p id=${at * 7919}>${at}</p>`).join("");
+  const headers = { "Content-Type": "text/html" };
+  origin.answer = ({ url }) => html(url.endsWith("/long") ? page : "short");
+  const compress = { name: "compress", config: { br_level: 11, zstd_level: 19 } };
+  const respond = {
+    name: "respond",
+    config: { status: 200, headers, body: page.slice(0, 65_536) },
+  };
+  const when = { path: ["=/long"] };
+  await scene.apply({ plugins: [compress, ...(source === "web" ? [] : [{ ...respond, when }])] });
+  const done: string[] = [];
+  const long = ask("/long", coding).then((answer) => {
+    done.push("long");
+    return answer;
+  });
+  // One behind the other, while the long one is being coded.
+  for (let at = 0; at < 3; at++) {
+    await ask("/short", coding);
+    done.push("short");
+  }
+  const answer = await long;
+  expect([codingOf(answer), answer.text === page || answer.text === page.slice(0, 65_536)]).toEqual(
+    [coding, true],
+  );
+  expect(done).toEqual(["short", "short", "short", "long"]);
+  await scene.apply({ removedPlugins: ["respond"] });
 });
 
 test("events go on as they come when flush is set", async () => {
