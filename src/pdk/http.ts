@@ -4,7 +4,7 @@ export { cookieValue, cookieValues } from "../http/cookie.ts";
 export { queryValue } from "../http/query.ts";
 export { negotiate } from "../http/accept.ts";
 export { comparablePath } from "../http/request-target.ts";
-export { normalizeHost } from "../http/authority.ts";
+export { normalizeHost, parseAuthority } from "../http/authority.ts";
 export { GATEWAY_FIELDS } from "../http/gateway-fields.ts";
 export { connectionOptions, HOP_BY_HOP } from "../http/hop-by-hop.ts";
 export { addVary } from "../http/vary.ts";

@@ -29,6 +29,7 @@ const schema = config({
       },
     ),
     {
+      additionalProperties: false,
       default: {},
       maxProperties: 50,
       description: "Pages by status such as `404`, or by class such as `5xx`",

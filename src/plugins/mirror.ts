@@ -213,11 +213,12 @@ const OF_GATEWAY = /^(?:x-forwarded-|forwarded$|client-cert)/;
 /** As they go upstream. */
 function fieldsOf(context: RequestContext): Record<string, string> {
   const fields: Record<string, string> = {};
+  const mark = MARK.toLowerCase();
   const named = new Set(connectionOptions(context.header("connection")));
   const { changed } = context.upstream;
   const own = new Set(changed);
   for (const name of [...Object.keys(context.headers), ...changed]) {
-    if (GATEWAY_FIELDS.has(name) || OF_GATEWAY.test(name)) continue;
+    if (GATEWAY_FIELDS.has(name) || OF_GATEWAY.test(name) || name === mark) continue;
     // Where `_` is read as `-`, a client could speak in the name of a plugin.
     if (!own.has(name) && (named.has(name) || name.includes("_"))) continue;
     const value = context.upstream.header(name);
@@ -226,6 +227,6 @@ function fieldsOf(context: RequestContext): Record<string, string> {
   fields["x-forwarded-for"] = context.clientAddress();
   fields["x-forwarded-host"] = context.clientHost;
   fields["x-forwarded-proto"] = context.scheme;
-  fields[MARK] = "1";
+  fields[mark] = "1";
   return fields;
 }

@@ -73,6 +73,9 @@ A script exports one or more of these functions:
 | \`header(name)\`, \`setHeader(name, value)\`, \`addHeader(name, value)\`, \`removeHeader(name)\` | fields that go to the client |
 
 The last \`reject\` or \`reply\` counts, also when the function goes on. What the gateway cannot send throws a TypeError in the script.
+A response-cache in the same place keeps what a script has made of an answer, and shows it to others: a script that looks at what clients
+send needs their header fields in \`vary_headers\` of the cache, or a \`priority\` above 6000.
+
 Variables outside of functions live as long as the script runs, in each worker apart; do not count on them.
 
 A handler that takes longer than \`timeout_ms\` is stopped, and one that needs more than \`memory_mb\` fails; then the script is started anew, and

@@ -195,7 +195,8 @@ function encodingOf(contentType: string | null): Encoding | null {
 }
 
 async function bodyText(context: RequestContext, maxBytes: number): Promise<string | null> {
-  const coding = context.header("content-encoding") ?? "identity";
+  // Names of codings have no case, and a client that writes this one in capitals hides nothing by it.
+  const coding = (context.header("content-encoding") ?? "identity").trim().toLowerCase();
   const bytes = coding === "identity" ? await context.readBody(maxBytes) : null;
   if (bytes !== null) return new TextDecoder().decode(bytes);
   context.note("waf.body-not-inspected");

@@ -1,7 +1,13 @@
 // What transform can be told to change, and what is wrong with it beyond the schema; knows no request.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { config, group, headerName, listOf, nullable, regex, template } from "../../pdk/fields.ts";
-import { GATEWAY_FIELDS, HOP_BY_HOP, isFieldValue, isToken } from "../../pdk/http.ts";
+import {
+  GATEWAY_FIELDS,
+  HOP_BY_HOP,
+  isFieldValue,
+  isToken,
+  parseAuthority,
+} from "../../pdk/http.ts";
 import { pathProblem } from "./json-body.ts";
 import { replacementProblem } from "./replacement.ts";
 
@@ -115,7 +121,11 @@ export const schema = config({
       status_map: t.Record(
         t.String({ pattern: "^[1-5](?:[0-9]{2}|xx)$" }),
         t.Integer({ minimum: 200, maximum: 599, description: "New status" }),
-        { default: {}, description: "New statuses by old ones, or by classes such as `5xx`" },
+        {
+          additionalProperties: false,
+          default: {},
+          description: "New statuses by old ones, or by classes such as `5xx`",
+        },
       ),
       headers: headers("answers"),
       body_json: jsonBody("answers"),
@@ -165,12 +175,17 @@ export function problemsOf({ request, response }: Config): Problem[] {
   if (request.body_template !== null && hasJsonChanges(request.body_json))
     check("request.body_template", "cannot be given together with body_json");
   if (request.method === "CONNECT") check("request.method", "must be another method");
-  const { path_rewrite: rewrite } = request;
+  const { path_rewrite: rewrite, host } = request;
+  if (host !== null && parseAuthority(withoutVariables(host)) === null)
+    check("request.host", "must be a host, with a port where it is not the usual one");
   if (rewrite !== null) check("request.path_rewrite.to", replacementProblem(rewrite.to));
   for (const [at, each] of response.body_replace.entries())
     check(`response.body_replace[${at}].with`, replacementProblem(each.with));
   return found;
 }
+
+/** As if each held something harmless. */
+const withoutVariables = (text: string) => text.replaceAll(/\$\{[^{}]*\}/g, "x");
 
 function headerProblems(
   path: string,
@@ -187,7 +202,7 @@ function headerProblems(
     });
   const literal = (kind: string, all: Readonly<Record<string, string>>) =>
     Object.entries(all).flatMap(([name, value]): Problem[] =>
-      isFieldValue(value.replaceAll(/\$\{[^{}]*\}/g, "x"))
+      isFieldValue(withoutVariables(value))
         ? []
         : [{ path: `${path}.${kind}.${name}`, message: "is not the value of a field" }],
     );

@@ -379,6 +379,8 @@ test.each([
   [{ request: { body_json: { remove: ["a..b"] } } }, "request.body_json.remove.a..b"],
   [{ request: { body_json: { remove: ["a"] }, body_template: "x" } }, "request.body_template"],
   [{ request: { method: "CONNECT" } }, "request.method"],
+  [{ request: { host: "a b" } }, "request.host"],
+  [{ request: { host: "${request.header.x}/b" } }, "request.host"],
   [
     { response: { body_replace: [{ regex: "a", with: "${path.$1}" }] } },
     "response.body_replace[0]",

@@ -112,6 +112,12 @@ describe("bodies", () => {
     expect(reasons).toEqual([`waf.${rule}`]);
   });
 
+  test.each(["identity", "Identity", " IDENTITY "])("are plain with %p", async (coding) => {
+    await configure({ mode: "block", inspect_body: true });
+    const headers = { ...FORM, "Content-Encoding": coding };
+    expect((await post("a=1+union+select+2", headers)).status).toBe(403);
+  });
+
   test("of honest clients go upstream as they are", async () => {
     await configure({ mode: "block", inspect_body: true });
     for (const body of ["user=O'Brien&comment=it's+fine+or+not", "q=select+a+colour+from+the+list"])

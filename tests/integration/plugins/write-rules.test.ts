@@ -69,6 +69,9 @@ test.each([
   ["respond", { bypass: { cidr: ["x"] } }, "config.bypass.cidr[0]: "],
   ["ip-restriction", { deny: ["1.2.3"] }, "config.deny[0]: "],
   ["ip-restriction", { message: "a\nb" }, "config.message: "],
+  ["error-pages", { pages: { "200": { html: "x" } } }, "config.pages[200]: is not a known field"],
+  ["transform", { response: { status_map: { all: 200 } } }, "config.response.status_map.all: "],
+  ["transform", { request: { host: "https://a.test" } }, "config.request.host: "],
   ["security-headers", { csp: "a\nb" }, "config.csp: "],
   ["request-id", { header: "Host" }, "config.header: "],
 ])("%s with %j is refused", async (name, config, message) => {
