@@ -31,6 +31,10 @@ export class ScriptedAuthority {
   readonly refusals: Refusal[] = [];
   /** Days that certificates live. */
   lifeDays = 90;
+  /** How far its clock is behind. */
+  behindMs = 0;
+  /** A name that it forgets. */
+  forgotten = "";
   /** What it says about renewal; null: it does not know the question. */
   renewal: { start: string; end: string } | null = null;
   renewalRetryAfter = "21600";
@@ -160,14 +164,16 @@ export class ScriptedAuthority {
       subject: `CN=${order.names[0] ?? ""}`,
       issuer: "CN=scripted",
       serialNumber: `0${++this.#serial}`,
-      notBefore: new Date(this.#now()),
-      notAfter: new Date(this.#now() + this.lifeDays * DAY_MS),
+      notBefore: new Date(this.#now() - this.behindMs),
+      notAfter: new Date(this.#now() - this.behindMs + this.lifeDays * DAY_MS),
       publicKey: await request.publicKey.export(),
       signingKey: this.#keys.privateKey,
       signingAlgorithm: algorithm,
       extensions: [
         new x509.SubjectAlternativeNameExtension(
-          order.names.map((value) => ({ type: "dns" as const, value })),
+          order.names
+            .filter((value) => value !== this.forgotten)
+            .map((value) => ({ type: "dns" as const, value })),
         ),
         await x509.AuthorityKeyIdentifierExtension.create(this.#keys.publicKey),
       ],

@@ -234,7 +234,8 @@ export class AcmeEngine {
       const sealedKey = this.#options.box.seal(chain.key);
       const { fingerprint } = chain;
       const directory_url = directoryOf(account) ?? account.directory_url;
-      const issued = { account_id: account.id, fingerprint, directory_url };
+      const at = toTime(this.#options.clock.now());
+      const issued = { account_id: account.id, fingerprint, directory_url, at };
       this.tally.add(account.id, "issued");
       const alongside = () => this.#save(id, { ...emptyState, issued }, true);
       const { domains } = certificate;

@@ -7,6 +7,7 @@ import type { Authority, AuthorityOrder } from "./authority.ts";
 import { AcmeFailure, describeAcmeProblem, typeOf } from "./failure.ts";
 import { poll } from "./poll.ts";
 import { proveNames, type ProofParts } from "./proofs.ts";
+import { nameMissingIn } from "./schedule.ts";
 import type { OpenOrder } from "./state.ts";
 
 export interface OrderJob {
@@ -34,7 +35,11 @@ export async function obtain(job: OrderJob, parts: OrderParts): Promise<Certific
     const valid = await bringToEnd(order, { job, key }, parts);
     const { preferred_chain: own } = job.certificate;
     const preferred = own ?? parts.authority.account.preferred_chain;
-    return readChain(await parts.authority.download(valid, preferred), key);
+    const chain = readChain(await parts.authority.download(valid, preferred), key);
+    const missing = nameMissingIn(chain.certificate, job.certificate.domains);
+    if (missing === undefined) return chain;
+    const { host } = parts.authority;
+    throw new AcmeFailure(`${host}: the certificate that was issued is not for ${missing}`);
   } catch (error) {
     // An order that was judged is over: the next attempt begins another one.
     const isJudged = !(error instanceof AcmeFailure) || !error.isOutage;

@@ -29,15 +29,24 @@ export function dueAt(certificate: Certificate, state: AcmeState): number | null
 
 function wantedAt(certificate: Certificate, state: AcmeState): number {
   if (!isIssued(certificate) || state.is_asked_for || !holdsAllNames(certificate)) return 0;
-  const { renewal } = state;
+  const { renewal, issued } = state;
   const drawn = renewal?.fingerprint === certificate.fingerprint ? timeOf(renewal.at) : 0;
-  return drawn === 0 ? naturalRenewal(certificate) : Math.max(drawn, earliestRenewal(certificate));
+  const wished = drawn === 0 ? naturalRenewal(certificate) : drawn;
+  const isOwn = issued?.fingerprint === certificate.fingerprint;
+  return Math.max(wished, earliestRenewal(certificate, isOwn ? (issued.at ?? null) : null));
 }
 
-/** An authority that always wants a new one must not be asked for one after the other without end. */
-function earliestRenewal({ not_before, not_after }: IssuedCertificate): number {
+/**
+ * An authority that always wants a new one, or whose clock is far behind ours, must not be asked for one after the other
+ * without end. `issuedAt`: by our own clock.
+ */
+function earliestRenewal(
+  { not_before, not_after }: IssuedCertificate,
+  issuedAt: string | null,
+): number {
   const begin = Date.parse(not_before);
-  return begin + Math.min(DAY_MS, (Date.parse(not_after) - begin) / 10);
+  const pauseMs = Math.min(DAY_MS, (Date.parse(not_after) - begin) / 10);
+  return Math.max(begin, timeOf(issuedAt)) + pauseMs;
 }
 
 /** When a third of the life is left, or half of a short one. */
@@ -70,13 +79,18 @@ const names = new WeakMap<Certificate, boolean>();
 function holdsAllNames(certificate: IssuedCertificate): boolean {
   let isWhole = names.get(certificate);
   if (isWhole === undefined) {
-    const held = namesIn(certificate.certificate);
-    isWhole = certificate.domains.every(
-      (name) => held.includes(name) || held.includes(name.replace(/^[^.*]+(?=\.)/, "*")),
-    );
+    isWhole = nameMissingIn(certificate.certificate, certificate.domains) === undefined;
     names.set(certificate, isWhole);
   }
   return isWhole;
+}
+
+/** The first name that the certificate (PEM) is not for. */
+export function nameMissingIn(pem: string, domains: readonly string[]): string | undefined {
+  const held = namesIn(pem);
+  return domains.find(
+    (name) => !held.includes(name) && !held.includes(name.replace(/^[^.*]+(?=\.)/, "*")),
+  );
 }
 
 /** When to try again after the `attempts`th failure in a row. `random`: from 0 to 1. */

@@ -32,6 +32,8 @@ const schema = t.Object({
         account_id: t.String(),
         fingerprint: t.String(),
         directory_url: t.Optional(t.String()),
+        /** When, by our clock. */
+        at: t.Optional(t.String()),
       }),
       t.Null(),
     ],

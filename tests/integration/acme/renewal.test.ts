@@ -104,6 +104,26 @@ describe("an authority that tells when it wants to be asked (RFC 9773)", () => {
   });
 });
 
+test("an authority whose clock is far behind is not asked for one after the other", async () => {
+  world.authority.behindMs = 80 * DAY_MS;
+  await world.order("shop");
+  await world.becomes("shop", "valid");
+  for (let hour = 0; hour < 20; hour++) world.pass(HOUR_MS);
+  expect(Date.parse(world.find("shop").next_attempt_at ?? "")).toBeGreaterThan(world.now);
+  expect(world.authority.orders).toHaveLength(1);
+  world.pass(5 * HOUR_MS);
+  await eventually(() => world.authority.orders.length === 2);
+});
+
+test("a certificate that lacks one of the names is none, and the next attempt waits", async () => {
+  world.authority.forgotten = "b.test";
+  await world.order("shop", { domains: ["a.test", "b.test"] });
+  const failed = await world.becomes("shop", "failed");
+  expect(failed.last_error).toContain("the certificate that was issued is not for b.test");
+  world.pass(60_000);
+  expect(world.authority.orders).toHaveLength(1);
+});
+
 test("a window that ends after the certificate does is no answer", async () => {
   const at = (days: number) => new Date(world.now + days * DAY_MS).toISOString();
   world.authority.renewal = { start: at(80), end: at(120) };

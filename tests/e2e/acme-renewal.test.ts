@@ -1,0 +1,46 @@
+// Renewal at a real authority when a clock of the test's says that it is time: without workers, which it does not look at here.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
+import { AcmeWorld, DAY_MS } from "../integration/acme/scene.ts";
+import { Pebble } from "../support/pebble.ts";
+import { eventually } from "../support/poll.ts";
+import { quietPort } from "../support/quiet-port.ts";
+
+let world: AcmeWorld;
+let pebble: Pebble;
+
+beforeEach(async () => {
+  const env = { PEBBLE_VA_ALWAYS_VALID: "1" };
+  pebble = new Pebble({ httpPort: quietPort(), tlsPort: quietPort(), badNonces: 15, env });
+  await pebble.start();
+  world = await AcmeWorld.start();
+  const at = { directory_url: pebble.directoryUrl, ca_certificates: pebble.trusted };
+  await world.addAccount("pebble", at);
+}, 30_000);
+afterEach(async () => {
+  await world?.stop();
+  await pebble?.stop();
+});
+
+test("a certificate is renewed once when a third of its life is left", async () => {
+  await world.order("shop", { acme_account_ids: ["pebble"] });
+  const first = await world.becomes("shop", "valid");
+  const [begin, end] = [Date.parse(first.not_before ?? ""), Date.parse(first.not_after ?? "")];
+  const due = end - (end - begin) / 3;
+  world.pass(due - world.now - DAY_MS);
+  expect(world.find("shop")).toMatchObject({
+    ...{ status: "valid", next_attempt_at: new Date(due).toISOString() },
+  });
+  world.pass(2 * DAY_MS);
+  const second = await eventually(() => {
+    const view = world.find("shop");
+    return view.fingerprint !== first.fingerprint && view.status === "valid" ? view : null;
+  });
+  const key = ({ certificate }: typeof first) => new X509Certificate(certificate ?? "").publicKey;
+  expect(key(second).equals(key(first))).toBe(false);
+  // The authority's own clock stands still, so that its new one looks as old: it is not renewed on and on.
+  world.pass(60_000);
+  expect(world.find("shop")).toMatchObject({
+    ...{ status: "valid", fingerprint: second.fingerprint },
+  });
+}, 30_000);
