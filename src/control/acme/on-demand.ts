@@ -51,6 +51,7 @@ export class OnDemand {
   /** A client has asked for this name. Never throws. */
   async wanted(name: string): Promise<void> {
     const { changes, clock, log } = this.#options;
+    if (!isHostName(name)) return;
     const template = [...changes.config.certificates.values()].find(
       (certificate) =>
         isTemplate(certificate) && hostsOf(certificate).some((host) => fits(host, name)),
@@ -116,6 +117,10 @@ export class OnDemand {
 }
 
 const tagOf = ({ id }: Certificate) => `on-demand ${id}`;
+
+/** Clients may send anything; authorities issue for nothing else, and underscores are not theirs (RFC 5280 section 4.2.1.6). */
+const isHostName = (name: string) =>
+  name.length <= 253 && /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.(?!$)|$)){2,}$/.test(name);
 
 /** A pattern stands for exactly one label. */
 const fits = (pattern: string, name: string) =>
