@@ -46,16 +46,21 @@ export async function startUi(options: GatewayOptions = {}): Promise<UiScene> {
   const { binary = executable } = options;
   if (binary === executable) requireExecutable();
   const gateway = await startGateway({ ...options, binary });
-  const browser = await openBrowser().catch(async (error) => {
+  let browser = await openBrowser().catch(async (error) => {
     await gateway.stop();
     throw error;
   });
+  // One that has closed by itself must not take the tests after it along.
+  const living = async () => {
+    if (!browser.isConnected()) browser = await openBrowser();
+    return browser;
+  };
   const scene: UiScene = {
     gateway,
-    open: (options = {}) => openPage(browser, gateway, options),
+    open: async (options = {}) => openPage(await living(), gateway, options),
     createPeople: () => createPeople(gateway),
     async openAs(role, options = {}) {
-      const opened = await openPage(browser, gateway, { ...options, path: "/" });
+      const opened = await openPage(await living(), gateway, { ...options, path: "/" });
       await signIn(opened.page, role);
       if (options.path !== undefined) await opened.page.goto(`${gateway.admin}${options.path}`);
       await isQuiet(opened.page);
