@@ -9,7 +9,7 @@ import {
   type PluginHandlers,
 } from "../pdk/definition.ts";
 import { config, group, headerValue, integer, listOf, nullable } from "../pdk/fields.ts";
-import { isToken } from "../pdk/http.ts";
+import { HOP_BY_HOP, isToken } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
 import { Circuits, type Experience, type Pass, phaseOf } from "./circuit-breaker/circuit.ts";
 
@@ -137,6 +137,9 @@ function subjectsOf({ route, service, services }: MetricInstance): {
   return all.map((of) => ({ kind: "service", of }));
 }
 
+/** Of the answer while a circuit is open: what is told of it, and the length of the body. */
+const OWN_FIELDS: ReadonlySet<string> = new Set(["content-length", "retry-after", "proxy-status"]);
+
 function problemsOf({ latency_ms, latency_quantile, response }: Config) {
   const problems: { path: string; message: string }[] = [];
   if ((latency_ms === null) !== (latency_quantile === null))
@@ -144,12 +147,12 @@ function problemsOf({ latency_ms, latency_quantile, response }: Config) {
       path: latency_ms === null ? "latency_ms" : "latency_quantile",
       message: "must be given too: latency_ms and latency_quantile belong together",
     });
-  for (const name of Object.keys(response.headers))
-    if (!isToken(name))
-      problems.push({
-        path: `response.headers.${name}`,
-        message: "must be the name of a header field",
-      });
+  for (const name of Object.keys(response.headers)) {
+    const path = `response.headers.${name}`;
+    if (!isToken(name)) problems.push({ path, message: "must be the name of a header field" });
+    else if (HOP_BY_HOP.has(name.toLowerCase()) || OWN_FIELDS.has(name.toLowerCase()))
+      problems.push({ path, message: "belongs to the gateway" });
+  }
   return problems;
 }
 
@@ -200,9 +203,11 @@ function experienceOf(
 function answerOf({ response }: Config): (leftMs: number) => Outcome {
   const { status, body } = response;
   const reason = "circuit.open";
+  const given = new Headers({ "Cache-Control": "no-store" });
+  for (const [name, value] of Object.entries(response.headers)) given.set(name, value);
+  const fields = Object.fromEntries(given);
   const headersFor = (leftMs: number) => ({
-    "Cache-Control": "no-store",
-    ...response.headers,
+    ...fields,
     "Retry-After": String(Math.max(1, Math.ceil(leftMs / 1000))),
     "Proxy-Status": 'sluice; error=destination_unavailable; details="circuit_open"',
   });

@@ -92,13 +92,18 @@ const MOST_UNDER_WAY = 100;
 /** More of an answer is not read. */
 const MAX_ANSWER_BYTES = 1_048_576;
 
+const UNCOPIED: ReadonlySet<string> = new Set(["CONNECT", "TRACE"]);
+
 function problemsOf({ service_id, url: address, methods }: Config) {
   const problems: { path: string; message: string }[] = [];
   if ((service_id === null) === (address === null))
     problems.push({ path: "", message: "must have one of service_id and url" });
   for (const [at, method] of methods.entries())
-    if (!isToken(method) || method === "CONNECT" || method === "TRACE")
-      problems.push({ path: `methods[${at}]`, message: "must be a method that can be copied" });
+    if (!isToken(method) || method !== method.toUpperCase() || UNCOPIED.has(method))
+      problems.push({
+        path: `methods[${at}]`,
+        message: "must be a method that can be copied, in capitals",
+      });
   return problems;
 }
 

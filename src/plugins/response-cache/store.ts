@@ -71,9 +71,8 @@ export class Store {
     const bytes = sizeOf(stored);
     const known = this.#byKey.get(stored.key) ?? [];
     const same = known.find(({ item }) => isSameVariant(item, stored));
-    const first = known[0];
     if (same !== undefined) this.#drop(same);
-    else if (known.length >= MAX_VARIANTS && first !== undefined) this.#drop(first);
+    else if (known.length >= MAX_VARIANTS) this.#dropVariant(known);
     if (bytes > this.#maxBytes) return false;
     while (this.#bytes + bytes > this.#maxBytes) {
       const seat = this.#sieve.next();
@@ -92,6 +91,16 @@ export class Store {
     addTo(this.#byResource, stored.resource, place);
     for (const tag of stored.tags) addTo(this.#byTag, tag, place);
     return true;
+  }
+
+  /** The oldest that nobody has asked for since it came: clients that send what no other one does must not take the room of those. */
+  #dropVariant(known: readonly Place[]): void {
+    let place = known.findLast(({ isWanted }) => !isWanted);
+    if (place === undefined) {
+      for (const each of known) each.isWanted = false;
+      place = known.at(-1);
+    }
+    if (place !== undefined) this.#drop(place);
   }
 
   /** Puts an answer in the place of another one, which may have been for other requests. */

@@ -241,7 +241,10 @@ describe("an open circuit", () => {
     const response = {
       status: 502,
       body: '{"sorry":true}',
-      headers: { "Content-Type": "application/json", "X-Why": "broken" },
+      headers: {
+        ...{ "Content-Type": "application/json", "X-Why": "broken" },
+        "cache-control": "max-age=1",
+      },
     };
     const { scene, often } = await broken({ ...trip, response });
     await often(500);
@@ -250,6 +253,7 @@ describe("an open circuit", () => {
     expect(Object.fromEntries(answer.headers)).toMatchObject({
       "content-type": "application/json",
       "x-why": "broken",
+      "cache-control": "max-age=1",
       "retry-after": "10",
       "proxy-status": 'sluice; error=destination_unavailable; details="circuit_open"',
     });

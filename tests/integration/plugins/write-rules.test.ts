@@ -72,6 +72,15 @@ test.each([
   ["error-pages", { pages: { "200": { html: "x" } } }, "config.pages[200]: is not a known field"],
   ["transform", { response: { status_map: { all: 200 } } }, "config.response.status_map.all: "],
   ["transform", { request: { host: "https://a.test" } }, "config.request.host: "],
+  ["mirror", { url: "http://a.test", methods: ["get"] }, "config.methods[0]: "],
+  ...["Content-Length", "transfer-encoding", "Retry-After"].map(
+    (field) =>
+      [
+        "circuit-breaker",
+        { response: { headers: { [field]: "1" } } },
+        `config.response.headers.${field}: belongs to the gateway`,
+      ] as const,
+  ),
   ["security-headers", { csp: "a\nb" }, "config.csp: "],
   ["request-id", { header: "Host" }, "config.header: "],
 ])("%s with %j is refused", async (name, config, message) => {

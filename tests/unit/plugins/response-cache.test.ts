@@ -316,3 +316,23 @@ test("answers for one key that differ by Vary are bounded", () => {
     store.put({ ...stored("page", 10), variesOn: [["accept", String(at)]] });
   expect(store.purge({ by: "all" })).toBe(64);
 });
+
+test("a flood of values of a field that Vary names takes nothing from what is asked for, and keeps nobody out", () => {
+  const store = new Store(10_000_000);
+  const put = (value: string) =>
+    store.put({ ...stored("page", 10), variesOn: [["accept-language", value]] });
+  const has = (value: string) => store.find("page", () => value) !== null;
+  put("de");
+  expect(has("de")).toBe(true);
+  for (let at = 0; at < 100; at++) put(`x-${at}`);
+  expect([has("de"), has("x-0"), has("x-99")]).toEqual([true, false, true]);
+  for (const value of ["en", "fr", "it"]) put(value);
+  expect(["de", "en", "fr", "it"].map(has)).toEqual([true, true, true, true]);
+  // Also by somebody who asks for each of them twice.
+  for (let at = 0; at < 100; at++) {
+    put(`y-${at}`);
+    has(`y-${at}`);
+  }
+  for (const value of ["en", "fr", "it"]) put(value);
+  expect(["en", "fr", "it"].map(has)).toEqual([true, true, true]);
+});
