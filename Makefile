@@ -82,7 +82,8 @@ test-e2e: build
 	@status=0; \
 	$(BUN) test --timeout 120000 --path-ignore-patterns 'tests/e2e/ui/**' $(ARGS) ./tests/e2e || status=1; \
 	$(BUN) test --timeout 120000 --retry 1 $(ARGS) ./tests/e2e/ui || status=1; \
-	exit $$status
+	exit $$status slowhttptest faketime
+	$(BUN)
 
 #? build: Compile dist/sluice, one executable with everything inside
 .PHONY: build

@@ -12,6 +12,7 @@ import {
   mapCollections,
   type ResourceChange,
 } from "../model/gateway-config.ts";
+import { newestCopy } from "./copies.ts";
 import { type AuditRow, AuditTable } from "./audit.ts";
 import {
   createPrivateFile,
@@ -371,10 +372,12 @@ function toStoreError(error: unknown, path: string): StoreError {
     code.startsWith(known),
   );
   let advice = isReadOnly ? `: ${path} and its directory must be writable` : "";
-  if (isDamage(error))
+  if (isDamage(error)) {
+    const copy = newestCopy(dirname(path));
     advice =
       `: ${path} is damaged and was left as it is. Move it away with its -wal and -shm files and put a copy in its place, ` +
-      "such as `sluice backup` makes: see docs/operations.md";
+      `${copy === null ? "such as `sluice backup` makes" : `the newest here is ${copy}`}: see docs/operations.md`;
+  }
   return new StoreError(`database in ${dirname(path)}: ${message}${advice}`, { cause: error });
 }
 

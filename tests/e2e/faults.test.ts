@@ -1,8 +1,17 @@
 // What the world does to a gateway that runs or is to start: disks, databases, ports, directories, time zones; against the whole product.
 import { afterEach, describe, expect, test } from "bun:test";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
 
 const cleanups: (() => unknown)[] = [];
@@ -73,8 +82,15 @@ describe("a damaged database", () => {
       expect(said).toContain("docs/operations.md");
       expect(readFileSync(path).equals(damaged)).toBeTrue();
     }
+    // A copy that lies where the installer puts copies is offered, the newest of them.
+    mkdirSync(join(dataDir, "backups"));
+    const offered = join(dataDir, "backups/newest.db");
+    writeFileSync(join(dataDir, "backups/older.db"), "");
+    utimesSync(join(dataDir, "backups/older.db"), 1, 1);
+    cpSync(copy, offered);
+    expect(await refusal(dataDir)).toContain(`the newest here is ${offered}`);
     for (const name of [path, `${path}-wal`, `${path}-shm`]) rmSync(name, { force: true });
-    cpSync(copy, path);
+    cpSync(offered, path);
     await gateway.start();
     expect(await page(gateway)).toBe("here");
   }, 40_000);
@@ -131,6 +147,37 @@ test.if(canMount)(
     await disk.remount("rw");
     await gateway.start();
     expect(await page(gateway)).toBe("here");
+  },
+  30_000,
+);
+
+const canLoop = canMount && existsSync("/dev/loop-control") && Bun.which("mkfs.ext4") !== null;
+
+test.if(canLoop)(
+  "a disk that turns read-only while it is in use: what is served goes on, changes are refused until it is mended",
+  async () => {
+    const path = directory();
+    const image = join(directory(), "image");
+    writeFileSync(image, Buffer.alloc(24 * 1_048_576));
+    await run("mkfs.ext4", "-q", image);
+    await run("mount", "-o", "loop,errors=remount-ro", image, path);
+    cleanups.push(() => run("umount", "--lazy", path));
+    const dataDir = join(path, "data");
+    mkdirSync(dataDir);
+    const gateway = await gatewayIn(dataDir);
+    await publish(gateway);
+    const device = (await Bun.$`findmnt --noheadings --output SOURCE ${path}`.text()).trim();
+    // What the kernel does by itself when a disk reports an error.
+    writeFileSync(`/sys/fs/ext4/${basename(device)}/trigger_fs_error`, "tested");
+    const change = () => gateway.api("PATCH", "/api/v1/services/site", { description: "late" });
+    const refused = await change();
+    expect(refused.status).toBe(500);
+    expect((await refused.json()).error).toMatch(/read-only|disk.*nothing was changed/);
+    expect(await page(gateway)).toBe("here");
+    const warnings = async () => (await gateway.ok("GET", "/api/v1/admin/status")).warnings.join();
+    expect(await warnings()).toContain("changes cannot be stored");
+    expect((await gateway.ok("GET", "/api/v1/services/site")).description).toBe("");
+    expect(gateway.log.filter(({ message }) => message === "worker stopped")).toEqual([]);
   },
   30_000,
 );
