@@ -78,12 +78,11 @@ soak: build
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx chromium openssl curl nghttp2-client ngtcp2-client redis-server redis-tools slapd prometheus slowhttptest
+	@scripts/debian-packages.sh pebble bind9 nginx chromium openssl curl nghttp2-client ngtcp2-client redis-server redis-tools slapd prometheus slowhttptest faketime
 	@status=0; \
 	$(BUN) test --timeout 120000 --path-ignore-patterns 'tests/e2e/ui/**' $(ARGS) ./tests/e2e || status=1; \
 	$(BUN) test --timeout 120000 --retry 1 $(ARGS) ./tests/e2e/ui || status=1; \
-	exit $$status slowhttptest faketime
-	$(BUN)
+	exit $$status
 
 #? build: Compile dist/sluice, one executable with everything inside
 .PHONY: build
