@@ -137,6 +137,47 @@ describe("kong", () => {
   });
 });
 
+describe("plugins of Kong that write logs", () => {
+  const logs = [
+    { name: "file-log", config: { path: "/var/log/kong.log" } },
+    {
+      name: "http-log",
+      config: { http_endpoint: "https://logs.test/in", headers: { "X-Token": "abc" } },
+    },
+    { name: "tcp-log", config: { host: "logs.test", port: 5000 } },
+    { name: "udp-log", config: { host: "2001:db8::7", port: 5001 } },
+    { name: "file-log", service: "shop", config: { path: "/dev/stdout" } },
+  ];
+  const { run, gateway } = useImport("kong", () =>
+    JSON.stringify({
+      _format_version: "3.0",
+      services: [{ name: "shop", url: "http://127.0.0.1:9001" }],
+      plugins: logs.map((plugin, at) => ({ ...plugin, instance_name: `log-${at}` })),
+    }),
+  );
+
+  test("write where they wrote", async () => {
+    const { code, stdout } = await run();
+    expect([code, stdout.includes("has no field"), stdout.includes("does not take it")]).toEqual([
+      ...[0, false, false],
+    ]);
+    const made = (await gateway().ok("GET", "/api/v1/plugins")) as unknown as {
+      readonly name: string;
+      readonly config: { readonly sinks: readonly object[] };
+    }[];
+    expect(made.map(({ name }) => name)).toEqual(logs.map(() => "access-log"));
+    expect(made.flatMap(({ config }) => config.sinks)).toEqual(
+      expect.arrayContaining([
+        { file: expect.objectContaining({ path: "kong.log", format: "json" }) },
+        { http: expect.objectContaining({ url: "https://logs.test/in" }) },
+        { tcp: expect.objectContaining({ address: "logs.test:5000" }) },
+        { udp: expect.objectContaining({ address: "[2001:db8::7]:5001" }) },
+        { stdout: expect.objectContaining({ format: "json" }) },
+      ]),
+    );
+  });
+});
+
 describe("npm", () => {
   const { run, request, gateway } = useImport("npm", () =>
     npmDatabase(

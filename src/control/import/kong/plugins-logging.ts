@@ -25,9 +25,9 @@ const fileLog: PluginConverter = (config) => {
   const name = path.split("/").at(-1) ?? path;
   leaveOutQueue(config);
   config.leaveOut("reopen", "files are rotated by the gateway", false);
-  if (/^\/dev\/(stdout|stderr)$/.test(path)) return sinkOf({ type: "stdout", format: "json" });
+  if (/^\/dev\/(stdout|stderr)$/.test(path)) return sinkOf({ stdout: { format: "json" } });
   if (name !== path) config.changed("path", `${path} became ${name} in the directory for logs`);
-  return sinkOf({ type: "file", path: name, format: "json" });
+  return sinkOf({ file: { path: name, format: "json" } });
 };
 
 const httpLog: PluginConverter = (config) => {
@@ -36,7 +36,7 @@ const httpLog: PluginConverter = (config) => {
   leaveOutQueue(config);
   config.leaveOut("method", "lines are sent with POST", "POST");
   config.leaveOut("content_type", "lines are sent as JSON", "application/json");
-  return sinkOf({ type: "http", url, ...(headers === null ? {} : { headers }) });
+  return sinkOf({ http: { url, ...(headers === null ? {} : { headers }) } });
 };
 
 const socketLog =
@@ -45,9 +45,10 @@ const socketLog =
     const host = config.text("host") ?? "";
     const port = config.number("port") ?? 0;
     leaveOutQueue(config);
-    config.leaveOut("tls", "write tls into the sink", false);
-    config.leaveOut("tls_sni", "write tls into the sink");
-    return sinkOf({ type, host, port });
+    config.leaveOut("tls", "lines go out without TLS: the sinks http and syslog have it", false);
+    config.leaveOut("tls_sni", "lines go out without TLS: the sinks http and syslog have it");
+    const address = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+    return sinkOf({ [type]: { address, format: "json" } });
   };
 
 const syslog: PluginConverter = (config) => {

@@ -8,38 +8,13 @@ import {
   convert,
   type ImportSource,
 } from "../../../../src/control/import/convert.ts";
-import { Type as t } from "@sinclair/typebox";
 import { catalogueOf } from "../../../../src/pdk/catalogue.ts";
-import { type AnyPlugin, definePlugin, httpScopes } from "../../../../src/pdk/definition.ts";
+import type { AnyPlugin } from "../../../../src/pdk/definition.ts";
 import { plugins } from "../../../support/plugins.ts";
 import { openTables } from "../../../../src/control/import/foreign-tables.ts";
 
 const fixtures = join(import.meta.dir, "../../../fixtures/import");
 const read = (name: string) => readFileSync(join(fixtures, name), "utf8");
-
-const standIn = (name: string): AnyPlugin =>
-  definePlugin({
-    name,
-    summary: "x",
-    description: "x",
-    group: "content",
-    order: 1,
-    phases: ["access"],
-    scopes: httpScopes,
-    config: t.Object({}, { additionalProperties: true }),
-    example: {},
-    onError: "open",
-    allowsMultiple: true,
-    create: () => ({}),
-  });
-
-const planned = ["transform", "rate-limit", "response-cache", "compress", "access-log", "waf-lite"];
-
-/** Those that the gateway has, and in the place of all others some that take any settings. */
-export const everyPlugin: readonly AnyPlugin[] = [
-  ...plugins.filter(({ name }) => !planned.includes(name)),
-  ...planned.map(standIn),
-];
 
 /** The database as it would be after these statements, too. */
 export function npmDatabase(...statements: readonly string[]): Uint8Array {
