@@ -1,5 +1,12 @@
 // Colours and defaults of all components, chosen for WCAG AA contrast in light and dark; knows no page.
-import { createTheme, type CSSVariablesResolver, Drawer, Modal, Notification } from "@mantine/core";
+import {
+  createTheme,
+  type CSSVariablesResolver,
+  Drawer,
+  Menu,
+  Modal,
+  Notification,
+} from "@mantine/core";
 
 /** The button is a cross, which says nothing to those who do not see it. */
 const closable = { closeButtonProps: { "aria-label": "Close" } };
@@ -16,6 +23,8 @@ export const theme = createTheme({
   headings: { fontWeight: "650" },
   components: {
     Drawer: Drawer.extend({ defaultProps: closable }),
+    // It would put something that can be focused and is no item into the list of items.
+    Menu: Menu.extend({ defaultProps: { withInitialFocusPlaceholder: false } }),
     Modal: Modal.extend({ defaultProps: closable }),
     Notification: Notification.extend({ defaultProps: closable }),
   },

@@ -21,6 +21,8 @@ const schemes = [
   { value: "auto", label: "As the system", icon: IconDeviceDesktop },
 ] as const;
 
+const schemeOf = (value: string) => schemes.find((each) => each.value === value)?.value ?? "auto";
+
 export function UserMenu({ me }: { readonly me: Schemas["Me"] }) {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const connection = useConnection();
@@ -63,18 +65,18 @@ export function UserMenu({ me }: { readonly me: Schemas["Me"] }) {
         )}
         <Menu.Divider />
         <Menu.Label>Colours</Menu.Label>
-        {schemes.map(({ value, label, icon: Icon }) => (
-          <Menu.Item
-            key={value}
-            leftSection={<Icon size={16} />}
-            onClick={() => setColorScheme(value)}
-            role="menuitemradio"
-            aria-checked={colorScheme === value}
-            fw={colorScheme === value ? 650 : 400}
-          >
-            {label}
-          </Menu.Item>
-        ))}
+        <Menu.RadioGroup value={colorScheme} onChange={(value) => setColorScheme(schemeOf(value))}>
+          {schemes.map(({ value, label, icon: Icon }) => (
+            <Menu.RadioItem
+              key={value}
+              value={value}
+              rightSection={<Icon size={16} aria-hidden="true" />}
+              closeMenuOnClick
+            >
+              {label}
+            </Menu.RadioItem>
+          ))}
+        </Menu.RadioGroup>
         <Menu.Divider />
         <Menu.Item leftSection={<IconBook size={16} />} component="a" href="/docs" target="_blank">
           API reference

@@ -1,0 +1,68 @@
+// Light and dark: the whole page follows at once, the system's choice and the person's; knows no page but one.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import {
+  checkAccessible,
+  hasScheme,
+  isQuiet,
+  SCREENSHOTS,
+  startUi,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+
+beforeAll(async () => {
+  scene = await startUi();
+  await scene.gateway.ok("POST", "/api/v1/services", { name: "web" });
+  await scene.createPeople();
+}, 60_000);
+afterAll(() => scene?.stop());
+
+/** Elements that still have the colour that text had in the other scheme, and changes that are under way. */
+const left = async (page: Page, old: string) =>
+  (await page.evaluate(`({
+    stale: [...document.querySelectorAll("body *")]
+      .filter((element) => getComputedStyle(element).color === ${JSON.stringify(old)})
+      .map((element) => element.outerHTML.slice(0, 80)),
+    running: document.getAnimations().length,
+  })`)) as { readonly stale: readonly string[]; readonly running: number };
+
+const textColour = async (page: Page) =>
+  (await page.evaluate("getComputedStyle(document.body).color")) as string;
+
+test("when the system changes, every text has changed with it, not one level of the page at a time", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/services" });
+  for (const scheme of ["dark", "light", "dark", "light"] as const) {
+    const old = await textColour(page);
+    await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
+    await hasScheme(page, scheme);
+    expect(await textColour(page)).not.toBe(old);
+    expect(await left(page, old)).toEqual({ stale: [], running: 0 });
+  }
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test("a scheme that a person chose holds for what the browser draws, too, and after a reload", async () => {
+  const { page, close } = await scene.openAs("viewer", { path: "/ui/services" });
+  const drawnAs = async () =>
+    (await page.evaluate("getComputedStyle(document.documentElement).colorScheme")) as string;
+  await page.getByRole("button", { name: "Your account and colours" }).press("Enter");
+  const choice = page.getByRole("menuitemradio", { name: "Dark" });
+  expect(await choice.getAttribute("aria-checked")).toBe("false");
+  expect(await checkAccessible(page)).toEqual([]);
+  await page.screenshot({ path: join(SCREENSHOTS, "user-menu.png") });
+  // The first one has the focus: account, light, dark.
+  for (let step = 0; step < 2; step++) await page.keyboard.press("ArrowDown");
+  expect(await choice.evaluate((element) => element === document.activeElement)).toBe(true);
+  await page.keyboard.press("Enter");
+  await hasScheme(page, "dark");
+  expect(await drawnAs()).toBe("dark");
+  await page.reload();
+  await isQuiet(page);
+  await hasScheme(page, "dark");
+  expect(await drawnAs()).toBe("dark");
+  await close();
+});
