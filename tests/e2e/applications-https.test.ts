@@ -165,6 +165,19 @@ describe("with an ACME account", () => {
     expect(certificate.domains).toEqual(["inside.test"]);
   });
 
+  test("a certificate that somebody deletes takes the redirect with it, and force brings both back", async () => {
+    await create({ name: "gone", domains: ["gone.example.com"] });
+    await isSecured("gone");
+    await scene.gateway.ok("DELETE", "/api/v1/certificates/gone");
+    await eventually(async () => (await visit("gone.example.com", "http")).status === 200);
+    const { drift, certificate } = await scene.gateway.ok("GET", at("gone"));
+    expect(drift).toMatchObject([{ kind: "certificate", name: "gone", field: null, found: null }]);
+    expect(certificate).toMatchObject({ source: "self_signed", domains: ["gone.example.com"] });
+    await scene.gateway.ok("PATCH", `${at("gone")}?force=1`, {});
+    await isSecured("gone");
+    expect((await visit("gone.example.com", "http")).status).toBe(308);
+  });
+
   test("what was switched off stays off", async () => {
     await create({ name: "plain", domains: ["plain.example.com"], https: { redirect: false } });
     await scene.becomes("plain", "valid");

@@ -58,11 +58,11 @@ export class ApplicationKeeper {
 
   #isDue(application: Application, config: GatewayConfig): boolean {
     const { https_state: state } = application;
-    if (state.secured && state.self_signed.length === 0) return false;
-    const own = objectOf(config, application, {
-      role: "self_signed",
-      collection: "certificates",
-    });
+    const made = (role: string) =>
+      objectOf(config, application, { role, collection: "certificates" });
+    const isGone = state.ordered.length > 0 && made("certificate") === undefined;
+    if (state.secured && state.self_signed.length === 0 && !isGone) return false;
+    const own = made("self_signed");
     if (own !== undefined && isOutworn(own, this.#options.clock.now())) return true;
     return !Bun.deepEquals(this.#planOf(application, config), state);
   }
