@@ -19,7 +19,7 @@ import {
 } from "../resource.ts";
 import { objectDifferences } from "../transfer/differences.ts";
 import { planHttps } from "./https-plan.ts";
-import { completePatch, decodeApplication } from "./input.ts";
+import { completePatch, decodeApplication, requireOther } from "./input.ts";
 import { objectOf } from "./parts.ts";
 import { reconcile, type ReconcileOptions } from "./reconcile.ts";
 import { withSigning } from "./signing.ts";
@@ -126,6 +126,7 @@ export class Applications {
       decode: (document, draft, old) => {
         watch(draft);
         const input = decodeApplication(document, draft.config);
+        requireOther(input, old, draft.config);
         return { fields: this.#fieldsOf(input, old, { ...how, draft }) };
       },
       sendable: inputOf,

@@ -1,5 +1,9 @@
 // Documents of applications: what clients send, checked beyond the schema, names turned into ids; changes nothing.
-import { type ApplicationInput, applicationInput } from "../../model/application.ts";
+import {
+  type Application,
+  type ApplicationInput,
+  applicationInput,
+} from "../../model/application.ts";
 import { isIssued } from "../../model/certificate.ts";
 import { decode } from "../../model/decode.ts";
 import { invalid } from "../../model/error.ts";
@@ -53,6 +57,20 @@ function requireCovered(domains: readonly string[], id: string, config: GatewayC
       "https.certificate_id",
       `certificate "${certificate.name}" is not one for ${bare}`,
     );
+}
+
+/** What was made for another mode goes with it. */
+export function requireOther(
+  { https: { certificate_id: id } }: ApplicationInput,
+  old: Application | null,
+  config: GatewayConfig,
+): void {
+  if (id === null || old?.parts.some((part) => part.certificate_id === id) !== true) return;
+  const { name } = config.certificates.get(id) ?? { name: id };
+  throw invalid(
+    "https.certificate_id",
+    `certificate "${name}" was made for the mode "${old.https.mode}" and goes with it; name another one, or keep the mode`,
+  );
 }
 
 function requireOrders({ domains }: ApplicationInput, config: GatewayConfig): void {

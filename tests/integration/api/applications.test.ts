@@ -269,6 +269,17 @@ describe("every field has an effect", () => {
     expect(back.certificate.source).toBe("self_signed");
   });
 
+  test("https.mode certificate is none for the certificate that goes with another mode", async () => {
+    const { certificate } = await patch({ https: { mode: "auto" } });
+    const { status, body } = await api.call("PATCH /applications/app", {
+      body: { https: { mode: "certificate", certificate_id: certificate.id } },
+    });
+    expect([status, body.error]).toEqual([
+      400,
+      `https.certificate_id: certificate "${certificate.name}" was made for the mode "auto" and goes with it; name another one, or keep the mode`,
+    ]);
+  });
+
   test("https.mode certificate, with redirect and hsts, for a certificate that covers the names", async () => {
     const body = { name: "own", source: "self_signed", domains: ["*.own.test"] };
     const { id } = await api.create("/certificates", body);
