@@ -1,6 +1,7 @@
 // Which certificates run out soon, and whether people have been told; knows no event and no renewal.
 import type { Certificate, IssuedCertificate } from "../../model/certificate.ts";
 import { isIssued } from "../../model/certificate.ts";
+import { holdsAllNames } from "./schedule.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -45,9 +46,14 @@ export function describeTroubles(
 ): readonly string[] {
   const expiry = expiryOf(certificate, now);
   const expires = expiry === null ? [] : [describeExpiry(expiry, now)];
-  const isMissing = !isIssued(certificate) && attempts > 0 && certificate.enabled;
+  if (attempts === 0 || certificate.source !== "acme" || !certificate.enabled) return expires;
+  const what = !isIssued(certificate)
+    ? "could not be issued"
+    : holdsAllNames(certificate)
+      ? null
+      : "could not be issued for all of its names";
   const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
-  return isMissing
-    ? [...expires, `certificate "${certificate.name}" could not be issued in ${times}`]
-    : expires;
+  return what === null
+    ? expires
+    : [...expires, `certificate "${certificate.name}" ${what} in ${times}`];
 }

@@ -76,7 +76,7 @@ export const isOrderedAlike = (one: Certificate, other: Certificate): boolean =>
 const names = new WeakMap<Certificate, boolean>();
 
 /** Names may have been added since it was issued. */
-function holdsAllNames(certificate: IssuedCertificate): boolean {
+export function holdsAllNames(certificate: IssuedCertificate): boolean {
   let isWhole = names.get(certificate);
   if (isWhole === undefined) {
     isWhole = nameMissingIn(certificate.certificate, certificate.domains) === undefined;

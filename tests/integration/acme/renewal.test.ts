@@ -124,6 +124,17 @@ test("a certificate that lacks one of the names is none, and the next attempt wa
   expect(world.authority.orders).toHaveLength(1);
 });
 
+test("status tells of a name that was added and could not be had", async () => {
+  await world.order("shop", { domains: ["a.test"] });
+  await world.becomes("shop", "valid");
+  world.authority.refusals.push({ status: 403, type: "rejectedIdentifier", detail: "no" });
+  await world.control.certificates.patch("shop", { domains: ["a.test", "b.test"] }, options);
+  await eventually(() => world.find("shop").attempts === 1);
+  expect(world.control.acme.engine.warnings()).toEqual([
+    'certificate "shop" could not be issued for all of its names in 1 attempt',
+  ]);
+});
+
 test("a window that ends after the certificate does is no answer", async () => {
   const at = (days: number) => new Date(world.now + days * DAY_MS).toISOString();
   world.authority.renewal = { start: at(80), end: at(120) };
