@@ -43,8 +43,8 @@ export interface PluginHandlers {
   /** Says who the client is, or refuses. */
   readonly auth?: Handler;
   /**
-   * In the place of `auth` where a policy lets the request in without asking: takes away what the client shows to this
-   * instance, and leaves what may be meant for the application.
+   * In the place of `auth` where a policy lets the request in without asking, and after it where a stand-in passes: takes away
+   * what the client shows to this instance, and leaves what may be meant for the application.
    */
   readonly waived?: (context: RequestContext) => void;
   /** Limits, policies, validation. */

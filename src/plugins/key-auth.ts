@@ -34,7 +34,7 @@ const schema = config({
   }),
   key_in_body: flag(
     false,
-    "Also look for the key in the body: a member of a JSON object or a form field with one of the header names",
+    "Also look for the key in the body: a member of a JSON object or a form field with one of the header names; there it stays, because bodies are not changed",
   ),
   ...authenticationFields,
 });

@@ -259,17 +259,11 @@ export class Visit extends RequestFacts implements PluginRequest {
     let step = firstStep;
     for (let at = firstPhase; at < requestPhases.length; at++) {
       const phase = requestPhases[at] ?? "request";
-      if (phase === "auth" && this.authMode === "skip") {
-        const waiving = this.#chain.auth.filter((runtime) => this.applies(runtime));
-        const failed = this.#takeAway("waived", waiving);
-        if (failed !== undefined) return failed;
-        step = 0;
-        continue;
-      }
       // From here on it is known who the client is.
       if (phase === "access" && step === 0 && this.#consumer !== null)
         this.#chain = this.#chain.forConsumer(this.#consumer.id);
-      const steps = this.#chain[phase];
+      const isSkipped = phase === "auth" && this.authMode === "skip";
+      const steps = isSkipped ? [] : this.#chain[phase];
       for (; step < steps.length; step++) {
         const runtime = steps[step];
         if (runtime === undefined || !this.applies(runtime)) continue;
@@ -283,6 +277,11 @@ export class Visit extends RequestFacts implements PluginRequest {
           return outcome.then((answer) => answer ?? this.#runFrom(phaseAt, next));
         }
         if (outcome !== undefined) return outcome;
+      }
+      if (isSkipped || (phase === "auth" && this.#isAnonymous)) {
+        const waiving = this.#chain.auth.filter((runtime) => this.applies(runtime));
+        const failed = this.#takeAway("waived", waiving);
+        if (failed !== undefined) return failed;
       }
       step = 0;
     }

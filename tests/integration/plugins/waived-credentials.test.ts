@@ -1,4 +1,4 @@
-// What clients show to authentication plugins stays away from targets also where a policy lets them in without asking; what may be the application's own goes on.
+// What clients show to authentication plugins stays away from targets also where nobody asks for it or a stand-in passes; what may be the application's own goes on.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hashToken } from "../../../src/crypto/token.ts";
 import { createKey } from "./issuer.ts";
@@ -11,7 +11,7 @@ const letsAllIn = { name: "access-policy", config: { default: "allow" } };
 
 beforeAll(async () => {
   scene = await pluginScene({
-    consumers: [{ username: "alice" }],
+    consumers: [{ username: "alice" }, { username: "guest" }],
     credentials: [
       { type: "key", consumerId: "alice", hash: hashToken("of alice") },
       { type: "basic", consumerId: "alice", identifier: "alice" },
@@ -23,7 +23,8 @@ afterAll(() => scene.stop());
 
 const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 const token = (iss: string) => `Bearer ${encoded({ alg: "HS256" })}.${encoded({ iss })}.c2ln`;
-const basic = (name: string) => `Basic ${Buffer.from(`${name}:x`).toString("base64")}`;
+const basic = (name: string, password = "x") =>
+  `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`;
 
 let last: string | null = null;
 async function use(name: string, config: Record<string, unknown> = {}): Promise<void> {
@@ -132,4 +133,25 @@ test("forward-auth hides Authorization only when told to", async () => {
   expect(await authorization(basic("somebody"))).toBeUndefined();
   await use("forward-auth", { url });
   expect(await authorization(basic("somebody"))).toBe(basic("somebody"));
+});
+
+describe("a stand-in", () => {
+  test("takes no key along that is none any more", async () => {
+    await use("key-auth", { anonymous_consumer: "guest" });
+    await scene.apply({ removedPlugins: ["access-policy"] });
+    const { status, seen } = await scene.get("/", { "X-API-Key": "of alice once" });
+    expect([status, seen?.headers["x-consumer-username"]]).toEqual([200, "guest"]);
+    expect(seen?.headers["x-api-key"]).toBeUndefined();
+  });
+
+  test("takes no password along of somebody who is known here, but others", async () => {
+    await scene.apply({
+      removedPlugins: ["key-auth"],
+      plugins: [{ name: "basic-auth", config: { users, anonymous_consumer: "guest" } }],
+    });
+    const { status, seen } = await scene.get("/", { Authorization: basic("inline", "wrong") });
+    expect([status, seen?.headers["x-consumer-username"]]).toEqual([200, "guest"]);
+    expect(seen?.headers["authorization"]).toBeUndefined();
+    expect(await authorization(basic("somebody"))).toBe(basic("somebody"));
+  });
 });
