@@ -24,7 +24,11 @@ export class InFlight {
   }
 
   /** Milliseconds since the worker started, exact to a tick; use it for time-outs. */
-  readonly now = (): number => this.#now;
+  readonly now = (): number => {
+    // A clock that has stopped says when the worker was last busy: a time-out from there would be over at once.
+    if (this.#timer === null) this.#now = performance.now();
+    return this.#now;
+  };
 
   add(place: ListNode<Watched>): void {
     if (this.#timer === null) this.#startClock();

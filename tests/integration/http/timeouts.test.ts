@@ -160,6 +160,22 @@ test("body_read_timeout: a client that stops sending gets 408", async () => {
   await eventually(() => scene.openConnections() === 0);
 });
 
+test("request_timeout counts from the request, also when nothing was asked for a while before", async () => {
+  const scene = await start({ service: { request_timeout: 1500 } });
+  expect((await scene.ask(OK)).outcome).toBe("200");
+  // Longer than the time-out after the clock of a worker with nothing to do has stopped.
+  const answeredAt = performance.now();
+  await eventually(() => performance.now() > answeredAt + 3500);
+  const late = async () => {
+    const askedAt = performance.now();
+    // Longer than a tick of that clock.
+    await eventually(() => performance.now() > askedAt + 300);
+    return OK;
+  };
+  const { outcome } = await scene.ask(late);
+  expect(outcome).toBe("200");
+}, 20_000);
+
 test("a time-out of 0 is none", async () => {
   const scene = await start({
     service: {
