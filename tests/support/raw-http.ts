@@ -37,7 +37,7 @@ export class RawConnection {
   }
 
   async open({ port, hostname = "127.0.0.1", tls = false }: RawOptions): Promise<void> {
-    this.#socket = await Bun.connect({
+    const opening = Bun.connect({
       hostname,
       port,
       ...(tls ? { tls: { rejectUnauthorized: false, serverName: "localhost" } } : {}),
@@ -51,6 +51,13 @@ export class RawConnection {
         error: () => this.#close(),
       },
     });
+    try {
+      this.#socket = await opening;
+    } catch (error) {
+      // On a busy machine the peer has taken the connection and reset it before this thread knows that it was made.
+      if ((error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
+      this.#close();
+    }
   }
 
   write(bytes: string | Uint8Array): void {
