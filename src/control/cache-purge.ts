@@ -73,16 +73,24 @@ function whichOf(input: { key?: string; prefix?: string; tag?: string }): Purge 
   return { by: "all" };
 }
 
-/** In the form in which requests are named: lower-case host without port, canonical path, query as it is. */
+/** In the form in which requests are named: lower-case host without port, canonical path, the query as browsers send it. */
 function normalized(field: string, text: string): string {
   const plain = text.replace(/^https?:\/\//i, "");
   const slash = plain.indexOf("/");
   const authority = slash < 0 ? plain : plain.slice(0, slash);
   const rest = slash < 0 ? "" : plain.slice(slash);
-  const [path = "", ...query] = rest.split(/(?=\?)/);
   const host = authority === "" ? "" : normalizeHost(authority);
   if (host === null) throw invalid(field, "must be host/path, or /path for any host");
   if (rest === "" && field === "key") return `${host}/`;
-  // What a prefix ends with may be half of something.
-  return host + (canonicalPath(path) ?? path) + query.join("");
+  return host + asRequested(rest, field === "prefix");
+}
+
+/** As a request would hold it: with letters beyond ASCII and spaces escaped, without steps to the folder above and a fragment. */
+function asRequested(text: string, isPrefix: boolean): string {
+  // What a prefix ends with may be half of something: `/docs/.` means `/docs/.well-known`, and not all of `/docs/`.
+  const isCut = isPrefix && /\/(?:\.|%2e){1,2}$/i.test(text);
+  const url = text === "" || isCut ? null : URL.parse(`http://host${text}`);
+  if (url === null) return text;
+  const { pathname, search } = url;
+  return (canonicalPath(pathname) ?? pathname) + search;
 }

@@ -66,7 +66,9 @@ everything; with \`plugin_id\` of one instance only.`,
       log: (context) => finish(context, instance),
       purge(which: Purge) {
         instance.fills.outdate(() => true);
-        return instance.store.purge(which);
+        return instance.store.purge(
+          which.by === "key" ? { by: "key", value: instance.keys.named(which.value) } : which,
+        );
       },
       close: () => instance.fills.close(),
     };

@@ -57,6 +57,8 @@ export interface KeyMaker {
     readonly path: string;
     readonly query: string;
   }): string;
+  /** The name of an answer by the address that somebody has asked for, which may hold parameters that do not count. */
+  named(address: string): string;
 }
 
 /** Prepares the making of keys. Parts are separated by what none of them can hold. */
@@ -88,6 +90,12 @@ export function keyMaker({ key: own }: Pick<Config, "key">): KeyMaker {
   return {
     keyOf,
     resourceOf: (target) => nameOf({ ...target, counted: query(target.query) }),
+    named(address) {
+      const mark = address.indexOf("?");
+      if (mark < 0) return address;
+      const counted = query(address.slice(mark + 1));
+      return address.slice(0, mark) + (counted === "" ? "" : `?${counted}`);
+    },
   };
 }
 

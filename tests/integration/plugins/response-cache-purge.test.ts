@@ -1,5 +1,5 @@
 // The purge endpoint on a real gateway with two workers: when it has answered, no worker gives what was stored.
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { useGateway } from "../api/client.ts";
 
 const gateway = useGateway();
@@ -23,7 +23,7 @@ beforeAll(async () => {
   const route = { service_id: "origin" };
   await gateway.create("/routes", { ...route, name: "all" });
   await gateway.create("/routes", { ...route, name: "other", hosts: ["other.test"] });
-  const cache = { name: "response-cache", config: {} };
+  const cache = { name: "response-cache", config: { key: { query_exclude: ["utm_source"] } } };
   made.plugin = (await gateway.create("/plugins", { ...cache, label: "main" })).id;
   made.other = (await gateway.create("/plugins", { ...cache, route_id: "other" })).id;
 });
@@ -108,5 +108,26 @@ test("the audit log knows who has purged what", async () => {
     action: "purge",
     result: "ok",
     detail: { tag: "news" },
+  });
+});
+
+describe("an address is taken as people have it", () => {
+  test.each([
+    ["/%C3%A4/b%20c", { key: "shop.test/ä/b c" }],
+    ["/%C3%A4/b%20c", { key: "https://shop.test/%c3%a4/b%20c#part" }],
+    ["/%C3%A4/b%20c", { prefix: "shop.test/ä/" }],
+    ["/q?a=%C3%A4", { key: "shop.test/q?a=ä" }],
+    ["/a/b", { key: "shop.test/a/x/../b" }],
+    ["/e?", { key: "shop.test/e?" }],
+    ["/u?a=1&utm_source=x", { key: "shop.test/u?utm_source=x&a=1" }],
+    ["/u?utm_source=x", { key: "shop.test/u?utm_source=y" }],
+    ["/docs/.well", { prefix: "shop.test/docs/." }],
+  ])("%s by %j", async (path, body) => {
+    await ask(path);
+    await ask("/docs/other");
+    made.version++;
+    expect((await purge(body)).status).toBe(200);
+    expect(await ask(path)).toEqual([String(made.version)]);
+    expect(await ask("/docs/other")).toEqual([String(made.version - 1)]);
   });
 });
