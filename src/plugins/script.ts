@@ -78,6 +78,7 @@ send needs their header fields in \`vary_headers\` of the cache, or a \`priority
 
 Variables outside of functions live as long as the script runs, in each worker apart; do not count on them.
 
+What stands outside of functions runs when the instance is written, and has 250 milliseconds.
 A handler that takes longer than \`timeout_ms\` is stopped, and one that needs more than \`memory_mb\` fails; then the script is started anew, and
 its variables with it. A request whose handler failed is refused with 500 unless \`on_error\` is \`open\`. The clock is looked
 at between the steps of a script: built-in functions on large texts and lists are held small, but somebody bent on it finds

@@ -72,6 +72,10 @@ test.each([
   ["error-pages", { pages: { "200": { html: "x" } } }, "config.pages[200]: is not a known field"],
   ["transform", { response: { status_map: { all: 200 } } }, "config.response.status_map.all: "],
   ["transform", { request: { host: "https://a.test" } }, "config.request.host: "],
+  ["script", { source: "throw 1; export function onLog() {}" }, "plugin script: it threw 1"],
+  ["script", { source: "throw {}; export function onLog() {}" }, "plugin script: it threw some"],
+  ["script", { source: "null.x; export function onLog() {}" }, "plugin script: TypeError: cannot"],
+  ["script", { source: "for (;;); export function onLog() {}" }, "plugin script: the script took"],
   ["mirror", { url: "http://a.test", methods: ["get"] }, "config.methods[0]: "],
   ...["Content-Length", "transfer-encoding", "Retry-After"].map(
     (field) =>
