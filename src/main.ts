@@ -29,6 +29,7 @@ import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
 import { loopToken } from "./dataplane/upstream/request-writer.ts";
+import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
 import { catalogueOf, loadPlugins } from "./pdk/catalogue.ts";
 import { pluginFiles } from "./plugins/index.ts";
@@ -134,6 +135,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     maxMemoryBytes: () => control.changes.config.settings.limits.max_memory_bytes,
     happened: (happening) => control.pressure.happened(happening),
   }).start();
+  watchGarbage();
   return running;
 }
 

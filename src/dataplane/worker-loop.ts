@@ -1,4 +1,5 @@
 // The life of one worker thread: commands in, events out, a heartbeat between; knows nothing of how traffic is served.
+import { watchGarbage } from "../garbage.ts";
 import { RequestRing } from "../shared-memory/request-ring.ts";
 import { TargetBoard } from "../shared-memory/target-board.ts";
 import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
@@ -87,6 +88,7 @@ async function start(
   });
   const { revision } = change;
   setInterval(() => plane.relieve(), HEARTBEAT_MS);
+  watchGarbage();
   const issues = await plane.prepare(change);
   if (issues.length > 0) scope.postMessage({ kind: "rejected", revision, issues });
   else {

@@ -1,0 +1,64 @@
+// Collects the garbage of its own thread once enough of it has piled up; knows nothing of what it was made for.
+import { fullGC, heapSize } from "bun:jsc";
+
+const LOOK_MS = 1000;
+/** So much more than was left by the last collection is worth another one: the larger of the two. */
+const LEAST_GROWTH_BYTES = 8_388_608;
+const LEAST_GROWTH = 0.25;
+/** A collection stops the thread: it may cost a thousandth of the time, but after a minute nobody minds one. */
+const SHARE_OF_TIME = 0.001;
+const SHORTEST_PAUSE_MS = 10_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/** The heap of a thread. */
+export interface Heap {
+  /** Bytes that were found in use by collections, and memory outside of the heap that objects in it hold. */
+  readonly size: () => number;
+  /** Frees all that nobody holds, and returns when that is done. */
+  readonly collect: () => void;
+}
+
+const ownHeap: Heap = { size: heapSize, collect: fullGC };
+
+/**
+ * The engine looks at what has been there for a while only when the heap has become two to three times as large, and it
+ * counts memory that threads share as a part of each heap. So a gateway that is configured all day would hold hundreds of
+ * megabytes that nobody needs. `Bun.gc(false)` only looks at what is new.
+ */
+export class GarbageWatch {
+  readonly #heap: Heap;
+  readonly #now: () => number;
+  /** What the last collection left. */
+  #left: number;
+  #collectedAt: number;
+  #pauseMs = SHORTEST_PAUSE_MS;
+
+  constructor(heap: Heap = ownHeap, now: () => number = () => performance.now()) {
+    this.#heap = heap;
+    this.#now = now;
+    this.#left = heap.size();
+    this.#collectedAt = now();
+  }
+
+  /** Collects when it is worth it. */
+  look(): void {
+    const size = this.#heap.size();
+    // The engine has collected on its own.
+    this.#left = Math.min(this.#left, size);
+    const growth = size - this.#left;
+    if (growth < Math.max(LEAST_GROWTH_BYTES, this.#left * LEAST_GROWTH)) return;
+    const began = this.#now();
+    if (began - this.#collectedAt < this.#pauseMs) return;
+    this.#heap.collect();
+    this.#collectedAt = this.#now();
+    const pauseMs = (this.#collectedAt - began) / SHARE_OF_TIME;
+    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, pauseMs));
+    this.#left = this.#heap.size();
+  }
+}
+
+/** Watches the heap of this thread for as long as it lives. */
+export function watchGarbage(): void {
+  const watch = new GarbageWatch();
+  setInterval(() => watch.look(), LOOK_MS).unref();
+}

@@ -1,0 +1,89 @@
+// Garbage is collected when much of it is there, not more often than the time it takes allows, and really goes away.
+import { edenGC, heapStats } from "bun:jsc";
+import { expect, test } from "bun:test";
+import { GarbageWatch } from "../../src/garbage.ts";
+
+const MB = 1_000_000;
+
+/** A heap of which `live` is in use, and a collection of which takes `tookMs`. */
+function fakeHeap(live: number, tookMs: number) {
+  const heap = { bytes: live, collections: 0, now: 0 };
+  const collect = () => {
+    heap.collections++;
+    heap.now += tookMs;
+    heap.bytes = live;
+  };
+  const watch = new GarbageWatch({ size: () => heap.bytes, collect }, () => heap.now);
+  return { heap, watch };
+}
+
+test("much garbage is collected, a little is left", () => {
+  const { heap, watch } = fakeHeap(20 * MB, 5);
+  heap.now += 60_000;
+  heap.bytes += 8 * MB;
+  watch.look();
+  expect(heap.collections).toBe(0);
+  heap.bytes += MB;
+  watch.look();
+  expect(heap.collections).toBe(1);
+  watch.look();
+  expect(heap.collections).toBe(1);
+});
+
+test("of a large heap a quarter must be garbage, because collecting it takes longer", () => {
+  const { heap, watch } = fakeHeap(400 * MB, 100);
+  heap.now += 60_000;
+  heap.bytes += 90 * MB;
+  watch.look();
+  expect(heap.collections).toBe(0);
+  heap.bytes += 20 * MB;
+  watch.look();
+  expect(heap.collections).toBe(1);
+});
+
+test.each([
+  [2, 10_000],
+  [30, 30_000],
+  [500, 60_000],
+])("after a collection of %p ms there is none for %p ms", (tookMs, pauseMs) => {
+  const { heap, watch } = fakeHeap(20 * MB, tookMs);
+  heap.now += 60_000;
+  heap.bytes += 50 * MB;
+  watch.look();
+  expect(heap.collections).toBe(1);
+  heap.bytes += 50 * MB;
+  heap.now += pauseMs - 1;
+  watch.look();
+  expect(heap.collections).toBe(1);
+  heap.now += 1;
+  watch.look();
+  expect(heap.collections).toBe(2);
+});
+
+test("where the engine has collected on its own, growth counts from there", () => {
+  const { heap, watch } = fakeHeap(60 * MB, 5);
+  heap.now += 60_000;
+  heap.bytes = 20 * MB;
+  watch.look();
+  heap.bytes = 30 * MB;
+  watch.look();
+  expect(heap.collections).toBe(1);
+});
+
+test("objects that have been there for a while and are let go go away, which a look at what is new does not see to", () => {
+  // No other test makes them.
+  const count = () => heapStats().objectTypeCounts["WeakSet"] ?? 0;
+  const kept = Array.from({ length: 50_000 }, () => new WeakSet());
+  Bun.gc(true);
+  let time = 0;
+  const watch = new GarbageWatch(undefined, () => time);
+  expect(count()).toBeGreaterThanOrEqual(50_000);
+  kept.length = 0;
+  const grown = new Uint8Array(50_000_000);
+  edenGC();
+  expect(count()).toBeGreaterThan(40_000);
+  time += 60_000;
+  watch.look();
+  expect(count()).toBeLessThan(1000);
+  expect(grown.length).toBe(50_000_000);
+});
