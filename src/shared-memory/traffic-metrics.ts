@@ -13,7 +13,7 @@ import {
 
 /** Rows for routes, stream routes, listeners and plugins together. */
 const CAPACITY = 1000;
-/** Part of the rows that may be in use: more, and finding one that is not there would look at very many. */
+/** Part of the keys that may be in use: more, and finding one that is not there would look at very many. */
 const MOST_FILLED = 0.8;
 /** As 64-bit floats: the number of workers and the capacity. */
 const HEADER_BYTES = 64;
@@ -25,7 +25,7 @@ const REUSABLE = 1n;
  * holds a large buffer collects its garbage later: it must not hold those of all others.
  */
 export interface TrafficMemory {
-  /** The number of workers and the capacity, keys and epochs. */
+  /** The number of workers and the capacity; keys, the row of each, and epochs. */
   readonly index: SharedArrayBuffer;
   /** Of each worker; null: not for whoever gets this. */
   readonly cells: readonly (SharedArrayBuffer | null)[];
@@ -73,12 +73,15 @@ export class TrafficMetrics {
   readonly workers: number;
   /** Rows that there may be, beside those that always exist. */
   readonly capacity: number;
-  readonly #rows: number;
   readonly #keys: BigUint64Array;
+  /** Of each key. */
+  readonly #rows: Int32Array;
+  /** Of each row. */
   readonly #epochs: Int32Array;
   /** Of each worker; empty where the memory is not at hand. */
   readonly #cells: readonly Float64Array[];
-  /** Of the main thread. */
+  /** Rows that a key has. Of the main thread. */
+  readonly #taken: Uint8Array;
   #inUse = 0;
 
   constructor(memory: TrafficMemory) {
@@ -87,19 +90,20 @@ export class TrafficMetrics {
     const [workers = 0, capacity = 0] = new Float64Array(index, 0, 2);
     this.workers = workers;
     this.capacity = capacity;
-    this.#rows = rowsFor(capacity);
-    this.#keys = new BigUint64Array(index, HEADER_BYTES, this.#rows);
-    this.#epochs = new Int32Array(index, HEADER_BYTES + this.#rows * 8, this.#rows);
+    const places = placesFor(capacity);
+    this.#keys = new BigUint64Array(index, HEADER_BYTES, places);
+    this.#rows = new Int32Array(index, HEADER_BYTES + places * 8, places);
+    this.#epochs = new Int32Array(index, HEADER_BYTES + places * 12, FIRST_ROW + capacity);
+    this.#taken = new Uint8Array(FIRST_ROW + capacity).fill(1, 0, FIRST_ROW);
     this.#cells = cells.map((buffer) => new Float64Array(buffer ?? new SharedArrayBuffer(0)));
   }
 
   static create(workers: number, { capacity = CAPACITY } = {}): TrafficMetrics {
-    const rows = rowsFor(capacity);
-    const index = new SharedArrayBuffer(indexBytes(rows));
+    const index = new SharedArrayBuffer(indexBytes(capacity));
     new Float64Array(index, 0, 2).set([workers, capacity]);
     const cells = Array.from(
       { length: workers },
-      () => new SharedArrayBuffer(rows * ROW_CELLS * 8),
+      () => new SharedArrayBuffer((FIRST_ROW + capacity) * ROW_CELLS * 8),
     );
     return new TrafficMetrics({ index, cells });
   }
@@ -117,33 +121,44 @@ export class TrafficMetrics {
 
   /** The row of a key, made when there is none; `OTHER_ROW` when there is no room. For the main thread. */
   claim(key: string): number {
-    const known = this.#find(hashOf(key));
-    if (known !== null) return known;
-    if (this.#inUse >= this.capacity) return OTHER_ROW;
     const hash = hashOf(key);
-    let row = this.#firstOf(hash);
-    while (Atomics.load(this.#keys, row) > REUSABLE) row = this.#after(row);
+    const known = this.#find(hash);
+    if (known !== null) return this.#rowAt(known);
+    if (this.#inUse >= this.capacity) return OTHER_ROW;
+    let place = this.#firstOf(hash);
+    while (Atomics.load(this.#keys, place) > REUSABLE) place = this.#after(place);
+    // The first that is free: if keys that come and go led to rows all over the place, all of the memory would be in use soon.
+    const row = this.#taken.indexOf(0);
     const at = row * ROW_CELLS;
     // Memory that was never written to takes no room: zeros are written only where something else is.
     for (const cells of this.#cells) if (isUsed(cells, at)) cells.fill(0, at, at + ROW_CELLS);
+    this.#taken[row] = 1;
     this.#inUse++;
+    Atomics.store(this.#rows, place, row);
     // Last, because from here on others find it.
-    Atomics.store(this.#keys, row, hash);
+    Atomics.store(this.#keys, place, hash);
     return row;
   }
 
   /** Lets the row of a key be given to another one. Whoever still counts in it counts in `OTHER_ROW` from here on. */
   release(key: string): void {
-    const row = this.#find(hashOf(key));
-    if (row === null) return;
+    const place = this.#find(hashOf(key));
+    if (place === null) return;
+    const row = this.#rowAt(place);
     Atomics.add(this.#epochs, row, 1);
-    Atomics.store(this.#keys, row, REUSABLE);
+    Atomics.store(this.#keys, place, REUSABLE);
+    this.#taken[row] = 0;
     this.#inUse--;
   }
 
   /** The row of a key for who counts; `OTHER_ROW` when it has none. Any thread may ask. */
   seriesOf(key: string): Series {
-    return this.#seriesAt(this.#find(hashOf(key)) ?? OTHER_ROW);
+    const hash = hashOf(key);
+    const place = this.#find(hash);
+    if (place === null) return this.#seriesAt(OTHER_ROW);
+    const series = this.#seriesAt(this.#rowAt(place));
+    // Meanwhile another key may have come to the same place.
+    return Atomics.load(this.#keys, place) === hash ? series : this.#seriesAt(OTHER_ROW);
   }
 
   /** The row of requests that no route took. */
@@ -173,23 +188,28 @@ export class TrafficMetrics {
     return { row, epoch: Atomics.load(this.#epochs, row) };
   }
 
+  #rowAt(place: number): number {
+    return Atomics.load(this.#rows, place);
+  }
+
+  /** The place of a key. */
   #find(hash: bigint): number | null {
-    let row = this.#firstOf(hash);
-    for (let step = FIRST_ROW; step < this.#rows; step++) {
-      const found = Atomics.load(this.#keys, row);
-      if (found === hash) return row;
+    let place = this.#firstOf(hash);
+    for (let step = 0; step < this.#keys.length; step++) {
+      const found = Atomics.load(this.#keys, place);
+      if (found === hash) return place;
       if (found === FREE) return null;
-      row = this.#after(row);
+      place = this.#after(place);
     }
     return null;
   }
 
   #firstOf(hash: bigint): number {
-    return FIRST_ROW + Number(hash % BigInt(this.#rows - FIRST_ROW));
+    return Number(hash % BigInt(this.#keys.length));
   }
 
-  #after(row: number): number {
-    return row + 1 === this.#rows ? FIRST_ROW : row + 1;
+  #after(place: number): number {
+    return place + 1 === this.#keys.length ? 0 : place + 1;
   }
 }
 
@@ -261,10 +281,11 @@ function toSnapshot(cells: Float64Array): TrafficSnapshot {
 
 const NOTHING: TrafficSnapshot = toSnapshot(new Float64Array(ROW_CELLS));
 
-const rowsFor = (capacity: number) => Math.ceil(capacity / MOST_FILLED) + FIRST_ROW + 1;
+const placesFor = (capacity: number) => Math.ceil(capacity / MOST_FILLED) + 1;
 
-/** Of the header, the keys and the epochs. */
-const indexBytes = (rows: number) => HEADER_BYTES + rows * 12;
+/** Of the header, the keys, their rows and the epochs. */
+const indexBytes = (capacity: number) =>
+  HEADER_BYTES + placesFor(capacity) * 12 + (FIRST_ROW + capacity) * 4;
 
 function isUsed(cells: Float64Array, at: number): boolean {
   for (let cell = at; cell < at + CODES_AT; cell++) if ((cells[cell] ?? 0) !== 0) return true;

@@ -7,6 +7,7 @@ import {
   OTHER_ROW,
   TrafficMetrics,
 } from "../../../src/shared-memory/traffic-metrics.ts";
+import { ROW_CELLS } from "../../../src/shared-memory/traffic-cells.ts";
 import type { CountingTask } from "./counting-thread.ts";
 
 const threads: Worker[] = [];
@@ -116,6 +117,22 @@ describe("rows", () => {
     expect(metrics.inUse).toBe(19);
     expect(metrics.seriesOf("key 1990").row).not.toBe(OTHER_ROW);
     expect(metrics.seriesOf("key 1").row).toBe(OTHER_ROW);
+  });
+
+  test("that come and go are always the same few, so that memory that was never written to stays so", () => {
+    const metrics = TrafficMetrics.create(1);
+    const writer = metrics.writer(0);
+    for (let round = 0; round < 3000; round++) {
+      metrics.claim(`key ${round}`);
+      writer.ended(metrics.seriesOf(`key ${round}`), request);
+      if (round >= 5) metrics.release(`key ${round - 5}`);
+    }
+    const cells = new Float64Array(metrics.memoryFor(0).cells[0]!);
+    const ended = Array.from(
+      { length: cells.length / ROW_CELLS },
+      (_, row) => cells[row * ROW_CELLS],
+    );
+    expect(ended.filter((count) => count !== 0).length).toBe(6);
   });
 });
 
