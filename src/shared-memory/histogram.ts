@@ -90,7 +90,8 @@ export function diff(after: Histogram, before: Histogram): Histogram {
 
 function total(buckets: Float64Array): number {
   let sum = 0;
-  for (const count of buckets) sum += count;
+  // Not `for … of`: until the engine has found a loop to be hot, that makes an object for each bucket.
+  for (let bucket = 0; bucket < buckets.length; bucket++) sum += buckets[bucket] ?? 0;
   return sum;
 }
 
