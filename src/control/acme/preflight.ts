@@ -1,5 +1,5 @@
 // Looks at what an order would need before one is made: addresses, port 80, CAA, the DNS zone; says in words what it found.
-import { connect } from "node:net";
+import { connect, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { type Static, Type as t } from "@sinclair/typebox";
 import type { AcmeAccount } from "../../model/acme-account.ts";
@@ -8,7 +8,10 @@ import { decode } from "../../model/decode.ts";
 import type { DnsProvider } from "../../model/dns-provider.ts";
 import { invalid } from "../../model/error.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
+import { compileCidrs } from "../../net/cidr.ts";
 import { needsAdmin } from "../admin-dns-providers.ts";
+import { isPublicName } from "../applications/domains.ts";
+import { PRIVATE_NETWORKS } from "../applications/wanted-parts.ts";
 import { resolveKey } from "../key.ts";
 import { type Actor, roleOf } from "../principal.ts";
 import { caaRefusal } from "./caa.ts";
@@ -106,6 +109,8 @@ export class Preflight {
     const input = decode(preflightInput, body);
     const challenge = challengeOf(input);
     const provider = this.#providerOf(input.dns_provider_id);
+    const address = input.domains.findIndex((each) => isIP(each) !== 0);
+    if (address !== -1) throw invalid(`domains[${address}]`, "must be a name, not an address");
     const domains = [...new Set(input.domains.map((each) => each.toLowerCase()))];
     const found = await Promise.all(
       domains.map((each) => {
@@ -169,6 +174,14 @@ export class Preflight {
     const own = (this.#options.ownAddresses ?? interfaceAddresses)();
     const foreign = addresses.filter((address) => !own.includes(address));
     const list = addresses.join(", ");
+    // A name that only looks public in this network, where its own name server answers for it.
+    const isAsked = challenge !== "dns-01" && isPublicName(name);
+    const inner = isAsked ? addresses.filter(isUnreachable) : [];
+    if (foreign.length === 0 && inner.length > 0)
+      return Promise.resolve([
+        "warning",
+        `${name} leads here: ${list}. An authority on the Internet cannot connect to ${inner.join(", ")}; with the challenge dns-01 it need not`,
+      ]);
     if (foreign.length === 0) return Promise.resolve(["ok", `${name} leads here: ${list}`]);
     return Promise.resolve([
       "warning",
@@ -290,6 +303,9 @@ function challengeOf({
   const isDns = dns_provider_id !== undefined || domains.some((each) => each.startsWith("*."));
   return isDns ? "dns-01" : "http-01";
 }
+
+/** With the network that providers share among their customers (RFC 6598). */
+const isUnreachable = compileCidrs([...PRIVATE_NETWORKS, "100.64.0.0/10"]);
 
 const interfaceAddresses = () =>
   Object.values(networkInterfaces()).flatMap((entries) =>

@@ -26,7 +26,7 @@ export type Planned = ApplicationInput & { readonly https_state: HttpsState };
 export type IdOf = (role: string, collection: PartCollection) => string;
 
 /** Networks that are not of the Internet: RFC 1918, RFC 4193, link-local and loopback. */
-const PRIVATE_NETWORKS = [
+export const PRIVATE_NETWORKS = [
   "10.0.0.0/8",
   "172.16.0.0/12",
   "192.168.0.0/16",

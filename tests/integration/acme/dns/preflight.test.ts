@@ -30,6 +30,7 @@ async function start(answer: (request: Request, proofs: Map<string, string>) => 
     "www.example.test": [{ type: "A", value: "127.0.0.1" }],
     "far.example.test": [{ type: "A", value: "192.0.2.1" }],
     "none.example.test": [],
+    "home.example.com": [{ type: "A", value: "127.0.0.1" }],
   });
   stops.push(() => server.stop(true), names.stop);
   const preflight = (port = server.port ?? 0) =>
@@ -119,6 +120,18 @@ test("nobody at the port, no address, a foreign address: each in words", async (
   });
 });
 
+test("a public name with a private address is no way for an authority, except by DNS", async () => {
+  const { check } = await start(asGateway);
+  const domains = ["home.example.com"];
+  const { of } = await check({ domains });
+  expect(of("address")).toMatchObject({
+    status: "warning",
+    message: expect.stringContaining("An authority on the Internet cannot connect to 127.0.0.1"),
+  });
+  const byDns = await check({ domains, challenge: "dns-01" });
+  expect(byDns.of("address")).toMatchObject({ status: "ok" });
+});
+
 test("a port for TLS that takes connections is seen, and that a wildcard needs DNS", async () => {
   const { check } = await start(asGateway);
   const tls = await check({ domains: ["www.example.test"], challenge: "tls-alpn-01" });
@@ -131,6 +144,11 @@ test("a port for TLS that takes connections is seen, and that a wildcard needs D
 test.each([
   { why: "no name", body: { domains: [] }, error: "domains: must have at least 1" },
   { why: "an address", body: { domains: ["a b"] }, error: "domains[0]: must be a host name" },
+  {
+    why: "a number",
+    body: { domains: ["a.b", "192.0.2.1"] },
+    error: "domains[1]: must be a name, not an address",
+  },
   {
     why: "an unknown provider",
     body: { domains: ["a.b"], dns_provider_id: "x" },
