@@ -135,6 +135,9 @@ function fieldsOf(document: unknown, scene: Scene): FieldsOf<"dns_providers"> {
     config: draft.config,
     box,
   });
+  const inTheClear = Object.entries(Object(sent)).filter(([, value]) => typeof value === "string");
+  const wrong = definitions[input.type].problem?.({ ...config, ...Object.fromEntries(inTheClear) });
+  if (wrong) throw invalid(`config.${wrong.field}`, wrong.message);
   const program = config["program"];
   if (
     input.type === "exec" &&

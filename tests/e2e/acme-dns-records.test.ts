@@ -45,6 +45,34 @@ test("a certificate that is deleted in the middle leaves no record", async () =>
   await eventually(() => hook.left.length === 0);
 }, 60_000);
 
+test("a record is taken down that was written although the provider answers with a failure", async () => {
+  const left = new Set<string>();
+  const broken = Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0 },
+    async fetch(request) {
+      const { fqdn, value } = (await request.json()) as { fqdn: string; value: string };
+      if (new URL(request.url).pathname === "/cleanup") {
+        left.delete(`${fqdn} ${value}`);
+        return new Response("{}");
+      }
+      left.add(`${fqdn} ${value}`);
+      return new Response("later", { status: 500 });
+    },
+  });
+  try {
+    await scene.gateway.ok("POST", "/api/v1/dns-providers", {
+      ...{ name: "broken", type: "webhook", zones: ["broken.test"] },
+      config: { url: `http://127.0.0.1:${broken.port}` },
+    });
+    await scene.order("broken", { domains: ["broken.test"], challenge: "dns-01" });
+    const { last_error } = await scene.becomes("broken", "failed");
+    expect(last_error).toContain("the webhook has a failure of its own (status 500");
+    expect([...left]).toEqual([]);
+  } finally {
+    await broken.stop(true);
+  }
+}, 60_000);
+
 test("a provider that was chosen writes no zone but its own", async () => {
   const { id } = await addProvider(["other.test"]);
   const fields = { challenge: "dns-01", dns_provider_id: id };

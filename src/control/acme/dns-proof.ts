@@ -63,8 +63,8 @@ export async function putUpRecord(
     }
   };
   await client.present(record).catch(async (error: unknown) => {
-    // Called off half-way it may be there.
-    if (options.signal.aborted) await takeDown().catch(() => undefined);
+    // Called off half-way, or without an answer in time, it may be there.
+    await takeDown().catch(() => undefined);
     throw failed(error);
   });
   const timeoutMs = provider.propagation_timeout * 1000;

@@ -17,6 +17,11 @@ export interface DnsParts extends DnsClientParts {
   readonly programs: readonly string[];
 }
 
+export interface ConfigProblem {
+  readonly field: string;
+  readonly message: string;
+}
+
 export interface DnsProviderDefinition<C extends TObject = TObject> {
   readonly type: DnsProviderType;
   /** Its name for people. */
@@ -25,6 +30,8 @@ export interface DnsProviderDefinition<C extends TObject = TObject> {
   readonly help: string;
   readonly config: C;
   readonly example: Readonly<Record<string, unknown>>;
+  /** What the schema cannot say; null: nothing is wrong. A secret is a text only where it is in the clear. */
+  readonly problem?: (config: Readonly<Record<string, unknown>>) => ConfigProblem | null;
   /** `config` fits the schema, with its secrets in the clear. Opens nothing by itself. */
   create(config: Static<C>, parts: DnsParts): DnsProviderClient;
 }

@@ -65,6 +65,18 @@ export default defineDnsProvider({
     tsig_key_name: "sluice.",
     tsig_secret: { $secret: "tsig" },
   },
+  problem({ server, tsig_key_name: key, tsig_secret: secretText }) {
+    const wrong = (field: string, message: string) => ({ field, message });
+    const { port } = serverOf(String(server), "tcp");
+    if (port < 1 || port > 65_535) return wrong("server", "must have a port from 1 to 65535");
+    if (key === undefined && secretText !== undefined)
+      return wrong("tsig_key_name", "is required with tsig_secret");
+    if (key !== undefined && secretText === undefined)
+      return wrong("tsig_secret", "is required with tsig_key_name");
+    if (typeof secretText === "string" && !isBase64(secretText))
+      return wrong("tsig_secret", "must be base64, as the server's configuration has it");
+    return null;
+  },
   create(config, parts) {
     const server = serverOf(config.server, config.protocol);
     const ask = (message: Buffer) =>
@@ -137,6 +149,8 @@ function serverOf(text: string, protocol: ServerAddress["protocol"]): ServerAddr
   };
 }
 
+const isBase64 = (value: string) => /^[A-Za-z0-9+/]+={0,2}$/.test(value.trim());
+
 interface KeySettings {
   readonly tsig_key_name?: string;
   readonly tsig_algorithm: TsigKey["algorithm"];
@@ -147,8 +161,7 @@ function keyOf({ tsig_key_name: name, tsig_algorithm: algorithm, tsig_secret }: 
   if (name === undefined && tsig_secret === undefined) return null;
   if (name === undefined) throw new DnsError("tsig_key_name is missing beside tsig_secret");
   if (tsig_secret === undefined) throw new DnsError("tsig_secret is missing beside tsig_key_name");
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(tsig_secret.trim()))
-    throw new DnsError("tsig_secret is not base64");
+  if (!isBase64(tsig_secret)) throw new DnsError("tsig_secret is not base64");
   return { name: normalName(name), algorithm, secret: Buffer.from(tsig_secret.trim(), "base64") };
 }
 

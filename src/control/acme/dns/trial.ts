@@ -1,7 +1,8 @@
 // Tries a DNS provider out: writes a record, looks for it, takes it away again; says in words what happened.
 import type { DnsProvider } from "../../../model/dns-provider.ts";
 import type { DnsClients } from "./clients.ts";
-import { failureText } from "./failure.ts";
+import { DnsError, failureText } from "./failure.ts";
+import { longestZone } from "./names.ts";
 import type { DnsLookup } from "./lookup.ts";
 import { waitForRecord } from "./propagation.ts";
 import type { DnsProviderClient } from "./provider.ts";
@@ -97,7 +98,12 @@ async function tryZone(
   // acme-dns knows one name only.
   const fqdn = provider.type === "acme-dns" ? zone : `_acme-challenge-test.${zone}`;
   const record = { fqdn, value: `sluice-${crypto.randomUUID()}` };
+  let isTouched = false;
   const isWritten = await step("write", async () => {
+    const { zones, type } = provider;
+    if (type !== "acme-dns" && zones.length > 0 && longestZone(zones, zone) === null)
+      throw new DnsError(`Nothing is written: its zones are ${zones.join(", ")}`);
+    isTouched = true;
     await client.present(record);
     return `A TXT record was written under ${fqdn}`;
   });
@@ -112,6 +118,7 @@ async function tryZone(
         return warn("visible", failureText(error));
       }
     });
+  if (!isTouched) return;
   // Also after a failure: it may have been written nevertheless.
   await step("remove", async () => {
     await client.cleanUp(record);

@@ -214,6 +214,24 @@ test.each([
     error: "zones[0]: must be a domain name",
   },
   {
+    why: "a port that there is not",
+    change: { type: "rfc2136", config: { server: "ns1.example.com:99999" } },
+    error: "config.server: must have a port from 1 to 65535",
+  },
+  {
+    why: "the name of a key alone",
+    change: { type: "rfc2136", config: { server: "ns1.example.com", tsig_key_name: "k" } },
+    error: "config.tsig_secret: is required with tsig_key_name",
+  },
+  {
+    why: "a key that is no base64",
+    change: {
+      type: "rfc2136",
+      config: { server: "ns1.example.com", tsig_key_name: "k", tsig_secret: "%%%" },
+    },
+    error: "config.tsig_secret: must be base64",
+  },
+  {
     why: "what looks encrypted",
     change: { config: { url: "http://a.example", token: { sealed: "sealed:1:00000000:AA" } } },
     error: "looks like a value encrypted by the gateway",
@@ -236,4 +254,33 @@ test("a test of what cannot be reached is answered in words", async () => {
     status: "failed",
     message: "the webhook: 127.0.0.1:1 refused the connection",
   });
+});
+
+test("a test writes in no zone that the provider is not for", async () => {
+  await editor("POST /dns-providers", { ...webhook("own"), zones: ["own.example"] });
+  hookSeen = [];
+  const foreign = await editor("POST /dns-providers/own/test", { zone: "other.example" });
+  expect(foreign.body).toMatchObject({ ok: false });
+  expect(foreign.body.checks.slice(1)).toEqual([
+    {
+      name: "write",
+      status: "failed",
+      message: "Nothing is written: its zones are own.example",
+    },
+  ]);
+  expect(hookSeen).toEqual([]);
+  expect((await editor("POST /dns-providers/own/test", { zone: "a.own.example" })).body.ok).toBe(
+    true,
+  );
+});
+
+test("an rfc2136 key stays when only something else is changed", async () => {
+  const config = { server: "ns1.example.com", tsig_key_name: "k", tsig_secret: "YWJj" };
+  await editor("POST /dns-providers", { name: "bind", type: "rfc2136", config });
+  const patched = await editor("PATCH /dns-providers/bind", {
+    config: { server: "ns2.example.com" },
+  });
+  expect(patched.status).toBe(200);
+  const without = await editor("PATCH /dns-providers/bind", { config: { tsig_secret: null } });
+  expect(without.body.error).toContain("config.tsig_secret: is required with tsig_key_name");
 });
