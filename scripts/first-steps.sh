@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints the first three requests that a newcomer sends, to the ports that the flags of serve name; it starts nothing.
-set -euo pipefail
+set -eo pipefail
 http=8080 https=8443 admin=9080
 while [ $# -gt 0 ]; do
   word=$1
