@@ -77,6 +77,14 @@ for path in "$prefix" "$data"; do
     *[!A-Za-z0-9._/-]* | [!/]*) fail "$path: must be an absolute path of letters, digits and . _ -" ;;
   esac
 done
+for address in "$http" "$https" "$admin"; do
+  port=${address##*:}
+  case $address in
+    *[!A-Za-z0-9.:[\]-]* | :*) fail "$address: must be ADDRESS:PORT" ;;
+    *:*) case $port in '' | *[!0-9]*) fail "$address: must be ADDRESS:PORT" ;; esac ;;
+    *) fail "$address: must be ADDRESS:PORT" ;;
+  esac
+done
 [ "$purge" = no ] || [ "$action" = uninstall ] || fail "--purge is for --uninstall"
 case $data in / | /etc | /home | /root | /usr | /var | /var/lib | /opt | /srv | /tmp) fail "$data is no directory of its own" ;; esac
 

@@ -167,6 +167,19 @@ describe("without a service", () => {
     expect(readdirSync(join(scene.root, "usr/local/bin"))).toEqual([]);
   });
 
+  test.each(["eighty", "0.0.0.0:", ":80", "0.0.0.0:8o", "$(id):80", "a b:80"])(
+    "the address %p is refused before anything is made",
+    (address) => {
+      const scene = createScene();
+      const folder = scene.release("one", wrapper("1"));
+      for (const flag of ["--http", "--https", "--admin"])
+        expect(scene.run("--from", folder, flag, address)).toMatchObject({
+          ...{ code: 1, text: expect.stringContaining("must be ADDRESS:PORT") },
+        });
+      expect(existsSync(scene.data)).toBe(false);
+    },
+  );
+
   test("from a URL, with the sum that is there", async () => {
     const scene = createScene();
     const folder = scene.release("one", wrapper("1"));
