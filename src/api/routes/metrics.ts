@@ -1,4 +1,5 @@
 // The endpoint that is scraped: chooses the format; knows no metric.
+import { negotiate } from "../../http/accept.ts";
 import { type MetricsFormat, metricsTypes } from "../../control/metrics/text-format.ts";
 import type { Metrics } from "../../control/metrics/metrics.ts";
 import { errorResponses } from "../description.ts";
@@ -21,18 +22,14 @@ export function metricsEndpoints(metrics: Metrics): Endpoint[] {
   ];
 }
 
-/** OpenMetrics for whoever asks for it by name. */
-function formatFor(accept: string): MetricsFormat {
-  const wanted = accept
-    .split(",")
-    .some(
-      (range) => /^\s*application\/openmetrics-text\s*(?:;|$)/i.test(range) && !isRefused(range),
-    );
-  return wanted ? "openmetrics" : "prometheus";
-}
+const OPENMETRICS = "application/openmetrics-text";
 
-/** RFC 9110 section 12.4.2. */
-const isRefused = (range: string) => /;\s*q=0(?:\.0*)?\s*(?:;|$)/i.test(range);
+/** OpenMetrics only for whoever asks for it by name, and likes nothing else better. */
+function formatFor(accept: string): MetricsFormat {
+  if (!accept.toLowerCase().includes(OPENMETRICS)) return "prometheus";
+  const chosen = negotiate(accept, [OPENMETRICS, "text/plain"]);
+  return chosen === OPENMETRICS ? "openmetrics" : "prometheus";
+}
 
 const text = { schema: { type: "string" } };
 

@@ -133,6 +133,10 @@ describe("the format", () => {
     ["text/plain", "text/plain; version=0.0.4; charset=utf-8"],
     ["application/openmetrics-text; q=0, text/plain", "text/plain; version=0.0.4; charset=utf-8"],
     [
+      "text/plain;version=0.0.4;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.2",
+      "text/plain; version=0.0.4; charset=utf-8",
+    ],
+    [
       "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3",
       "application/openmetrics-text; version=1.0.0; charset=utf-8",
     ],
