@@ -129,6 +129,7 @@ export interface RequestContext {
   readonly target: string;
   /** The client's fields: lower-case names, repeated ones joined with a comma. */
   readonly headers: Readonly<Record<string, string>>;
+  /** By lower-case name; null too for what only the gateway says of clients, whatever they send under these names. */
   header(name: string): string | null;
   /** First cookie of that name. */
   cookie(name: string): string | null;

@@ -1,6 +1,6 @@
 // The endpoint that is scraped: chooses the format; knows no metric.
-import { negotiate } from "../../http/accept.ts";
-import { type MetricsFormat, metricsTypes } from "../../control/metrics/text-format.ts";
+import { acceptedFormat } from "../../control/metrics/accepted-format.ts";
+import { metricsTypes } from "../../control/metrics/text-format.ts";
 import type { Metrics } from "../../control/metrics/metrics.ts";
 import { errorResponses } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
@@ -13,22 +13,13 @@ export function metricsEndpoints(metrics: Metrics): Endpoint[] {
       takesBody: false,
       description,
       answer: ({ headers }) => {
-        const format = formatFor(headers.get("accept") ?? "");
+        const format = acceptedFormat(headers.get("accept") ?? "");
         return new Response(metrics.write(format), {
           headers: { "content-type": metricsTypes[format], vary: "accept" },
         });
       },
     },
   ];
-}
-
-const OPENMETRICS = "application/openmetrics-text";
-
-/** OpenMetrics only for whoever asks for it by name, and likes nothing else better. */
-function formatFor(accept: string): MetricsFormat {
-  if (!accept.toLowerCase().includes(OPENMETRICS)) return "prometheus";
-  const chosen = negotiate(accept, [OPENMETRICS, "text/plain"]);
-  return chosen === OPENMETRICS ? "openmetrics" : "prometheus";
 }
 
 const text = { schema: { type: "string" } };

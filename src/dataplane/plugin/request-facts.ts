@@ -3,6 +3,7 @@ import type { ClientTls } from "../../pdk/context.ts";
 import { cookieValue } from "../../http/cookie.ts";
 import { queryValue } from "../../http/query.ts";
 import type { RequestContext } from "../request-context.ts";
+import { IDENTITY_FIELDS } from "./identity-fields.ts";
 
 export class RequestFacts {
   protected readonly context: RequestContext;
@@ -56,7 +57,7 @@ export class RequestFacts {
   }
 
   header(name: string): string | null {
-    return this.context.header(name);
+    return IDENTITY_FIELDS.has(name) ? null : this.context.header(name);
   }
 
   cookie(name: string): string | null {

@@ -108,7 +108,8 @@ export class UpstreamEdits implements UpstreamRequest {
 
   addHeader(name: string, value: string): void {
     const key = checkedName(name);
-    const present = this.#context.header(key);
+    // Never what a client says in the name of the gateway.
+    const present = this.header(key);
     const before = this.#own.get(key) ?? (present === null ? "" : `${key}: ${present}\r\n`);
     this.#own.set(key, `${before}${key}: ${checkedValue(value)}\r\n`);
   }
@@ -182,8 +183,21 @@ export class UpstreamEdits implements UpstreamRequest {
 
   /** The lines of all fields that were set. */
   lines(): string {
-    return this.#fields === null ? this.identity : this.identity + this.#fields.joined();
+    const fields = this.#fields;
+    if (fields === null) return this.identity;
+    return (this.identity === "" ? "" : withoutThose(this.identity, fields)) + fields.joined();
   }
+}
+
+/** What a plugin says of the client itself, or takes away, is not told a second time. */
+function withoutThose(identity: string, { names }: FieldLines): string {
+  const replaced = names.filter((name) => IDENTITY_FIELDS.has(name));
+  if (replaced.length === 0) return identity;
+  const starts = replaced.map((name) => `${name}: `);
+  const kept = identity
+    .split("\r\n")
+    .filter((line) => line !== "" && !starts.some((start) => line.startsWith(start)));
+  return kept.map((line) => `${line}\r\n`).join("");
 }
 
 /** Lines by name. There are a few, and each field of a request is looked for among them: that makes a map slow. */

@@ -1,5 +1,6 @@
 // What targets are told about clients by authentication plugins: clients cannot write it themselves where the plugin does not run.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { hashToken } from "../../../src/crypto/token.ts";
 import { exchange } from "../../support/raw-exchange.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
 
@@ -13,7 +14,12 @@ const JWK = {
 let scene: PluginScene;
 
 beforeAll(async () => {
-  scene = await pluginScene({});
+  scene = await pluginScene({
+    consumers: [{ username: "alice" }],
+    credentials: [
+      { type: "key", consumerId: "alice", identifier: "k1", hash: hashToken("of alice") },
+    ],
+  });
 });
 afterAll(() => scene.stop());
 
@@ -100,4 +106,70 @@ test("the session cookie of oidc stays behind where a condition keeps the plugin
     Cookie: "a=1; __Host-sluice_app=sealed; sluice_app.0=sealed; b=2",
   });
   expect(seen?.headers["cookie"]).toBe("a=1; b=2");
+});
+
+describe("what the gateway says of clients, changed by another plugin", () => {
+  const spoofed = {
+    "X-API-Key": "of alice",
+    "X-Consumer-Username": "admin",
+    "X-Consumer-Custom-Id": "admin",
+    "X-Consumer-Groups": "admin",
+  };
+
+  /** What the target gets of the client's identity. */
+  async function told(headers: Record<string, unknown>): Promise<Record<string, string>> {
+    await scene.apply({
+      removedPlugins: ["oidc", "access-policy"],
+      plugins: [
+        { name: "key-auth", config: {} },
+        { name: "transform", config: { request: { headers } } },
+      ],
+    });
+    const { status, seen } = await scene.get("/", spoofed);
+    expect(status).toBe(200);
+    const own = Object.entries(seen?.headers ?? {}).filter(([name]) => name.startsWith("x-c"));
+    return Object.fromEntries(own);
+  }
+
+  test("is told once where it is set anew", async () => {
+    expect(await told({ set: { "X-Consumer-Username": "the ${consumer.username}" } })).toEqual({
+      "x-consumer-id": "alice",
+      "x-consumer-username": "the alice",
+      "x-credential-identifier": "k1",
+    });
+  });
+
+  test("is not told where it is taken away", async () => {
+    expect(await told({ remove: ["X-Consumer-ID", "X-Credential-Identifier"] })).toEqual({
+      "x-consumer-username": "alice",
+    });
+  });
+
+  test("is told under its new name alone", async () => {
+    expect(await told({ rename: { "X-Consumer-Username": "X-Called" } })).toEqual({
+      "x-called": "alice",
+      "x-consumer-id": "alice",
+      "x-credential-identifier": "k1",
+    });
+  });
+
+  test("is added to, but not to what the client says in its place", async () => {
+    const add = { "X-Consumer-Username": "more", "X-Consumer-Custom-Id": "more" };
+    expect(await told({ add })).toEqual({
+      "x-consumer-id": "alice",
+      "x-consumer-username": "alice, more",
+      "x-consumer-custom-id": "more",
+      "x-credential-identifier": "k1",
+    });
+  });
+
+  test("is nothing that a template or a condition finds in the request", async () => {
+    const set = { "X-Claims": "-${request.header.X-Consumer-Groups}-" };
+    expect(await told({ set })).toMatchObject({ "x-claims": "--" });
+    const config = {
+      rules: [{ when: { header: { "X-Consumer-Groups": "admin" } }, action: "deny" }],
+    };
+    await scene.apply({ plugins: [{ name: "access-policy", config }] });
+    expect((await scene.get("/", spoofed)).status).toBe(200);
+  });
 });
