@@ -12,6 +12,8 @@ const USAGE = `make soak ARGS="[--minutes N] [--only KIND,...] [--source]"
                ${kinds.join(", ")}
   --source     run Sluice from source instead of dist/sluice`;
 const SAMPLE_MS = 5_000;
+/** How long the gateway is tried after it was restarted. */
+const AGAIN_MS = 20_000;
 /** Connections that are kept alive and sessions that time out are gone after this. */
 const FEWEST_SAMPLES = 12;
 
@@ -38,13 +40,14 @@ const samples: Sample[] = [];
 const started = performance.now();
 const elapsed = () => (performance.now() - started) / 1000;
 let isOver = false;
+let memoryAfterRestart: number | null = null;
 const scene = await setUp(gateway).catch(async (error: unknown) => {
   await gateway.stop();
   throw error;
 });
 const { counts, ended } = startTraffic(scene, { only, isOver: () => isOver });
 
-console.log("   seconds   memory  descriptors  maps  threads  rounds  failed");
+console.log("   seconds     memory     shared  descriptors  maps  threads  rounds  failed");
 while (elapsed() < minutes * 60) {
   await Bun.sleep(SAMPLE_MS);
   const sample = takeSample(gateway.pid, Math.round(elapsed()));
@@ -55,7 +58,8 @@ while (elapsed() < minutes * 60) {
 isOver = true;
 await ended;
 const isAlive = takeSample(gateway.pid, 0) !== null;
-const code = await gateway.stop();
+const code = isAlive ? await restart() : await gateway.exited();
+const codeAfterwards = await gateway.stop();
 await scene.stop();
 
 const growth = growthOf(samples);
@@ -64,23 +68,52 @@ const isTooShort = samples.length < FEWEST_SAMPLES;
 printCounts();
 printGrowth(growth);
 mkdirSync("dist", { recursive: true });
-const report = { minutes, samples, growth, counts: Object.fromEntries(counts), exit_code: code };
+const report = {
+  ...{ minutes, samples, growth, counts: Object.fromEntries(counts) },
+  ...{ exit_codes: [code, codeAfterwards], memory_after_restart: memoryAfterRestart },
+};
 await Bun.write("dist/soak.json", JSON.stringify(report, null, 1));
-if (!isAlive || code !== 0) console.log(`the gateway ended with code ${code}:\n${gateway.stderr}`);
+if (memoryAfterRestart !== null)
+  console.log(`after a restart on the same data: ${(memoryAfterRestart / 1e6).toFixed(1)} MB`);
+const hasEndedBadly = !isAlive || code !== 0 || codeAfterwards !== 0;
+if (hasEndedBadly)
+  console.log(`the gateway ended with code ${code || codeAfterwards}:\n${gateway.stderr}`);
 if (isTooShort) console.log("too short to say anything about growth");
-const isWrong = hasFailed || !isAlive || code !== 0 || growth.some((each) => each.isTooMuch);
+const isWrong = hasFailed || hasEndedBadly || growth.some((each) => each.isTooMuch);
 console.log(isWrong ? "not good: see above and dist/soak.json" : "good");
 process.exit(isWrong ? 1 : 0);
+
+/** With what the soak has left in the data directory the gateway must serve as before. Returns the code with which it ended. */
+async function restart(): Promise<number> {
+  const ended = gateway.exited();
+  await gateway.restart();
+  let isOverAgain = false;
+  const again = startTraffic(scene, { only, isOver: () => isOverAgain });
+  await Bun.sleep(AGAIN_MS);
+  memoryAfterRestart = takeSample(gateway.pid, 0)?.memory ?? null;
+  isOverAgain = true;
+  await again.ended;
+  for (const [name, { done, failed, why }] of again.counts) {
+    const count = counts.get(name);
+    if (count === undefined) continue;
+    count.done += done;
+    count.failed += failed;
+    count.why.push(...why.map((each) => `after the restart: ${each}`));
+  }
+  return await ended;
+}
 
 function sum(what: (count: Counts) => number): number {
   return [...counts.values()].reduce((total, count) => total + what(count), 0);
 }
 
-function printSample({ seconds, memory, descriptors, maps, threads }: Sample): void {
+function printSample({ seconds, memory, shared, descriptors, maps, threads }: Sample): void {
   const columns = [
     [String(seconds), 10],
-    [`${(memory / 1e6).toFixed(1)} MB`, 11],
-    ...[descriptors, maps, threads].map((value) => [String(value), 8] as const),
+    ...[memory, shared].map((bytes) => [`${(bytes / 1e6).toFixed(1)} MB`, 11] as const),
+    [String(descriptors), 13],
+    [String(maps), 6],
+    ...[threads].map((value) => [String(value), 8] as const),
     [String(sum(({ done }) => done)), 9],
     [String(sum(({ failed }) => failed)), 7],
   ] as const;
@@ -99,7 +132,10 @@ function printGrowth(all: readonly Growth[]): void {
   console.log("\nsecond half        from          to   growth   highest");
   for (const { figure, from, to, highest, share, isTooMuch } of all) {
     const show = (value: number) =>
-      (figure === "memory" ? `${(value / 1e6).toFixed(1)} MB` : value.toFixed(0)).padStart(11);
+      (figure === "memory" || figure === "shared"
+        ? `${(value / 1e6).toFixed(1)} MB`
+        : value.toFixed(0)
+      ).padStart(11);
     const percent = `${(share * 100).toFixed(1)} %`.padStart(9);
     const verdict = isTooMuch ? "  too much (at most 5 %)" : "";
     console.log(

@@ -6,13 +6,15 @@ export interface Sample {
   readonly seconds: number;
   /** Resident bytes without those of files, which the system takes back when it wants. */
   readonly memory: number;
+  /** The part of it that another process could share; what threads share is not told apart from what they own. */
+  readonly shared: number;
   readonly descriptors: number;
   readonly maps: number;
   readonly threads: number;
 }
 
 export type Figure = Exclude<keyof Sample, "seconds">;
-export const figures: readonly Figure[] = ["memory", "descriptors", "maps", "threads"];
+export const figures: readonly Figure[] = ["memory", "shared", "descriptors", "maps", "threads"];
 
 export interface Growth {
   readonly figure: Figure;
@@ -28,7 +30,7 @@ export interface Growth {
 const MOST_GROWTH = 0.05;
 /** A handful of descriptors more is a client that came, no leak, whatever share of the whole it is. */
 const NOISE: Readonly<Record<Figure, number>> = {
-  memory: 4_000_000,
+  ...{ memory: 4_000_000, shared: 1_000_000 },
   ...{ descriptors: 8, maps: 12, threads: 2 },
 };
 /** Samples of which the middle one counts: a large body that passes is no growth. */
@@ -43,6 +45,7 @@ export function takeSample(pid: number, seconds: number): Sample | null {
     return {
       seconds,
       memory: (number("RssAnon") + number("RssShmem")) * 1024,
+      shared: number("RssShmem") * 1024,
       descriptors: readdirSync(`/proc/${pid}/fd`).length,
       maps: readFileSync(`/proc/${pid}/maps`, "utf8").split("\n").length - 1,
       threads: number("Threads"),
