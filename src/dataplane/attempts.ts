@@ -148,7 +148,8 @@ export class Attempts {
 
   /** The present attempt failed; the target is told when the failure is its own. */
   failed(error: ProxyError): void {
-    this.#plan.context.record.failed(error.token);
+    const { context } = this.#plan;
+    context.record.failed(context.reasonOf(error));
     const target = this.#target;
     if (target === null || error.source !== "upstream" || error.retry === "fresh-connection")
       return;

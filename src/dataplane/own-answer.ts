@@ -20,7 +20,7 @@ type Answer = Response | Promise<Response>;
 /** Logs the failure and answers it. */
 export function fail(context: RequestContext, error: ProxyError, scene: Scene): Answer {
   scene.scope.report(context, error);
-  context.record.because(error.reason ?? error.token);
+  context.record.because(context.reasonOf(error));
   const answer = errorAnswer(context, error);
   context.record.bytesOut = answer.body?.byteLength ?? 0;
   if (context.visit === null) return close(toResponse(answer), context, scene);

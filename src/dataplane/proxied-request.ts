@@ -285,7 +285,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
   #answerError(error: ProxyError): void {
     const { context, debugFields } = this.#plan;
     this.#scope.report(context, error);
-    context.record.refused(error.token);
+    context.record.refused(context.reasonOf(error));
     const answer = errorAnswer(context, error);
     context.record.bytesOut = answer.body?.byteLength ?? 0;
     for (const [name, value] of debugFields ?? []) answer.headers.set(name, value);

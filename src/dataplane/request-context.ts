@@ -48,6 +48,8 @@ export class RequestContext implements RouteSubject {
   bodyStream: ReadableStream<Uint8Array> | null = null;
   /** More bytes than this are refused, beside the listener's limit; 0: no limit. */
   bodyLimit = 0;
+  /** Why, in the words of whoever has set it. */
+  bodyLimitReason = "";
   /** The limits of requests in flight that it takes a place of; null: it takes none. */
   heldLimits: readonly InFlightLimit[] | null = null;
   /** Whether the client's answer already holds the id. */
@@ -110,6 +112,13 @@ export class RequestContext implements RouteSubject {
   /** Whether the gateway itself tells target and client the id. */
   get tellsId(): boolean {
     return this.listener.namesRequests && this.visit?.namesRequests !== true;
+  }
+
+  /** The word for a failure: of a body that was too long on its way, that of the plugin which has limited it. */
+  reasonOf({ status, reason, token }: ProxyError): string {
+    const { maxBodyBytes } = this.listener;
+    const isOfPlugin = this.bodyLimit > 0 && (maxBodyBytes === 0 || this.bodyLimit <= maxBodyBytes);
+    return status === 413 && isOfPlugin ? this.bodyLimitReason : (reason ?? token);
   }
 
   /** Somebody else has named the request before. */

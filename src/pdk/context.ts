@@ -202,8 +202,8 @@ export interface RequestContext {
    * slowly is refused by the gateway, and then the promise never resolves.
    */
   readBody(maxBytes: number): Promise<Uint8Array | null>;
-  /** More than this is refused with 413 while the body is passed on; the lowest of several limits counts. */
-  limitBody(maxBytes: number): void;
+  /** More than this is refused with 413 while the body is passed on, for this reason; the lowest of several limits counts. */
+  limitBody(maxBytes: number, reason: string): void;
   /**
    * Leads the body through something on its way from the client to whoever reads it; nothing is read before somebody wants it.
    * False: there is no body, or it was read already.

@@ -58,7 +58,7 @@ The limits of the listener and of \`settings.limits\` count too; the lowest deci
         if (length > maxBody) return tooLarge;
         if (length < 0) {
           if (own.require_content_length) return lengthRequired;
-          context.limitBody(maxBody);
+          context.limitBody(maxBody, tooLarge.reason);
         }
         return undefined;
       },

@@ -37,9 +37,11 @@ export class HeldBody {
     return declaredLength(this.#options.context);
   }
 
-  limit(maxBytes: number): void {
+  limit(maxBytes: number, reason: string): void {
     const { context } = this.#options;
-    context.bodyLimit = context.bodyLimit === 0 ? maxBytes : Math.min(context.bodyLimit, maxBytes);
+    if (context.bodyLimit !== 0 && context.bodyLimit <= maxBytes) return;
+    context.bodyLimit = maxBytes;
+    context.bodyLimitReason = reason;
   }
 
   /** Whoever reads the body from here on gets it through this. False: there is none, or it was read already. */

@@ -182,8 +182,8 @@ export class Visit extends RequestFacts implements PluginRequest {
     return this.#scene.body.read(maxBytes);
   }
 
-  limitBody(maxBytes: number): void {
-    this.#scene.body.limit(maxBytes);
+  limitBody(maxBytes: number, reason: string): void {
+    this.#scene.body.limit(maxBytes, reason);
   }
 
   passBody(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean {

@@ -147,3 +147,23 @@ test.each(cases.map((each) => [each.name, each] as const))("%s", async (name, ea
   );
   expect(line.test(metrics)).toBe(true);
 });
+
+test("a body of unknown length that becomes too long has the plugin's reason too", async () => {
+  const path = "/decides/on-its-way";
+  await gateway.ok("POST", "/api/v1/routes", { name: "way", service_id: "web", paths: [path] });
+  const config = { max_body_bytes: 4 };
+  const plugin = { name: "request-size-limit", route_id: "way", config };
+  await gateway.ok("POST", "/api/v1/plugins", plugin);
+  async function* pieces() {
+    yield Buffer.from("too ");
+    yield Buffer.from("long");
+  }
+  const url = `http://127.0.0.1:${gateway.httpPort}${path}`;
+  expect((await fetch(url, { method: "POST", body: pieces() as never })).status).toBe(413);
+  const found = await eventually(async () => {
+    // biome-ignore lint/suspicious/noExplicitAny: only one field is of interest
+    const [newest]: any[] = await gateway.ok("GET", "/api/v1/requests?route=way");
+    return newest;
+  });
+  expect(found.reasons).toEqual(["size.body"]);
+});
