@@ -19,7 +19,7 @@ import { runCommandLine } from "./cli/run.ts";
 import { RunningGateway } from "./cli/running-gateway.ts";
 import { createServe, type ServeOptions } from "./cli/serve.ts";
 import { nextSignal } from "./cli/signals.ts";
-import { isExplained, refuse } from "./cli/start-error.ts";
+import { diskProblem, isExplained, refuse } from "./cli/start-error.ts";
 import { createControl } from "./cli/stored-control.ts";
 import { TakeOver } from "./cli/take-over.ts";
 import { createTokenCommand } from "./cli/token.ts";
@@ -62,7 +62,8 @@ async function serve(options: ServeOptions): Promise<number> {
     process.exit(1);
   });
   const gateway = await startGateway(options, log).catch(async (error: unknown) => {
-    if (isExplained(error)) log.error(error.message);
+    const problem = isExplained(error) ? error.message : diskProblem(error, options.dataDir);
+    if (problem !== null) log.error(problem);
     else log.error("the gateway could not start", { error });
     if (options.takeOver) await TakeOver.fail(options.dataDir, reasonOf(error));
     return null;

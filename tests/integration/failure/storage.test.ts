@@ -4,12 +4,7 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  type Gateway,
-  type GatewayOptions,
-  runCommand,
-  startGateway,
-} from "../../support/gateway.ts";
+import { Gateway, type GatewayOptions, runCommand, startGateway } from "../../support/gateway.ts";
 import { startOrigin } from "../../support/origin.ts";
 import { parseResponse, sendRaw } from "../../support/raw-http.ts";
 
@@ -113,6 +108,35 @@ test.if(canMount)("a full disk refuses changes, goes on serving, and recovers", 
     200, 200,
   ]);
 });
+
+test.if(canMount)(
+  "a disk that fills up at any moment of the first start is named, and with room the next start serves",
+  async () => {
+    // In KiB: from before the database to behind the last file.
+    for (let size = 356; size <= 396; size += 8) {
+      const disk = directory();
+      if ((await run("mount", "-t", "tmpfs", "-o", `size=${size}k`, "tmpfs", disk)) !== 0) return;
+      cleanups.push(() => run("umount", "--lazy", disk));
+      const dataDir = join(disk, "data");
+      mkdirSync(dataDir);
+      const attempt = new Gateway({ dataDir, workers: 1 }, dataDir);
+      const isReady = await attempt.start().then(
+        () => true,
+        () => false,
+      );
+      await attempt.stop();
+      if (!isReady) {
+        const message = attempt.log.findLast(({ level }) => level === "error")?.message;
+        expect([size, message]).toEqual([size, expect.stringContaining("full")]);
+      }
+      await run("mount", "-o", "remount,size=20m", disk);
+      const gateway = await gatewayFor({ dataDir, workers: 1 });
+      expect((await gateway.api("GET", "/readyz")).status).toBe(200);
+      await gateway.stop();
+    }
+  },
+  60_000,
+);
 
 /** Writes until the file system is full. */
 function fill(path: string): void {
