@@ -1,7 +1,8 @@
 // Conditions on requests, prepared once: which networks, paths, fields, people and times; knows no plugin.
 import type { Condition } from "../model/condition.ts";
 import { normalizeHost } from "../http/authority.ts";
-import { comparablePath } from "../http/request-target.ts";
+import { isToken } from "../http/fields.ts";
+import { canonicalPath, comparablePath } from "../http/request-target.ts";
 import { cidrProblem, compileCidrs } from "../net/cidr.ts";
 import type { RequestContext, StreamContext } from "./context.ts";
 
@@ -135,16 +136,34 @@ function pathTest(paths: readonly string[]): Test {
       return (comparable) => regex.test(comparable);
     }
     if (path.startsWith("=")) {
-      const wanted = comparablePath(path.slice(1));
+      const wanted = comparableForm(path.slice(1));
       return (comparable) => comparable === wanted;
     }
-    const prefix = comparablePath(path).replace(/\/$/, "");
+    const prefix = comparableForm(path).replace(/\/$/, "");
     return (comparable) => comparable === prefix || comparable.startsWith(`${prefix}/`);
   });
   return (context) => {
     const comparable = comparablePath(context.path);
     return tests.some((test) => test(comparable));
   };
+}
+
+/** As a request for it comes in; null: no request has it. */
+function requestedPath(path: string): string | null {
+  const url = /[?#]/.test(path) ? null : URL.parse(`http://host${path}`);
+  return url === null ? null : canonicalPath(url.pathname);
+}
+
+/** Of a path as people write it: `/über` comes in as `/%C3%BCber`. */
+const comparableForm = (path: string): string => comparablePath(requestedPath(path) ?? path);
+
+/** A rule that never holds keeps nobody out. */
+function pathProblem(path: string): string | null {
+  if (path.includes("?")) return "must not have a query: use query";
+  if (path.includes("#")) return "must not have a fragment";
+  return requestedPath(path) === null
+    ? "must be a path that a request can have: no dot segments, no malformed escapes"
+    : null;
 }
 
 function valueTests(
@@ -234,7 +253,7 @@ function ownProblems(
       text.startsWith("~")
         ? regexProblem(text.slice(1))
         : /^=?\//.test(text)
-          ? null
+          ? pathProblem(text.replace(/^=/, ""))
           : 'must start with "/", "=/" or "~"',
     );
   for (const [at, text] of (own.host ?? []).entries())
@@ -249,6 +268,8 @@ function ownProblems(
   for (const member of ["header", "query", "cookie"] as const)
     for (const [name, value] of Object.entries(own[member] ?? {}))
       if (value?.startsWith("~") === true) check(`${member}.${name}`, regexProblem(value.slice(1)));
+  for (const name of Object.keys(own.header ?? {}))
+    check(`header.${name}`, isToken(name) ? null : "must be the name of a header field");
   const timezone = own.time?.timezone;
   if (timezone !== undefined) check("time.timezone", timezoneProblem(timezone));
   return found;

@@ -137,6 +137,18 @@ test("the first rule that holds decides, and no other is looked at", async () =>
   expect(await ask({}, "/")).toEqual({ status: 403, who: null, noted: ["policy.deny:all others"] });
 });
 
+test.each([
+  ["/über", "/%C3%BCber/x"],
+  ["/%c3%bcber", "/%C3%BCber"],
+  ["=/a b", "/a%20b"],
+  ["/a/../private", "/private"],
+  ["/caf\u00e9 %2f", "/caf%C3%A9%20/"],
+])("a rule for %p is one for %p, however it is written", async (path, requested) => {
+  await configure({ rules: [{ when: { path: [path] }, action: "deny" }] });
+  expect((await scene.get(requested)).status).toBe(403);
+  expect((await scene.get("/other")).status).toBe(200);
+});
+
 describe("a refusal", () => {
   test("is the gateway's page, with the status that was asked for", async () => {
     await configure({ default: "deny", deny_status: 404 });

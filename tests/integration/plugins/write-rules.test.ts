@@ -30,6 +30,11 @@ describe("the rule of a policy", () => {
   test.each([
     [{ when: { cidr: ["10.0.0.0/40"] }, action: "deny" }, "config.rules[0].when.cidr[0]: "],
     [{ when: { path: ["admin"] }, action: "deny" }, "config.rules[0].when.path[0]: "],
+    [{ when: { path: ["/a?b"] }, action: "deny" }, "config.rules[0].when.path[0]: "],
+    [{ when: { path: ["=/a#b"] }, action: "deny" }, "config.rules[0].when.path[0]: "],
+    [{ when: { path: ["/%zz"] }, action: "deny" }, "config.rules[0].when.path[0]: "],
+    [{ when: { path: ["/a/..%2fb"] }, action: "deny" }, "config.rules[0].when.path[0]: "],
+    [{ when: { header: { "a b": "x" } }, action: "deny" }, "config.rules[0].when.header.a b: "],
     [{ when: { path: [`~${SLOW}`] }, action: "deny" }, "config.rules[0].when.path[0]: "],
     [{ when: { header: { a: `~${SLOW}` } }, action: "deny" }, "config.rules[0].when.header.a: "],
     [
