@@ -24,6 +24,8 @@ beforeAll(async () => {
   await scene.order("customers", {
     on_demand: { ask_url: `http://127.0.0.1:${judge.port}/ask`, hosts: ["*.customers.test"] },
   });
+  // Listeners are bound anew for it, and connections that are just being made may be reset.
+  await eventually(() => shown("nobody.elsewhere.test").catch(() => null));
 }, 30_000);
 afterAll(async () => {
   await scene?.stop();
@@ -85,4 +87,15 @@ test("without hosts there is nothing to order", async () => {
     ...{ name: "all", source: "acme", on_demand: {} },
   });
   expect(await answer.json()).toEqual({ error: "on_demand.hosts: is required" });
+});
+
+test("a document that holds the template replaces everything, and what came of it stays", async () => {
+  const before = await all();
+  expect(before).toContain("customers good.customers.test");
+  const { on_demand } = await scene.find("customers");
+  const certificates = [{ name: "customers", source: "acme", on_demand }];
+  await scene.gateway.ok("POST", "/api/v1/import?mode=replace", { format: 1, certificates });
+  expect(await all()).toEqual(before);
+  await scene.gateway.ok("POST", "/api/v1/import?mode=replace", { format: 1, certificates: [] });
+  expect(await all()).toEqual([]);
 });

@@ -80,9 +80,7 @@ export class OnDemand {
     const since = clock.now() - WINDOW_MS;
     this.#begun = this.#begun.filter((at) => at > since);
     if (this.#begun.length >= MOST_AT_ONCE) return `${MOST_AT_ONCE} were ordered in ten minutes`;
-    const own = [...changes.config.certificates.values()].filter(({ tags }) =>
-      tags.includes(tagOf(template)),
-    );
+    const own = [...changes.config.certificates.values()].filter((one) => isMadeOf(template, one));
     return own.length >= MOST_OF_ONE ? `there are ${MOST_OF_ONE} of "${template.name}"` : null;
   }
 
@@ -117,6 +115,10 @@ export class OnDemand {
 }
 
 const tagOf = ({ id }: Certificate) => `on-demand ${id}`;
+
+/** Whether it was created because a client asked for a name of the template. */
+export const isMadeOf = (template: Certificate, { tags }: Certificate): boolean =>
+  tags.includes(tagOf(template));
 
 /** Clients may send anything; authorities issue for nothing else, and underscores are not theirs (RFC 5280 section 4.2.1.6). */
 const isHostName = (name: string) =>

@@ -18,6 +18,7 @@ import { ownedBy } from "../reference.ts";
 import type { RecordFinishers } from "./finishers.ts";
 import { identify, type Item } from "./identities.ts";
 import { withoutLostKeys } from "./lost-keys.ts";
+import { unspokenOf } from "./unspoken.ts";
 import { sealSecrets } from "./secret-material.ts";
 import { splitMessage } from "./source.ts";
 
@@ -113,7 +114,7 @@ function timeOf(field: string, value: unknown): string | null {
 }
 
 function removeOthers(document: Document, items: readonly Item[], draft: Draft): void {
-  const kept = new Set(items.map(({ id }) => id));
+  const kept = new Set([...items.map(({ id }) => id), ...unspokenOf(items, draft.base)]);
   for (const name of collectionNames) {
     if (document[name] === undefined) continue;
     for (const id of draft.base[name].keys()) {

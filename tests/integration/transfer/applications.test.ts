@@ -65,6 +65,25 @@ describe("a document that holds applications alone", () => {
     expect((await gateway.ok("GET", "/api/v1/admin/status")).revision).toBe(before);
   });
 
+  test("changes nothing when it replaces everything, also where it holds others of the same kind", async () => {
+    const document = {
+      services: [{ name: "beside" }],
+      routes: [{ name: "beside", hosts: ["beside.test"], service_id: "beside" }],
+      certificates: [],
+      plugins: [],
+      targets: [],
+      applications: [blue(["blue.test", "moving.test"]), green(["green.test"])],
+    };
+    const first = await importing(document, "?mode=replace");
+    expect(kindsOf(first)).toEqual(["create service", "create route"]);
+    expect((await importing(document, "?mode=replace")).changes).toEqual([]);
+    expect(await visit("blue.test")).toBe("origin");
+    const { drift, certificate } = await read("blue");
+    expect(drift).toEqual([]);
+    expect(certificate.status).toBe("valid");
+    for (const kind of ["routes", "services"]) await gateway.ok("DELETE", `/api/v1/${kind}/beside`);
+  });
+
   test("moves a name from one to another at once", async () => {
     const serviceId = (await read("blue")).service.id;
     // Whoever gets it stands first.
