@@ -81,6 +81,9 @@ export class Acme {
   async revoke(certificate: Certificate, body: unknown, by: Actor): Promise<void> {
     const { reason } = decode(revocationInput, body ?? {});
     requireAcme(certificate, "revoked");
+    // Once the authority has heard of it nothing can be taken back.
+    if (this.#options.changes.isReadOnly && by.method !== "local")
+      throw new ApiError(409, "configuration is read-only");
     if (!isIssued(certificate))
       throw new ApiError(409, `certificate "${certificate.name}" has not been issued yet`);
     try {
