@@ -89,6 +89,10 @@ test("phases make up the whole", () => {
   const timings = { queue: null, plugins: 2, connect: 3, first_byte: 10, total: 12 };
   const phases = phasesOf({ timings, attempts: 1 });
   expect(phases.map(({ ms }) => ms)).toEqual([2, 3, 5, 2]);
+  const waited = phasesOf({ timings: { ...timings, queue: 1.5 }, attempts: 1 });
+  expect(waited.map(({ ms }) => ms)).toEqual([1.5, 0.5, 3, 5, 2]);
+  const late = { queue: 9, plugins: null, connect: null, first_byte: null, total: 10 };
+  expect(phasesOf({ timings: late, attempts: 0 }).map(({ ms }) => ms)).toEqual([9, 1]);
 });
 
 test.each([

@@ -12,12 +12,16 @@ interface Phase {
 
 /** Parts that follow one another and make up the whole. */
 export function phasesOf({ timings, attempts }: Pick<RequestRow, "timings" | "attempts">): Phase[] {
-  const { plugins, connect, first_byte: firstByte, total } = timings;
-  const before = (plugins ?? 0) + (connect ?? 0);
+  const { connect, first_byte: firstByte, total } = timings;
+  const queue = timings.queue ?? 0;
+  // Nothing is known of plugins that did not let the request go on, but of the wait that was part of them.
+  const plugins = Math.max(timings.plugins ?? 0, queue);
+  const before = plugins + (connect ?? 0);
   const waited = attempts > 1 ? "Waiting for targets, with retries" : "Waiting for the target";
   const head = firstByte === null ? total : firstByte;
   const phases: Phase[] = [
-    { label: "Plugins", ms: plugins ?? 0, color: "violet" },
+    { label: "Waiting for its turn", ms: queue, color: "yellow" },
+    { label: "Plugins", ms: plugins - queue, color: "violet" },
     { label: "Connecting to the target", ms: connect ?? 0, color: "orange" },
     {
       label: attempts === 0 ? "In the gateway" : waited,
