@@ -1,6 +1,7 @@
 // Export and import in a browser: what would change, bringing it in, mistakes with their lines, and another program's file.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { Database } from "bun:sqlite";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Page } from "playwright-core";
@@ -160,6 +161,87 @@ test("a file of Kong is recognised and comes with a report of what became of it"
 
   await page.getByRole("link", { name: "Take it back" }).click();
   await page.getByRole("button", { name: /Removed service orders/ }).waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+/** Drags files from outside over a point of the window and lets go, as the browser's own event loop does it. */
+async function dropFiles(page: Page, files: readonly string[], { x, y }: { x: number; y: number }) {
+  const session = await page.context().newCDPSession(page);
+  const data = { items: [], files: [...files], dragOperationsMask: 1 };
+  for (const type of ["dragEnter", "dragOver"] as const)
+    await session.send("Input.dispatchDragEvent", { type, x, y, data });
+  await page.locator(".drop-area.is-over").waitFor();
+  await session.send("Input.dispatchDragEvent", { type: "drop", x, y, data });
+  await session.detach();
+}
+
+test("a file may be dropped anywhere on the page, also over what was pasted", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", {
+    path: "/ui/transfer?tab=import",
+  });
+  const kong = resolve(import.meta.dir, "../../fixtures/import/kong.yaml");
+  const caddy = resolve(import.meta.dir, "../../fixtures/import/caddy.json");
+  await page.getByLabel(/paste it here/).fill("format: 1");
+  const beside = { x: 1200, y: 800 };
+  await dropFiles(page, [kong], beside);
+  await page.getByText("It looks like: Kong (declarative file)").waitFor();
+  await page.getByText("kong.yaml", { exact: true }).waitFor();
+  await dropFiles(page, [caddy], { x: 640, y: 320 });
+  await page.getByText("It looks like: Caddy (JSON)").waitFor();
+  await dropFiles(page, [caddy, kong], beside);
+  await page.getByText("Drop one file: several cannot be imported as one.").waitFor();
+  await page.getByText("caddy.json", { exact: true }).waitFor();
+  expect(page.url()).toContain("/ui/transfer?tab=import");
+  await page.getByRole("button", { name: "Take another file" }).click();
+  await dropFiles(page, [import.meta.dir], beside);
+  await page.getByText("could not be read. Is it a file?").waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+/** A copy of the tables of Nginx Proxy Manager. */
+function npmDatabase(): string {
+  const path = join(directory, "database.sqlite");
+  const database = new Database(path, { create: true });
+  database.run(readFileSync(resolve(import.meta.dir, "../../fixtures/import/npm.sql"), "utf8"));
+  database.close();
+  return path;
+}
+
+test.each([
+  {
+    program: "Caddy (JSON)",
+    path: () => resolve(import.meta.dir, "../../fixtures/import/caddy.json"),
+    adds: /Added route app\.test/,
+    host: "app.test",
+  },
+  {
+    program: "Nginx Proxy Manager (database)",
+    path: npmDatabase,
+    adds: /Added route photos\.test/,
+    host: "photos.test",
+  },
+])("a file of $program is recognised, previewed and imported", async ({ program, path, ...is }) => {
+  const { page, complaints, close } = await scene.openAs("admin", {
+    path: "/ui/transfer?tab=import",
+  });
+  await dropFiles(page, [path()], { x: 640, y: 400 });
+  await page.getByText(`It looks like: ${program}`).waitFor();
+  await page.getByRole("button", { name: "Preview the changes" }).click();
+  await page.getByRole("heading", { name: /^Not carried over \(\d+\)/ }).waitFor();
+  await page.getByRole("button", { name: is.adds }).first().waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await page.getByRole("button", { name: /^Import: / }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Import", exact: true }).click();
+  await page
+    .getByText(/live on 2 workers as revision \d+/)
+    .first()
+    .waitFor();
+  const hosts = (await page.evaluate(
+    `fetch("/api/v1/routes").then((r) => r.json()).then((all) => all.flatMap(({ hosts }) => hosts))`,
+  )) as string[];
+  expect(hosts).toContain(is.host);
   expect(complaints).toEqual([]);
   await close();
 });

@@ -10,8 +10,8 @@ import {
   Textarea,
 } from "@mantine/core";
 import { IconFile, IconFileUpload } from "@tabler/icons-react";
-import { type DragEvent, useState } from "react";
 import { tellError } from "../../api/changes.tsx";
+import { useFileDrop } from "./file-drop.ts";
 import { readFile, readText, sizeInWords, type Source } from "./import-source.ts";
 
 interface Props {
@@ -20,11 +20,18 @@ interface Props {
 }
 
 export function SourceField({ source, onChange }: Props) {
+  const take = (file: File | null | undefined) => {
+    if (file) readFile(file).then(onChange, () => tellError(new Error(unreadable(file.name))));
+  };
+  const isOver = useFileDrop((files) => {
+    if (files.length === 1) take(files[0]);
+    else tellError(new Error("Drop one file: several cannot be imported as one."));
+  });
   if (source !== null && source.name !== null)
-    return <ChosenFile source={source} onRemove={() => onChange(null)} />;
+    return <ChosenFile source={source} isOver={isOver} onRemove={() => onChange(null)} />;
   return (
     <Stack gap="xs">
-      {source === null && <DropArea onChange={onChange} />}
+      {(source === null || isOver) && <DropArea isOver={isOver} onTake={take} />}
       <Textarea
         label={source === null ? "Or paste it here" : "Pasted"}
         description="JSON or YAML"
@@ -40,33 +47,22 @@ export function SourceField({ source, onChange }: Props) {
   );
 }
 
-function DropArea({ onChange }: { readonly onChange: (source: Source) => void }) {
-  const [isOver, setOver] = useState(false);
-  const take = (file: File | null | undefined) => {
-    if (file) readFile(file).then(onChange, tellError);
-  };
-  const over = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(true);
-  };
+/** A folder, or a file that is gone or that this person may not read. */
+const unreadable = (name: string) => `${name} could not be read. Is it a file?`;
+
+interface DropAreaProps {
+  readonly isOver: boolean;
+  readonly onTake: (file: File | null) => void;
+}
+
+/** Files may be dropped beside it as well. */
+function DropArea({ isOver, onTake }: DropAreaProps) {
   return (
-    <Paper
-      withBorder
-      p="lg"
-      className={isOver ? "drop-area is-over" : "drop-area"}
-      onDragEnter={over}
-      onDragOver={over}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault();
-        setOver(false);
-        take(event.dataTransfer.files[0]);
-      }}
-    >
+    <Paper withBorder p="lg" className={isOver ? "drop-area is-over" : "drop-area"}>
       <Stack align="center" gap="xs" ta="center">
         <IconFileUpload size={30} stroke={1.4} aria-hidden="true" />
         <Text size="sm">Drop a file here</Text>
-        <FileButton onChange={take}>
+        <FileButton onChange={onTake}>
           {(props) => (
             <Button variant="default" {...props}>
               Choose a file
@@ -83,12 +79,13 @@ function DropArea({ onChange }: { readonly onChange: (source: Source) => void })
 
 interface ChosenProps {
   readonly source: Source;
+  readonly isOver: boolean;
   readonly onRemove: () => void;
 }
 
-function ChosenFile({ source, onRemove }: ChosenProps) {
+function ChosenFile({ source, isOver, onRemove }: ChosenProps) {
   return (
-    <Paper withBorder p="sm">
+    <Paper withBorder p="sm" className={isOver ? "drop-area is-over" : ""}>
       <Group gap="sm" wrap="nowrap">
         <IconFile size={22} stroke={1.4} aria-hidden="true" style={{ flexShrink: 0 }} />
         <Text size="sm" fw={600} style={{ flex: 1, minWidth: 0, overflowWrap: "anywhere" }}>

@@ -1,0 +1,38 @@
+// Takes a file that is dropped anywhere on the page, which the browser would open in its place; reads no file.
+import { useEffect, useRef, useState } from "react";
+
+/** Whether a file is being dragged over the page. `onFiles` is told what was dropped, wherever. */
+export function useFileDrop(onFiles: (files: readonly File[]) => void): boolean {
+  const [isOver, setOver] = useState(false);
+  const take = useRef(onFiles);
+  take.current = onFiles;
+  useEffect(() => {
+    const over = (event: DragEvent) => {
+      if (event.dataTransfer?.types.includes("Files") !== true) return;
+      event.preventDefault();
+      event.dataTransfer.dropEffect = "copy";
+      setOver(true);
+    };
+    // Leaving one element for another is not leaving the page.
+    const leave = (event: DragEvent) => {
+      if (event.relatedTarget === null) setOver(false);
+    };
+    const drop = (event: DragEvent) => {
+      setOver(false);
+      if (event.dataTransfer?.types.includes("Files") !== true) return;
+      event.preventDefault();
+      take.current([...event.dataTransfer.files]);
+    };
+    window.addEventListener("dragenter", over);
+    window.addEventListener("dragover", over);
+    window.addEventListener("dragleave", leave);
+    window.addEventListener("drop", drop);
+    return () => {
+      window.removeEventListener("dragenter", over);
+      window.removeEventListener("dragover", over);
+      window.removeEventListener("dragleave", leave);
+      window.removeEventListener("drop", drop);
+    };
+  }, []);
+  return isOver;
+}
