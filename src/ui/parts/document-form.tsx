@@ -76,7 +76,7 @@ export function useDocumentForm<T extends object, V extends object>(
     if (confirm === undefined || (await confirm(values, start))) saving.submit(values);
   };
   return {
-    ...{ form, isDirty, isRestored, ...saving },
+    ...{ form, isDirty, isRestored, hasSecrets: false, ...saving },
     discard: () => {
       saving.forget();
       reset(source);

@@ -36,6 +36,7 @@ export function FormPage(props: FormPageProps) {
         <Alert color="blue" mb="md" title="Restored">
           <Group justify="space-between">
             What you had typed here before was not saved and is shown again.
+            {form.hasSecrets && " Secrets are not kept: type those again."}
             <Button size="xs" variant="default" onClick={form.discard}>
               Discard it
             </Button>

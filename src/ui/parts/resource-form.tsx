@@ -31,6 +31,8 @@ export interface ResourceFormOptions<K extends ResourceKey, V extends object> {
   readonly placeOf?: (error: ApiError) => { readonly field: string; readonly text: string } | null;
   /** Fields that hold secrets: they are never put into drafts. */
   readonly secrets?: readonly (keyof V)[];
+  /** The same for secrets that stand inside of other fields. Absent: there is none. */
+  readonly withoutSecrets?: (values: V) => V;
   /** Of the request that saves, such as `{ adopt: 1 }`. */
   readonly query?: SendOptions["query"];
   /** Fields that draw errors below them by themselves, such as the configuration of a plugin: also of what is not there yet. */
@@ -50,6 +52,8 @@ export interface ResourceForm<V extends object> {
   readonly failure: Error | null;
   /** Whether what is shown was typed before and restored. */
   readonly isRestored: boolean;
+  /** Whether drafts lack secrets that were typed. */
+  readonly hasSecrets: boolean;
   /** Back to what is stored. */
   readonly discard: () => void;
   /** Dialogs; FormPage draws them. */
@@ -97,6 +101,7 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
     isDirty,
     ...saving,
     isRestored: draft.isRestored,
+    hasSecrets: options.secrets !== undefined || options.withoutSecrets !== undefined,
     discard: () => {
       draft.drop();
       saving.forget();
@@ -121,7 +126,7 @@ function useDraft<K extends ResourceKey, V extends object>(options: ResourceForm
   const keep = useDebouncedCallback((values: V) => {
     // What is stored already is no draft; saving sets the form to it.
     if (isSame(values, toValues(origin?.value ?? template))) dropDraft(key);
-    else storeDraft(key, { values: withoutSecrets(values, options.secrets), origin });
+    else storeDraft(key, { values: toDraft(values, options), origin });
   }, 400);
   return {
     ...{ origin, setOrigin, isRestored },
@@ -209,8 +214,11 @@ function useSaving<K extends ResourceKey, V extends object>(
   };
 }
 
-function withoutSecrets<V extends object>(values: V, secrets: readonly (keyof V)[] = []): V {
-  const copy = { ...values };
+function toDraft<K extends ResourceKey, V extends object>(
+  values: V,
+  { secrets = [], withoutSecrets }: ResourceFormOptions<K, V>,
+): V {
+  const copy = withoutSecrets?.(values) ?? { ...values };
   for (const name of secrets) delete copy[name];
   return copy;
 }

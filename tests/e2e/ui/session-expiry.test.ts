@@ -143,3 +143,24 @@ test("a reload in the middle loses nothing either", async () => {
   expect(await page.getByLabel("Port").inputValue()).toBe("3000");
   await close();
 });
+
+test("what is kept of a plugin is everything but its secrets", async () => {
+  const { page, close } = await scene.openAs("editor", {
+    ...{ path: "/ui/plugins/new?plugin=access-log", expects: [401] },
+  });
+  const http = { url: "https://logs.example/in", headers: { "X-Token": "canary-of-a-draft" } };
+  await page.getByRole("tab", { name: "JSON" }).click();
+  await page
+    .getByLabel("Configuration", { exact: true })
+    .fill(JSON.stringify({ sinks: [{ http }] }));
+  const kept = async () => String(await page.evaluate("JSON.stringify(sessionStorage)"));
+  await eventually(async () => (await kept()).includes("logs.example"));
+  expect(await kept()).not.toContain("canary-of-a-draft");
+  page.on("dialog", (question) => void question.accept());
+  await page.reload();
+  await page.getByText("Secrets are not kept: type those again.").waitFor();
+  await page.getByRole("tab", { name: "JSON" }).click();
+  const restored = JSON.parse(await page.getByLabel("Configuration", { exact: true }).inputValue());
+  expect(restored.sinks).toEqual([{ http: { ...http, headers: { "X-Token": "" } } }]);
+  await close();
+});

@@ -10,6 +10,7 @@ import {
   toSingular,
   unitOf,
 } from "../../../src/ui/parts/schema/shape.ts";
+import { withoutSecrets } from "../../../src/ui/parts/schema/without-secrets.ts";
 import { plugins } from "../../support/plugins.ts";
 
 const asJson = (schema: unknown) => JSON.parse(JSON.stringify(schema)) as JsonSchema;
@@ -94,4 +95,53 @@ describe("a wrong value", () => {
       found.map((each) => [...each]),
     );
   });
+});
+
+describe("a draft of a value", () => {
+  const secret = { type: "string", "x-kind": "secret" };
+  const schema: JsonSchema = {
+    type: "object",
+    properties: {
+      url: { type: "string" },
+      key: { anyOf: [secret, { type: "null" }] },
+      headers: { type: "object", patternProperties: { "^(.*)$": secret } },
+      keys: { type: "array", items: secret },
+      users: {
+        type: "array",
+        items: { type: "object", properties: { name: { type: "string" }, password: secret } },
+      },
+      sink: {
+        anyOf: [
+          { type: "object", properties: { path: { type: "string" } } },
+          { type: "object", properties: { token: secret, port: { type: "integer" } } },
+        ],
+      },
+    },
+  };
+  test("has everything but the secrets in it", () => {
+    const value = {
+      ...{ url: "https://a.test", key: "canary", free: ["x", 1], headers: { "X-Token": "canary" } },
+      ...{ keys: ["canary", null, "canary"], users: [{ name: "ann", password: "canary" }] },
+      sink: { token: "canary", port: 5 },
+    };
+    expect(withoutSecrets(schema, value)).toEqual({
+      ...{ url: "https://a.test", free: ["x", 1], headers: { "X-Token": "" } },
+      ...{ keys: [null, null, null], users: [{ name: "ann" }], sink: { port: 5 } },
+    });
+  });
+
+  test("keeps what names a stored secret, and that one is taken away", () => {
+    const value = { key: null, users: [{ name: "ann", password: { $secret: "hers" } }] };
+    expect(withoutSecrets(schema, value)).toEqual(value);
+  });
+
+  test.each(["access-log", "basic-auth", "forward-auth", "key-auth"])(
+    "of %s is its example where that has no secret",
+    (name) => {
+      const { config, example } = plugins.find((each) => each.name === name) ?? {};
+      const kept = withoutSecrets(asJson(config), asJson(example));
+      if (!hasSecret(asJson(config))) expect(kept).toEqual(example as object);
+      else expect(Object.keys(kept as object)).toEqual(Object.keys(example as object));
+    },
+  );
 });

@@ -23,6 +23,7 @@ import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { hasSecret, type JsonSchema } from "../../parts/schema/shape.ts";
+import { withoutSecrets } from "../../parts/schema/without-secrets.ts";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 import { type PluginFieldsProps, useErrorsBelow } from "./plugin-errors.ts";
 import { PluginText } from "./plugin-text.tsx";
@@ -51,10 +52,11 @@ export function PluginForm({ source, template, schema }: Props) {
   const [isTried, setTried] = useState(false);
   const needs = schema.needs_admin ? "admin" : "editor";
   const place = useMemo(() => placeOf(search), [search]);
+  const shape = schema.schema as JsonSchema;
   const { form, ...rest } = useResourceForm<"plugins", PluginValues>({
     resource: "plugins",
     ...{ source, template, toBody, toValues: toValues(schema.name, place) },
-    ...(hasSecret(schema.schema as JsonSchema) ? { secrets: ["config"] } : {}),
+    ...(hasSecret(shape) ? { withoutSecrets: toDraft(shape) } : {}),
     openFields: ["config", "when"],
     draftKey: `new ${schema.name}`,
     onSaved: ({ id }) => navigate(pagePath("plugins", id), { replace: true }),
@@ -103,6 +105,13 @@ export function PluginForm({ source, template, schema }: Props) {
     </FormPage>
   );
 }
+
+const toDraft =
+  (shape: JsonSchema) =>
+  (values: PluginValues): PluginValues => ({
+    ...values,
+    config: withoutSecrets(shape, values.config) as PluginValues["config"],
+  });
 
 /** What another page says by `?route_id=…`. */
 const placeOf = (search: URLSearchParams): Partial<PluginValues> =>
