@@ -167,7 +167,16 @@ test("a limit is filled in field by field, put on a route, and runs only when a 
 
 test("the list says where each applies, and in which order they run", async () => {
   const { page, complaints } = admin;
+  for (const service_id of ["shop", "shop-next"])
+    await api(page, "POST", "plugins", { name: "request-id", service_id, config: {} });
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
   await open(page, "plugins");
+  await page.getByRole("link", { name: "shop-next", exact: true }).waitFor();
+  // Names of all of a kind come with one request, however many rows there are.
+  expect(asked.filter((path) => /\/(services|routes)\b/.test(path)).toSorted()).toEqual([
+    ...["/api/v1/routes", "/api/v1/services"],
+  ]);
   const row = page.getByRole("row").filter({ hasText: "shop route" });
   await row.getByRole("link", { name: "shop route" }).waitFor();
   expect(await row.textContent()).toContain("method");
