@@ -127,5 +127,11 @@ export const RoleContext = createContext<Role>("viewer");
 /** Whether the configuration is kept in a file, so that nobody changes it here. */
 export const ReadOnlyContext = createContext(false);
 
+/** Whether the caller may change configuration that needs this role. */
+export const useMayChange = (needs: Role): boolean => {
+  const isReadOnly = useContext(ReadOnlyContext);
+  return includesRole(useRole(), needs) && !isReadOnly;
+};
+
 /** What the caller may do. */
 export const useRole = (): Role => useContext(RoleContext);

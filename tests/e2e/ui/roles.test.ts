@@ -1,9 +1,9 @@
 // Viewer, editor and admin on every page of the table: each sees what they may do, and nothing that would be refused.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
 import { type ResourceKey, resources } from "../../../src/ui/api/resources.ts";
 import { pagePath } from "../../../src/ui/page-path.ts";
 import { type PageEntry, pages } from "../../../src/ui/pages.ts";
+import { listen, pressAll } from "../../support/ui-walk.ts";
 import {
   emailOf,
   isQuiet,
@@ -62,39 +62,6 @@ const addressesOf = (entry: PageEntry): string[] => {
   const id = ids[entry.path];
   return [pagePath(entry.path), ...(id === undefined ? [] : [pagePath(entry.path, id)])];
 };
-
-/** Everything that was sent and could change something, and everything that was refused. */
-function listen(page: Page) {
-  const writes: string[] = [];
-  const refused: string[] = [];
-  page.on("request", (request) => {
-    const path = new URL(request.url()).pathname;
-    if (!["GET", "HEAD"].includes(request.method())) writes.push(`${request.method()} ${path}`);
-  });
-  page.on("response", (response) => {
-    if (response.status() === 403)
-      refused.push(`${response.request().method()} ${response.url()} at ${page.url()}`);
-  });
-  return { writes, refused };
-}
-
-/** Presses every button of the page that is not in a form which asks for something, one after the other. */
-async function pressAll(page: Page): Promise<void> {
-  const buttons = page.locator("main").getByRole("button");
-  const address = page.url();
-  for (let index = 0; index < (await buttons.count()); index++) {
-    const button = buttons.nth(index);
-    if (!(await button.isVisible()) || !(await button.isEnabled())) continue;
-    await button.click({ timeout: 2000 }).catch(() => {
-      // Something that opened lies over it.
-    });
-    await page.keyboard.press("Escape");
-    if (new URL(page.url()).pathname !== new URL(address).pathname) {
-      await page.goto(address);
-      await isQuiet(page);
-    }
-  }
-}
 
 test.each(ROLES)(
   "the navigation of a %s leads to the pages of that role and no others",

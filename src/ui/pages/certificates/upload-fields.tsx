@@ -6,7 +6,7 @@ import { useEffect, useId, useRef } from "react";
 import { dryRun } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
 import { ApiError, toMessage } from "../../api/error.ts";
-import { includesRole, useRole } from "../../api/queries.ts";
+import { useMayChange } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { ListField } from "../../parts/fields.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
@@ -92,7 +92,7 @@ function useReading(values: CertificateValues, id: string | null) {
     rules.certificate(certificate, values) === null &&
     rules.private_key(key, values) === null &&
     (id !== null || key !== "");
-  const canAsk = includesRole(useRole(), "editor");
+  const canAsk = useMayChange("editor");
   return useQuery({
     // The key itself must not become the name of something that is cached.
     queryKey: ["certificates/reading", id, seen.current.count],

@@ -14,7 +14,7 @@ import {
 } from "@mantine/core";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { useLocation, useSearchParams } from "wouter";
-import { includesRole, useRole } from "../../api/queries.ts";
+import { useMayChange } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
@@ -128,7 +128,7 @@ interface ConfigProps extends PluginFieldsProps {
 }
 
 function ConfigSection({ form, schema, isStored }: ConfigProps) {
-  const isAllowed = includesRole(useRole(), schema.needs_admin ? "admin" : "editor");
+  const isAllowed = useMayChange(schema.needs_admin ? "admin" : "editor");
   const errors = useErrorsBelow(form, "config");
   return (
     <Section title="Settings" text="What is left empty has its default, which stands in the field.">

@@ -1,0 +1,104 @@
+// A gateway whose configuration is kept in a file, on every page: an admin sees all of it, and no button that is refused.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { resources } from "../../../src/ui/api/resources.ts";
+import { pagePath } from "../../../src/ui/page-path.ts";
+import { type PageEntry, pages } from "../../../src/ui/pages.ts";
+import { fillGateway } from "../../support/filled-gateway.ts";
+import {
+  emailOf,
+  isQuiet,
+  startUi,
+  UI_PASSWORD,
+  type UiPage,
+  type UiScene,
+} from "../../support/ui-scene.ts";
+import { listen, pressAll } from "../../support/ui-walk.ts";
+
+const PASSPHRASE = "a passphrase for the walk";
+const directory = mkdtempSync(join(tmpdir(), "sluice-read-only-"));
+let scene: UiScene;
+
+/** Everything that a filled gateway has, people included, as the file that another one is started with. */
+async function writeDocument(file: string): Promise<void> {
+  const source = await startUi({ workers: 1 });
+  try {
+    await fillGateway(source.gateway, 9);
+    await source.createPeople();
+    const login = { email: emailOf("admin"), password: UI_PASSWORD };
+    const { headers } = await source.gateway.api("POST", "/api/v1/auth/login", login);
+    const cookie = headers.getSetCookie()[0]?.split(";")[0] ?? "";
+    const path = "/api/v1/export?format=json&secrets=1";
+    const secret = { cookie, "x-passphrase": PASSPHRASE };
+    await Bun.write(file, await (await source.gateway.api("GET", path, undefined, secret)).text());
+  } finally {
+    await source.stop();
+  }
+}
+
+beforeAll(async () => {
+  const file = join(directory, "gateway.json");
+  await writeDocument(file);
+  scene = await startUi({
+    workers: 1,
+    args: ["--config", file],
+    env: { SLUICE_PASSPHRASE: PASSPHRASE },
+  });
+}, 90_000);
+afterAll(async () => {
+  await scene?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** The page, the form of one object, and the form that would create one. */
+async function addressesOf({ page }: UiPage, { path }: PageEntry): Promise<string[]> {
+  const resource = path === "acme-accounts" ? "acme/accounts" : path;
+  if (!Object.hasOwn(resources, resource)) return [pagePath(path)];
+  const id = (await page.evaluate(
+    `fetch("/api/v1/${resource}").then((r) => r.json()).then((all) => all[0]?.id ?? null)`,
+  )) as string | null;
+  return [pagePath(path), ...(id === null ? [] : [pagePath(path, id)]), pagePath(path, "new")];
+}
+
+const OFFERS = /^(Save|Create|Delete|Restore|Import|Clone|Enable|Disable|Upload|Go back to)\b/;
+
+async function walk(opened: UiPage, entries: readonly PageEntry[]): Promise<string[]> {
+  const { page, complaints } = opened;
+  const { refused } = listen(page, [401, 403, 409]);
+  const wrong: string[] = [];
+  for (const entry of entries)
+    for (const address of await addressesOf(opened, entry)) {
+      await page.goto(`${scene.gateway.admin}${address}`);
+      await isQuiet(page);
+      const offers = await page
+        .locator("main")
+        .getByRole("button", { name: OFFERS })
+        .allInnerTexts();
+      wrong.push(...offers.map((text) => `${address} offers ${text}`));
+      const links = page.locator("main").getByRole("link", { name: /^(New|Create|Add) / });
+      if ((await links.count()) > 0) wrong.push(`${address} leads to a form that creates`);
+      await pressAll(page);
+    }
+  return [...wrong, ...refused, ...complaints];
+}
+
+// A quarter of the pages each.
+test.each([0, 1, 2, 3])(
+  "no button of a page is refused because the file decides: part %p",
+  async (part) => {
+    const opened = await scene.openAs("admin");
+    await opened.page.getByText("Nothing can be changed here").waitFor();
+    // Sessions and passwords are no part of the file: what ends the own session is for another test.
+    const walked = pages.filter(({ path }) => path !== "account");
+    expect(
+      await walk(
+        opened,
+        walked.filter((_, index) => index % 4 === part),
+      ),
+    ).toEqual([]);
+    await opened.close();
+  },
+  180_000,
+);

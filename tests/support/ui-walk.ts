@@ -1,0 +1,55 @@
+// Presses whatever can be pressed on a page and notes what that sends and what is refused; knows no page.
+import type { Locator, Page } from "playwright-core";
+import { isQuiet } from "./ui-scene.ts";
+
+/** Everything that was sent and could change something, and everything that was answered with these statuses. */
+export function listen(page: Page, statuses: readonly number[] = [403]) {
+  const writes: string[] = [];
+  const refused: string[] = [];
+  page.on("request", (request) => {
+    const path = new URL(request.url()).pathname;
+    if (!["GET", "HEAD"].includes(request.method())) writes.push(`${request.method()} ${path}`);
+  });
+  page.on("response", (response) => {
+    if (statuses.includes(response.status()))
+      refused.push(`${response.request().method()} ${response.url()} at ${page.url()}`);
+  });
+  return { writes, refused };
+}
+
+/** Presses every button of the page that is not in a form which asks for something, one after the other, and what opens. */
+export async function pressAll(page: Page): Promise<void> {
+  const buttons = page.locator("main").getByRole("button");
+  const address = page.url();
+  for (let index = 0; index < (await buttons.count()); index++) {
+    const button = buttons.nth(index);
+    if (!(await button.isVisible()) || !(await button.isEnabled())) continue;
+    await press(button);
+    await pressInside(page, button);
+    await page.keyboard.press("Escape");
+    if (new URL(page.url()).pathname !== new URL(address).pathname) {
+      await page.goto(address);
+      await isQuiet(page);
+    }
+  }
+}
+
+/** Something that opened may lie over it. */
+const press = (button: Locator) => button.click({ timeout: 1000 }).catch(() => undefined);
+
+/** These end the walk. */
+const LEAVES = /sign out|session/i;
+
+/** Everything in the menu or the dialog that a button has opened, which is opened again for each. */
+async function pressInside(page: Page, opener: Locator): Promise<void> {
+  const inside = page.locator('[role="menu"] [role^="menuitem"], [role="dialog"] button');
+  const address = page.url();
+  for (let index = 0; index < (await inside.count()); index++) {
+    const item = inside.nth(index);
+    if (!(await item.isVisible()) || LEAVES.test((await item.textContent()) ?? "")) continue;
+    await press(item);
+    await page.keyboard.press("Escape");
+    if (page.url() !== address) return;
+    await press(opener);
+  }
+}
