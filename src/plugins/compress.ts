@@ -233,7 +233,7 @@ takes the attacker's way to ask; beyond that, mask secrets anew in each answer, 
 for such pages with \`when\`.
 
 Together with \`response-cache\` answers are stored plain, and the compressed form of a stored answer is remembered as long as it is
-stored, beside its \`max_total\`. With a \`priority\` below 6000 this plugin runs inside of the cache, which then stores each coding.`,
+stored, beside its \`max_total\`. With a \`priority\` below 2500 this plugin runs inside of the cache, which then stores each coding.`,
   group: "content",
   order: 9500,
   phases: ["response", "body"],

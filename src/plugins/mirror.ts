@@ -58,7 +58,8 @@ With \`service_id\` the copy goes to a target of the service, as any request wou
 With \`url\` it goes to one address, with the path as the client sent it and whatever goes upstream, such as cookies; an answer of
 more than 1 MiB counts as failed.
 
-Each worker has at most 100 copies of an instance under way; more are dropped. WebSockets are not copied. The metric
+Each worker has at most 100 copies of an instance under way; more are dropped. WebSockets are not copied; requests that a
+response-cache answers are. The metric
 \`sluice_mirror_requests_total\` counts copies that were answered (\`sent\`), that were not (\`failed\`) and that were
 \`dropped\`.`,
   group: "traffic",

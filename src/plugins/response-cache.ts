@@ -42,15 +42,15 @@ stored passes by. On a miss a condition is taken off, so that there is something
 not asked for since the last look goes first (SIEVE), so a flood of addresses that are asked for once cannot wash away what people
 use. Nothing is kept over a restart, and a change of the instance's settings begins with nothing.
 
-Plugins with a higher order see every answer, stored or not; what plugins with a lower order did to it is part of what is stored.
-A request is refused as always before it gets here: the store is looked into in the \`request\` phase, after everything that
-authenticates or limits. Put \`compress\` at a priority below 6000 to store compressed answers.
+The store comes after everything that refuses a request, changes it or sends it elsewhere, and keeps what the service has answered:
+answers are told apart by what goes upstream, and transform, script and the like change each answer on its way to its own client.
+Only what has a \`priority\` below 2500 is part of what is stored; put \`compress\` there to store compressed answers.
 
 \`POST /api/v1/cache/purge\` forgets answers in all workers before it answers: \`{"key": "shop.example.com/page?a=1"}\`,
 \`{"prefix": "shop.example.com/images/"}\`, \`{"tag": "news"}\` (a word of the \`Surrogate-Key\` that the service has sent), or
 everything; with \`plugin_id\` of one instance only.`,
   group: "content",
-  order: 6000,
+  order: 2500,
   phases: ["request", "response", "body", "log"],
   scopes: httpScopes,
   config: schema,

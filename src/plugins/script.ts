@@ -73,9 +73,6 @@ A script exports one or more of these functions:
 | \`header(name)\`, \`setHeader(name, value)\`, \`addHeader(name, value)\`, \`removeHeader(name)\` | fields that go to the client |
 
 The last \`reject\` or \`reply\` counts, also when the function goes on. What the gateway cannot send throws a TypeError in the script.
-A response-cache in the same place keeps what a script has made of an answer, and shows it to others: a script that looks at what clients
-send needs their header fields in \`vary_headers\` of the cache, or a \`priority\` above 6000.
-
 Variables outside of functions live as long as the script runs, in each worker apart; do not count on them.
 
 What stands outside of functions runs when the instance is written, and has 250 milliseconds.

@@ -88,11 +88,11 @@ not passed upstream. A service whose weight becomes 0 loses those that it had.
 \`force_header\` is for tests: whoever sends it gets any service of the rule, also one with the weight 0. Set it to null where
 clients should not choose. A service that is disabled gets nothing; its requests go to the others of the rule.
 
-Everything else is as the route says: its paths, plugins and limits; target, TLS and retries are those of the service. It comes
-before a response-cache, which keeps the answers of each service apart: nobody who chooses a service decides what others are
-shown. Answers from the cache count for the weights as others do.`,
+Everything else is as the route says: its paths, plugins and limits; target, TLS and retries are those of the service. A response-cache in
+the same place keeps the answers of each service apart: nobody who chooses a service decides what others are shown. Answers from
+the cache count for the weights as others do.`,
   group: "traffic",
-  order: 6100,
+  order: 5000,
   phases: ["request", "response"],
   scopes: httpScopes,
   config: schema,

@@ -39,11 +39,7 @@ happen seldom, targets are asked for uncompressed whole answers while a change o
 looks into texts, JSON, XML, JavaScript and forms.
 
 Pages that the gateway makes for failed requests are not changed: that is what error-pages is for. Several instances in one place
-all run, the oldest first.
-
-What is made of an answer is part of what a response-cache in the same place keeps, and shows to others. Where variables hold
-what clients send, name those header fields in its \`vary_headers\`, or give this instance a \`priority\` above 6000, with which
-each answer is changed on its way out of the cache.`,
+all run, the oldest first.`,
   group: "content",
   order: 4000,
   phases: ["request", "response", "body"],

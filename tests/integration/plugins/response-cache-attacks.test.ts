@@ -279,8 +279,6 @@ test("a part of what a plugin changes as a whole is not given unchanged", async 
       { name: "response-cache", config: { stale_if_error: 60 } },
       {
         name: "transform",
-        // Outside of the cache: what it takes away is stored.
-        priority: 9000,
         config: { response: { body_replace: [{ regex: "secret", with: "******" }] } },
       },
     ],
@@ -295,4 +293,67 @@ test("a part of what a plugin changes as a whole is not given unchanged", async 
   expect(await parts()).toEqual([whole, whole, whole]);
   expect(wordOf(await cache.get("/whole"))).toBe("HIT");
   await cache.scene.apply({ removedPlugins: ["transform"] });
+});
+
+describe("what plugins make of one client's request is nothing for others", () => {
+  const tenant = { path_rewrite: { regex: "^/t/(.*)$", to: "/${request.header.x-tenant}/$1" } };
+  test.each([
+    ["transform", { request: tenant }],
+    ["transform", { request: { host: "${request.header.x-tenant}.test" } }],
+    ["transform", { request: { query: { set: { tenant: "${request.header.x-tenant}" } } } }],
+    ["transform", { response: { headers: { set: { "X-For": "${request.header.x-tenant}" } } } }],
+    [
+      "transform",
+      { response: { body_replace: [{ regex: "$", with: "${request.header.x-tenant}" }] } },
+    ],
+    ["script", { source: "export const onRequest = (r) => r.setPath('/' + r.header('x-tenant'))" }],
+    [
+      "script",
+      {
+        source:
+          "export const onResponse = (r, answer) => answer.setHeader('X-For', r.header('x-tenant'))",
+      },
+    ],
+  ])("%s with %j", async (name, config) => {
+    cache.answer = ({ url }) => fresh(url, { "Content-Type": "text/plain" });
+    const plugins = [{ name: "response-cache" }, { name, config: config as never }];
+    await cache.scene.apply({ plugins });
+    const seen = async (own: string) => {
+      const { body, headers } = await cache.get("/t/x", { "X-Tenant": own });
+      return body + (headers.get("x-for") ?? "");
+    };
+    const [a, b] = [await seen("aaaa"), await seen("bbbb")];
+    expect([a.includes("aaaa"), b.includes("bbbb"), b.includes("aaaa")]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect([await seen("aaaa"), await seen("bbbb")]).toEqual([a, b]);
+    expect(wordOf(await cache.get("/t/x", { "X-Tenant": "aaaa" }))).toBe("HIT");
+    await cache.scene.apply({ removedPlugins: [name] });
+  });
+
+  test("a script is asked about what the cache answers", async () => {
+    const source = `export const onRequest = (request) => {
+      if (request.header("x-ticket") === null) return request.reject(402, "no ticket", "no.ticket");
+    }`;
+    await cache.scene.apply({
+      plugins: [{ name: "response-cache" }, { name: "script", config: { source } }],
+    });
+    expect((await cache.get("/show", { "X-Ticket": "1" })).status).toBe(200);
+    expect((await cache.get("/show")).status).toBe(402);
+    await cache.scene.apply({ removedPlugins: ["script"] });
+  });
+
+  test("a method that changes something is never answered from the store", async () => {
+    cache.answer = ({ method }) => fresh(method);
+    const config = { request: { method: "POST" } };
+    await cache.scene.apply({
+      plugins: [{ name: "response-cache" }, { name: "transform", config }],
+    });
+    const before = cache.scene.requests.length;
+    for (let at = 0; at < 2; at++) expect((await cache.get("/method")).body).toBe("POST");
+    expect(cache.scene.requests.length).toBe(before + 2);
+    await cache.scene.apply({ removedPlugins: ["transform"] });
+  });
 });

@@ -5,9 +5,14 @@ import { type CacheScene, cacheScene, Clock, fresh, wordOf } from "./cache-scene
 
 let cache: CacheScene;
 const clock = new Clock();
+const HOUR_MS = 3_600_000;
 
 beforeAll(async () => {
   cache = await cacheScene();
+  // A clock that is put forward while a request is under way must not end it.
+  const times = { connect_timeout: HOUR_MS, response_timeout: HOUR_MS, read_timeout: HOUR_MS };
+  const targets = [{ port: cache.scene.originPort }];
+  await cache.scene.apply({ services: [{ name: "web", targets, ...times }] });
 });
 afterAll(() => cache.scene.stop());
 beforeEach(async () => {
