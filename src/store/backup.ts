@@ -6,6 +6,7 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -58,13 +59,22 @@ export function backUp({ dataDir, target, overwrite }: BackupOptions): BackupRep
 
 const existsAlready = (target: string) => `${target} is there already; --force replaces it`;
 
-/** Whoever mistakes the words must not replace the database that is served by a copy of itself. */
+/** Names in a data directory that a gateway cannot do without. */
+const OWN_FILE = /^(?:sluice\.(?:db|lock|pem|pid)(?:-\w+)?|secret\.key|control\.\w+)$/;
+
+/** Whoever mistakes the words must not replace the database that is served by a copy of itself, nor the key of its secrets. */
 function refuseOwnFiles(source: string, target: string): void {
-  for (const end of ["", "-wal", "-shm"]) {
-    const own = statSync(`${source}${end}`, { throwIfNoEntry: false });
-    const there = statSync(target, { throwIfNoEntry: false });
-    if (own !== undefined && there?.ino === own.ino && there.dev === own.dev)
-      throw new StoreError(`${target} is the database itself`);
+  const there = statSync(target, { throwIfNoEntry: false });
+  if (there === undefined) return;
+  const dataDir = dirname(source);
+  for (const name of readdirSync(dataDir)) {
+    if (!OWN_FILE.test(name)) continue;
+    const own = statSync(join(dataDir, name), { throwIfNoEntry: false });
+    if (own?.ino !== there.ino || own.dev !== there.dev) continue;
+    const isDatabase = name.startsWith(basename(source));
+    throw new StoreError(
+      `${target} is ${isDatabase ? "the database itself" : `the gateway's own ${name}`}`,
+    );
   }
 }
 

@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -180,6 +181,14 @@ describe("a backup", () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const own = await backup(join(dataDir, "sluice.db"), "--force");
     expect(own.stderr).toContain("is the database itself");
+    const key = readFileSync(join(dataDir, "secret.key"));
+    for (const name of ["secret.key", "sluice.db-wal", "control.token", "sluice.pem"]) {
+      const link = join(directory, `link to ${name}`);
+      symlinkSync(join(dataDir, name), link);
+      for (const path of [join(dataDir, name), link])
+        expect((await backup(path, "--force")).stderr).toMatch(/is the (database|gateway's own)/);
+    }
+    expect(readFileSync(join(dataDir, "secret.key"))).toEqual(key);
     expect((await call("GET /services")).length).toBeGreaterThan(0);
   });
 
