@@ -170,7 +170,13 @@ async function hand(handOver: HandOver, pathname: string, body: unknown): Promis
   }
 }
 
-/** What the gateway that serves the data directory answers; null when none listens. Throws an ApiError when it refuses. */
+/** The gateway was asked, and ended before it answered: whether it did what was asked is unknown. */
+export class GatewayGoneError extends StoreError {}
+
+/**
+ * What the gateway that serves the data directory answers; null when none listens. Throws an ApiError when it refuses, and a
+ * GatewayGoneError when it ends meanwhile.
+ */
 export async function askGateway<K extends keyof Operations>(
   dataDir: string,
   operation: K,
@@ -190,14 +196,19 @@ export async function askGateway<K extends keyof Operations>(
     const { code = "" } = error as { readonly code?: string };
     if (["ENOENT", "ECONNREFUSED", "FailedToOpenSocket", "ConnectionRefused"].includes(code))
       return null;
-    throw error;
+    throw gone(dataDir, error);
   });
   if (response === null) return null;
-  const body = (await response.json()) as { readonly error?: string };
+  const body = (await response.json().catch((error: unknown) => {
+    throw gone(dataDir, error);
+  })) as { readonly error?: string };
   const status = response.status === 409 ? 409 : 400;
   if (!response.ok) throw new ApiError(status, body.error ?? `status ${response.status}`);
   return body as LocalAnswer<K>;
 }
+
+const gone = (dataDir: string, cause: unknown) =>
+  new GatewayGoneError(`the gateway that serves ${dataDir} ended before it answered`, { cause });
 
 /** Empty while the gateway starts or stops. */
 function readToken(dataDir: string): string {

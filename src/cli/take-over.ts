@@ -1,7 +1,13 @@
 // The side of a gateway that takes over from one that serves: asks that one to give way, step by step; knows no part of the gateway.
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
-import { askGateway, type HandOver, type LocalAnswer, type LocalInput } from "./control-socket.ts";
+import {
+  askGateway,
+  GatewayGoneError,
+  type HandOver,
+  type LocalAnswer,
+  type LocalInput,
+} from "./control-socket.ts";
 import { StartError } from "./start-error.ts";
 
 /** For the port of the management API to be free once it was let go. */
@@ -10,12 +16,14 @@ const PAUSE_MS = 20;
 
 export class TakeOver {
   readonly #dataDir: string;
+  readonly #log: Log;
   /** Where the other's management API listens. */
   readonly managementPort: number;
 
-  private constructor(dataDir: string, managementPort: number) {
-    this.#dataDir = dataDir;
-    this.managementPort = managementPort;
+  private constructor(parts: { dataDir: string; log: Log; managementPort: number }) {
+    this.#dataDir = parts.dataDir;
+    this.#log = parts.log;
+    this.managementPort = parts.managementPort;
   }
 
   /**
@@ -32,7 +40,8 @@ export class TakeOver {
     readonly log: Log;
   }): Promise<TakeOver | null> {
     const answer = await ask(dataDir, "begin", { pid: process.pid, version });
-    if (answer !== null) return new TakeOver(dataDir, answer.management_port);
+    if (answer !== null)
+      return new TakeOver({ dataDir, log, managementPort: answer.management_port });
     log.warn("there is no gateway to take over from; this one starts as any other");
     return null;
   }
@@ -62,8 +71,9 @@ export class TakeOver {
   }
 
   async #step(step: "release" | "finish"): Promise<void> {
+    // It has given the data directory away, so this one is all that there is.
     if ((await ask(this.#dataDir, step, { pid: process.pid })) === null)
-      throw new StartError("the gateway that was to give way is gone");
+      this.#log.warn("the gateway that was to give way is gone; this one goes on without it");
   }
 }
 
@@ -75,6 +85,7 @@ async function ask<K extends keyof HandOver>(
   try {
     return await askGateway(dataDir, step, input);
   } catch (error) {
+    if (error instanceof GatewayGoneError) return null;
     if (!(error instanceof ApiError)) throw error;
     throw new StartError(`the gateway that serves does not give way: ${error.message}`, {
       cause: error,

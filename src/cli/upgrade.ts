@@ -4,13 +4,13 @@ import { resolve } from "node:path";
 import { ApiError } from "../model/error.ts";
 import { StoreError } from "../store/error.ts";
 import type { Command } from "./command.ts";
-import { askGateway } from "./control-socket.ts";
+import { askGateway, GatewayGoneError } from "./control-socket.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import { DEFAULT_DRAIN_SECONDS } from "./replacement.ts";
 import { dataDirFlag } from "./serve.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** The gateway serves on: the new process did not serve, or another one is on its way. */
+/** The gateway serves on: the new process did not serve, or another one is on its way. Or it was killed meanwhile. */
 const FAILED = 1;
 /** Nothing was tried: nobody serves, or whoever does cannot be replaced. */
 const IMPOSSIBLE = 3;
@@ -58,6 +58,7 @@ export const upgradeCommand: Command = {
     } catch (error) {
       if (!(error instanceof StoreError || error instanceof ApiError)) throw error;
       process.stderr.write(`sluice: ${error.message}\n`);
+      if (error instanceof GatewayGoneError) return FAILED;
       return error instanceof ApiError && error.status === 409 ? FAILED : IMPOSSIBLE;
     }
   },

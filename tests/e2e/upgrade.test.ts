@@ -266,6 +266,52 @@ describe("a gateway whose successor cannot serve goes on, with changes", () => {
   );
 });
 
+describe("a gateway that is killed while another process takes over is followed by that one", () => {
+  const told = (words: string) => gateway.log.some(({ message }) => message.startsWith(words));
+  const moments = [
+    { when: "it has started the other", isDue: () => told("the gateway is to be replaced") },
+    { when: "the other has the data directory", isDue: () => pidOfHolder() !== gateway.pid },
+    { when: "the other serves", isDue: () => told("another process serves") },
+  ];
+  test.each(moments)(
+    "when $when",
+    async ({ isDue }) => {
+      await revisionAfter("before");
+      const killed = gateway.pid;
+      const upgrading = upgrade();
+      await eventually(isDue, { deadlineMs: 20_000 });
+      gateway.signal("SIGKILL");
+      await eventually(() => pidOfHolder() !== killed, { deadlineMs: 20_000 });
+      successors.push(pidOfHolder());
+      const { code, stderr } = await upgrading;
+      if (code !== 0)
+        expect({ code, stderr }).toEqual({
+          code: 1,
+          stderr: `sluice: the gateway that serves ${gateway.dataDir} ended before it answered\n`,
+        });
+      const page = async () =>
+        (await fetch(`http://127.0.0.1:${gateway.httpPort}/`, { keepalive: false })).text();
+      const isServed = () =>
+        page().then(
+          (text) => text === ANSWER,
+          () => false,
+        );
+      await eventually(isServed, { deadlineMs: 20_000 });
+      // Both write to one log, and the second of them says where its management API is.
+      const management = () =>
+        gateway.log
+          .filter(({ message }) => message === "serving")
+          .map((event) => event["management"]);
+      await eventually(() => management().length === 2, { deadlineMs: 20_000 });
+      const admin = String(management()[1]);
+      expect((await fetch(`${admin}/readyz`)).status).toBe(200);
+      const names: { name: string }[] = await (await fetch(`${admin}/api/v1/services`)).json();
+      expect(names.map(({ name }) => name)).toContain("before");
+    },
+    60_000,
+  );
+});
+
 test("one replacement at a time; one that hangs is in nobody's way but another's", async () => {
   const hanging = upgrade("--executable", script("exec sleep 1000"));
   await eventually(() =>
