@@ -11,6 +11,15 @@ const ADDRESS_FIELDS = [
   ...["true-client-ip", "cf-connecting-ip", "fastly-client-ip"],
 ];
 
+/** Fields that hold addresses of pages, of requests and of answers. */
+const URL_FIELDS: ReadonlySet<string> = new Set([
+  ...["referer", "location", "content-location", "refresh", "link"],
+  ...["x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri"],
+]);
+
+/** A parameter anywhere in a text, also behind the `#` of an address, where sign-in leaves tokens. */
+const PARAMETER = /([?&#])([^?&#=\s"<>,;]+)=[^&#\s"<>]*/g;
+
 /** Hexadecimal digits of a hashed address. */
 const HASH_DIGITS = 16;
 const MAX_HASHES = 10_000;
@@ -32,7 +41,19 @@ export class Redaction {
   /** The value of a field with this lower-case name. */
   header(name: string, value: string): string {
     if (this.#headers.has(name)) return REDACTED;
-    return name === "referer" ? this.url(value) : value;
+    return URL_FIELDS.has(name) ? this.#urls(value) : value;
+  }
+
+  /** One address, or several in a text. */
+  #urls(text: string): string {
+    if (this.#query.size === 0) return text;
+    return text.replace(PARAMETER, (found: string, mark: string, name: string) =>
+      this.#hides(name) ? `${mark}${name}=${REDACTED}` : found,
+    );
+  }
+
+  #hides(name: string): boolean {
+    return this.#query.has(decoded(name).toLowerCase());
   }
 
   cookie(value: string): string {
@@ -60,7 +81,7 @@ export class Redaction {
       .map((part) => {
         const equals = part.indexOf("=");
         const name = equals < 0 ? part : part.slice(0, equals);
-        return this.#query.has(decoded(name).toLowerCase()) ? `${name}=${REDACTED}` : part;
+        return this.#hides(name) ? `${name}=${REDACTED}` : part;
       })
       .join("&");
   }

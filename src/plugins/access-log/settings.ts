@@ -223,7 +223,8 @@ export const schema = config({
         t.String({ minLength: 1, maxLength: 256, description: "Name of a parameter" }),
         {
           maxItems: 100,
-          description: "Parameters of the query whose values are never written, also in Referer",
+          description:
+            "Parameters of the query whose values are never written, also in fields that hold addresses, such as Referer and Location",
         },
       ),
       ip: oneOf(["full", "mask", "hash"], {

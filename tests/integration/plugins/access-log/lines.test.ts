@@ -20,6 +20,15 @@ beforeAll(async () => {
     answer: async (request) => {
       const { pathname } = new URL(request.url);
       if (pathname === "/missing") return new Response("nothing here", { status: 404 });
+      if (pathname === "/moved")
+        return new Response(null, {
+          status: 302,
+          headers: {
+            Location: "https://app.example/in?a=1&code=t4p#state=1&token=t5p",
+            Link: '</a?b=1>; rel="prev", </b?c=1&code=t6p>; rel="next"',
+            Refresh: "5; url=/in?code=t7p",
+          },
+        });
       if (pathname === "/stream")
         return new Response(
           new ReadableStream({
@@ -153,6 +162,43 @@ describe("JSON", () => {
     expect(record.response_headers).not.toHaveProperty("x-none");
     expect(record.target).toBe("/x?token=[redacted]&b=2&TOKEN=[redacted]&%74oken=[redacted]");
     expect(line).not.toMatch(/s3cret|s4cret|t\dp|s=secret/);
+  });
+});
+
+describe("parameters that are never written", () => {
+  const redact = { query: ["code", "token"] };
+
+  test.each([
+    ["json", {}],
+    [
+      "template",
+      {
+        format: "template",
+        template:
+          "${response.header.location} ${response.header.link} ${response.header.refresh} ${request.header.referer} ${request.header.x-original-url}",
+      },
+    ],
+  ])("stand in no field that holds an address either, in the format %s", async (format, file) => {
+    const name = `parameters-${format}.log`;
+    await logged(
+      name,
+      { redact, include: { request_headers: ["*"], response_headers: ["*"] } },
+      file,
+    );
+    await scene.get("/moved?x=1", {
+      Referer: "https://r.example/?x=1#token=t0p",
+      "X-Original-URL": "/y?z=1&t%6fken=t1p",
+    });
+    const [line = ""] = await folder.receives(1, name);
+    expect(line).not.toMatch(/t\dp/);
+    for (const text of [
+      "https://app.example/in?a=1&code=[redacted]#state=1&token=[redacted]",
+      "</b?c=1&code=[redacted]>",
+      "url=/in?code=[redacted]",
+      "https://r.example/?x=1#token=[redacted]",
+      "/y?z=1&t%6fken=[redacted]",
+    ])
+      expect(line).toContain(text);
   });
 });
 
