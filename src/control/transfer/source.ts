@@ -53,11 +53,15 @@ const MAX_DEPTH = 64;
 /** Finding the line of a mistake takes about twenty times as long as reading the text. */
 const MAX_SEARCHED_CHARACTERS = 8_388_608;
 
+const tooDeep = () => new ApiError(400, `the document is nested deeper than ${MAX_DEPTH} levels`);
+
 function parseYaml(text: string): unknown {
   let value: unknown;
   try {
     value = Bun.YAML.parse(text);
   } catch (error) {
+    // The parser runs out of stack with what is nested too deep, and does not say so in words for people.
+    if (error instanceof RangeError) throw tooDeep();
     const at = text.length > MAX_SEARCHED_CHARACTERS ? null : lineOfMistake(text);
     const reason = (error as Error).message.replace(/^YAML Parse error: /, "").toLowerCase();
     throw new ApiError(
@@ -94,8 +98,7 @@ function isYaml(text: string): boolean {
 
 /** YAML can say what JSON cannot. */
 function checkValue(value: unknown, path: string, depth: number): void {
-  if (depth > MAX_DEPTH)
-    throw new ApiError(400, `the document is nested deeper than ${MAX_DEPTH} levels`);
+  if (depth > MAX_DEPTH) throw tooDeep();
   if (typeof value === "number" && !Number.isFinite(value))
     throw invalid(path, "is a number beyond what can be represented exactly");
   if (typeof value !== "object" || value === null) return;

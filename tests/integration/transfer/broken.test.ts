@@ -66,6 +66,11 @@ describe("a broken document", () => {
       text: "format: 1\nroutes: [\nservices: []\n",
       says: /^the document is not valid YAML at line 2: /,
     },
+    {
+      why: "a nest",
+      text: `format: 1\nservices: ${"[".repeat(20_000)}`,
+      says: "the document is nested deeper than 64 levels",
+    },
     { why: "nothing", text: "", says: "the document must be an object" },
   ])("with $why changes nothing", async ({ text, says, status = 400 }) => {
     const before = await state();
