@@ -11,7 +11,7 @@ export default definePlugin({
   description: `Answers are stored and given again as RFC 9111 says, for as long as \`Cache-Control\` or \`Expires\` of the answer allow.
 Nothing is guessed: what does not say for how long it may be kept is only kept where \`ttl_default\` is set, and then not for
 requests with cookies unless \`key.cookies\` names those by which answers differ. Never kept are \`private\` and \`no-store\`,
-\`Vary: *\`, answers that set a cookie, and answers to requests that carry \`Authorization\` to the service (an authentication plugin
+\`Vary: *\`, streams of events or pictures, answers that set a cookie, and answers to requests that carry \`Authorization\` to the service (an authentication plugin
 that hides the credentials takes it away before).
 
 Each answer says what was done with it: \`Cache-Status\` (RFC 9211), and in one word \`X-Cache-Status\`: HIT, MISS, BYPASS, STALE,

@@ -46,6 +46,8 @@ export function freshnessOf(
   if (request.cacheControl.has("no-store")) return null;
   // RFC 9111 section 4.1: no other request would ever fit.
   if (variesOnEverything(headers)) return null;
+  // Nobody is to wait for the end of what has none.
+  if (ENDLESS.test(headers.get("content-type") ?? "")) return null;
   if (headers.has("set-cookie") && !rules.cacheSetCookie) return null;
   const own = parseDirectives(headers.get("cache-control"));
   const permitted = permitsAuthorized(own);
@@ -57,6 +59,8 @@ export function freshnessOf(
   if (lifetime * 1000 <= ageMs) return null;
   return { ageMs, lifetimeMs: lifetime * 1000, ...staleness(own, rules) };
 }
+
+const ENDLESS = /^\s*(?:text\/event-stream|multipart\/x-mixed-replace)\b/i;
 
 const variesOnEverything = (headers: Headers) =>
   (headers.get("vary") ?? "").split(",").some((name) => name.trim() === "*");

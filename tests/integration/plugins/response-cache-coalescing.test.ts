@@ -197,3 +197,20 @@ test("requests whose answers cannot be stored neither hold others up nor take an
   expect(words([await scene.get("/kinds"), await scene.get("/kinds?x")])).toEqual(["HIT", "MISS"]);
   expect(words([await scene.get("/kinds?x")])).toEqual(["HIT"]);
 });
+
+test.each(["text/event-stream", "multipart/x-mixed-replace; boundary=x"])(
+  "nobody waits for the end of what has none: %s",
+  async (type) => {
+    const scene = await start({ ttl_default: 60 });
+    const waiting = await crowd(scene, "/events", 3);
+    const head = `HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    scene.origin.answer = `${head}5\r\nother\r\n`;
+    scene.origin.connections[0]?.write(`${head}5\r\nfirst\r\n`);
+    const beginnings = waiting.map(async (each) => {
+      const chunk = await (await each).body?.getReader().read();
+      return new TextDecoder().decode(chunk?.value);
+    });
+    expect(await Promise.all(beginnings)).toEqual(["first", "other", "other"]);
+    expect(fetchesOf(scene, "/events")).toBe(3);
+  },
+);
