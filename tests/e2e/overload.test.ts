@@ -377,6 +377,21 @@ describe("slow clients", () => {
     await eventually(async () => (await inFlight(gateway)) === 0);
   }, 45_000);
 
+  test("the first head of a connection has 12 seconds, also where idle connections may stay for long", async () => {
+    const patient = { address: "127.0.0.1", protocol: "http", idle_timeout: 3600 };
+    const ports = [quietPort(), quietPort()] as const;
+    await gateway.ok("POST", "/api/v1/listeners", { ...patient, name: "direct", port: ports[0] });
+    const fronted = { ...patient, name: "fronted", port: ports[1], max_connections: 100 };
+    await gateway.ok("POST", "/api/v1/listeners", fronted);
+    const received = await Promise.all(
+      ports.flatMap((port) => [
+        slowClient(port, { first: "GET / HTTP/1.1\r\nHost: a\r\n", piece: "X-A: 1\r\n" }),
+        slowClient(port, { first: "" }),
+      ]),
+    );
+    for (const text of received) expect(text).not.toContain(" 200 ");
+  }, 45_000);
+
   test("an answer that nobody takes is given up, and nothing of it is left in flight", async () => {
     const socket = connect({ port: gateway.httpPort, host: "127.0.0.1" });
     socket.on("error", () => undefined);
