@@ -378,7 +378,7 @@ describe("slow clients", () => {
   }, 45_000);
 
   test("the first head of a connection has 12 seconds, also where idle connections may stay for long", async () => {
-    const patient = { address: "127.0.0.1", protocol: "http", idle_timeout: 3600 };
+    const patient = { address: "127.0.0.1", protocol: "http", idle_timeout: 255 };
     const ports = [quietPort(), quietPort()] as const;
     await gateway.ok("POST", "/api/v1/listeners", { ...patient, name: "direct", port: ports[0] });
     const fronted = { ...patient, name: "fronted", port: ports[1], max_connections: 100 };
