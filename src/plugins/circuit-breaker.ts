@@ -99,10 +99,14 @@ The window slides: of the one before counts the part that is less than a window 
 \`latency_ms\` and \`latency_quantile\` belong together and look at the time to the head of an answer. Where traffic-split
 sends requests elsewhere, the circuit is still that of the route's service.
 
+A response-cache in the same place is asked first: what it has is given while the circuit is open too, also what is too old where its
+\`stale_if_error\` allows that.
+
 The metric \`sluice_circuit_state\` is 0 for closed, 1 for half open and 2 for open circuits.`,
   group: "traffic",
-  order: 6700,
-  phases: ["access", "log"],
+  // Behind the cache: what it answers needs no service, and what it would do for a service that fails it does for an open circuit.
+  order: 2400,
+  phases: ["request", "log"],
   scopes: httpScopes,
   config: schema,
   example: { error_ratio: 0.5, min_requests: 20, open_for: 10 },
@@ -166,7 +170,7 @@ function createHandlers(own: Config, { counters, instance, log }: PluginKit): Pl
   const answer = answerOf(own);
   const isFailure = new Set(own.statuses);
   return {
-    access(context): Outcome {
+    request(context): Outcome {
       const of = isOfRoute ? context.route : context.service;
       // Nothing to fail.
       if (of === null) return undefined;

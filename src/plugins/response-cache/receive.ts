@@ -93,7 +93,7 @@ function receiveFill(context: RequestContext, draft: ResponseDraft, scene: Scene
   const isFailure =
     draft.source === "gateway"
       ? FAILURES.has(draft.error?.status ?? 0)
-      : draft.source === "upstream" && FAILURES.has(draft.status);
+      : FAILURES.has(draft.status);
   if (isFailure && stale !== null && mayServe(stale)) {
     failing.set(key, true);
     give(context, draft, { instance, course, stored: stale, manner: "failed" });

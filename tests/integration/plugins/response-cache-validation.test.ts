@@ -207,6 +207,31 @@ describe("stale_if_error", () => {
     });
   });
 
+  test.each([
+    ["the gateway's page", {}],
+    ["an answer of one's own", { response: { body: "open" } }],
+  ])("also while a circuit is open (%s), and what is fresh needs none", async (label, config) => {
+    await cache.scene.apply({
+      plugins: [
+        { name: "response-cache", config: { stale_if_error: 60 } },
+        { name: "circuit-breaker", label, config: { ...config, consecutive: 1, open_for: 3600 } },
+      ],
+    });
+    const path = `/circuit-${Object.keys(config).length}`;
+    cache.answer = () => aging("one");
+    await cache.words(path);
+    cache.answer = failing;
+    expect((await cache.get(`${path}-other`)).status).toBe(503);
+    const asked = cache.scene.requests.length;
+    expect(await cache.words(path)).toEqual(["HIT", "HIT"]);
+    clock.forward(30);
+    const stale = await cache.get(path);
+    expect([stale.status, stale.body, wordOf(stale)]).toEqual([200, "one", "STALE"]);
+    expect((await cache.get(`${path}-new`)).status).toBe(503);
+    expect(cache.scene.requests.length).toBe(asked);
+    await cache.scene.apply({ removedPlugins: [label] });
+  });
+
   test("an answer can ask for it itself, and 404 is no failure", async () => {
     cache.answer = () => aging("one", { "Cache-Control": "max-age=60, stale-if-error=60" });
     await outlive("/l");
