@@ -133,7 +133,7 @@ export class Authority {
   }
 
   async #enter({ known, signal }: AuthorityParts, key: string): Promise<Authority> {
-    const cacheKey = hashToken(JSON.stringify([this.directoryUrl, key]));
+    const cacheKey = hashToken(JSON.stringify([this.directoryUrl, key, this.account.email]));
     for (;;) {
       // Fifty certificates that are ordered at once must not register fifty times.
       const held = known.get(cacheKey) ?? { url: this.#register(), signal };
@@ -176,13 +176,13 @@ export class Authority {
   /** An account that exists is found by its key: a binding that was used up is not needed again. */
   async #register(): Promise<string> {
     try {
-      await this.#client.createAccount({ onlyReturnExisting: true });
+      const known = await this.#client.createAccount({ onlyReturnExisting: true });
+      await this.#tellContact(known.contact ?? []);
       return this.#client.getAccountUrl();
     } catch (error) {
       if (!(error instanceof AcmeFailure) || error.status === 0 || error.status >= 500) throw error;
       if (error.type === "rateLimited") throw error;
     }
-    const { email } = this.account;
     const isBindingAsked =
       (await this.#inner.http.getMetaField("externalAccountRequired")) === true;
     if (isBindingAsked && this.account.eab_key_id === null)
@@ -192,9 +192,21 @@ export class Authority {
       );
     await this.#client.createAccount({
       termsOfServiceAgreed: true,
-      ...(email === null ? {} : { contact: [`mailto:${email}`] }),
+      ...(this.#contact.length === 0 ? {} : { contact: this.#contact }),
     });
     return this.#client.getAccountUrl();
+  }
+
+  get #contact(): string[] {
+    const { email } = this.account;
+    return email === null ? [] : [`mailto:${email}`];
+  }
+
+  /** The e-mail address may have been changed since. One that the authority does not take must not keep anything from being renewed. */
+  async #tellContact(known: readonly string[]): Promise<void> {
+    const contact = this.#contact;
+    if (!Bun.deepEquals(known, contact))
+      await this.#client.updateAccount({ contact }).catch(() => undefined);
   }
 
   get host(): string {

@@ -63,6 +63,17 @@ describe("an account for trials", () => {
   });
 });
 
+test("the authority is told of another e-mail address before the next order", async () => {
+  await world.order("one");
+  await world.becomes("one", "valid");
+  expect(world.authority.accounts.some((sent) => "contact" in sent)).toBe(false);
+  await world.control.acmeAccounts.patch("scripted", { email: "new@example.com" }, options);
+  await world.order("two");
+  await world.becomes("two", "valid");
+  const told = world.authority.accounts.filter((sent) => "contact" in sent);
+  expect(told).toEqual([{ contact: ["mailto:new@example.com"] }]);
+});
+
 test("orders are counted by account and by how they ended", async () => {
   const lines = () =>
     world.control.observation.metrics
