@@ -14,6 +14,8 @@ interface Input {
   readonly ciphers: number;
   readonly serverNames: readonly string[];
   readonly protocols: readonly string[] | null;
+  /** What the client offers in the extension for versions; null: it has none. */
+  readonly versions: readonly number[] | null;
   readonly others: readonly Extension[];
   /** Type of an extension that is sent again at the end. */
   readonly twice: number | null;
@@ -25,6 +27,8 @@ interface Input {
 const label = fc.constantFrom("a", "app", "x-1", "_dmarc", "xn--bcher-kva");
 const hostName = fc.array(label, { minLength: 1, maxLength: 3 }).map((parts) => parts.join("."));
 
+const TLS_1_3 = 0x0304;
+
 export const target = defineTarget<Input>({
   name: "client-hello",
   share: 60,
@@ -34,6 +38,9 @@ export const target = defineTarget<Input>({
     serverNames: fc.array(hostName, { maxLength: 2 }),
     protocols: fc.option(
       fc.array(fc.constantFrom("h2", "http/1.1", "h3"), { minLength: 1, maxLength: 3 }),
+    ),
+    versions: fc.option(
+      fc.array(fc.constantFrom(0x0301, 0x0303, TLS_1_3, 0x7a7a), { minLength: 1, maxLength: 4 }),
     ),
     others: fc.array(
       fc.record({ type: fc.integer({ min: 1, max: 15 }), data: fc.uint8Array({ maxLength: 12 }) }),
@@ -54,19 +61,24 @@ export const target = defineTarget<Input>({
 });
 
 /** An extension stands there once, and so does a name: what comes twice is read differently by different servers. */
-function wantedOf({ serverNames, protocols, twice }: Input) {
+function wantedOf({ serverNames, protocols, versions, twice }: Input) {
   // RFC 6066 section 3: no two names of one kind. RFC 8446 section 4.2: no two extensions of one type.
   if (serverNames.length > 1) return "invalid";
   if (twice === 0 && serverNames.length > 0) return "invalid";
   if (twice === 16 && protocols !== null) return "invalid";
-  return { serverName: serverNames[0] ?? null, protocols: protocols ?? [] };
+  return {
+    serverName: serverNames[0] ?? null,
+    protocols: protocols ?? [],
+    offersTls13: versions?.includes(TLS_1_3) ?? false,
+  };
 }
 
 const u16 = (value: number) => Buffer.from([value >> 8, value & 255]);
 const vector = (size: 1 | 2, bytes: Uint8Array) =>
   Buffer.concat([size === 1 ? Buffer.from([bytes.length]) : u16(bytes.length), bytes]);
 
-function messageOf({ session, ciphers, serverNames, protocols, others, twice }: Input): Buffer {
+function messageOf(input: Input): Buffer {
+  const { session, ciphers, serverNames, protocols, versions, others, twice } = input;
   const names = serverNames.map((name) =>
     Buffer.concat([Buffer.of(0), vector(2, Buffer.from(name))]),
   );
@@ -75,6 +87,9 @@ function messageOf({ session, ciphers, serverNames, protocols, others, twice }: 
     ...(names.length === 0 ? [] : [{ type: 0, data: vector(2, Buffer.concat(names)) }]),
     ...others,
     ...(protocols === null ? [] : [{ type: 16, data: vector(2, Buffer.concat(list)) }]),
+    ...(versions === null
+      ? []
+      : [{ type: 43, data: vector(1, Buffer.concat(versions.map((version) => u16(version)))) }]),
   ];
   const again = all.filter(({ type }) => type === twice);
   const extensions = [...all, ...again].map(({ type, data }) =>
