@@ -123,7 +123,7 @@ function parse(message: Uint8Array): ClientHello {
     // a name that no rule has looked at.
     if (type === SERVER_NAME) names = names === null ? data : refuse();
     else if (type === ALPN) protocols = protocols === null ? data : refuse();
-    else if (type === SUPPORTED_VERSIONS) versions = data;
+    else if (type === SUPPORTED_VERSIONS) versions = versions === null ? data : refuse();
   }
   return {
     serverName: names === null ? null : hostNameOf(names),

@@ -46,7 +46,7 @@ export const target = defineTarget<Input>({
       fc.record({ type: fc.integer({ min: 1, max: 15 }), data: fc.uint8Array({ maxLength: 12 }) }),
       { maxLength: 3 },
     ),
-    twice: fc.option(fc.constantFrom(0, 16), { freq: 4 }),
+    twice: fc.option(fc.constantFrom(0, 16, 43), { freq: 4 }),
     records: fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 4 }),
     changes: edits(3),
   }),
@@ -66,6 +66,7 @@ function wantedOf({ serverNames, protocols, versions, twice }: Input) {
   if (serverNames.length > 1) return "invalid";
   if (twice === 0 && serverNames.length > 0) return "invalid";
   if (twice === 16 && protocols !== null) return "invalid";
+  if (twice === 43 && versions !== null) return "invalid";
   return {
     serverName: serverNames[0] ?? null,
     protocols: protocols ?? [],
