@@ -89,6 +89,14 @@ test("without hosts there is nothing to order", async () => {
   expect(await answer.json()).toEqual({ error: "on_demand.hosts: is required" });
 });
 
+test("what it is made of cannot be renewed itself", async () => {
+  const answer = await scene.gateway.api("POST", "/api/v1/certificates/customers/renew");
+  expect(answer.status).toBe(409);
+  expect(await answer.json()).toMatchObject({
+    error: expect.stringContaining('"customers" has no names of its own'),
+  });
+});
+
 test("a document that holds the template replaces everything, and what came of it stays", async () => {
   const before = await all();
   expect(before).toContain("customers good.customers.test");

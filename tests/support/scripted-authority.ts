@@ -25,6 +25,8 @@ export class ScriptedAuthority {
   readonly orders: Record<string, unknown>[] = [];
   /** Payloads of new accounts. */
   readonly accounts: Record<string, unknown>[] = [];
+  /** Certificates that were to be revoked. */
+  readonly revoked: string[] = [];
   /** Certificate ids that renewal information was asked for. */
   readonly asked: string[] = [];
   /** Answers to the next new orders, before any is taken. */
@@ -107,6 +109,9 @@ export class ScriptedAuthority {
         return reply(this.#view(Number(id)));
       case "finalize":
         return await this.#finalize(Number(id), String(data["csr"]));
+      case "revoke":
+        this.revoked.push(String(data["certificate"]));
+        return reply({});
       case "chain":
         return new Response(this.#orders[Number(id)]?.chain, { headers: nonce() });
       default:

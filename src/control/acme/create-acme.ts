@@ -73,6 +73,11 @@ export class Acme {
     requireAcme(certificate, "renewed");
     if (!certificate.enabled)
       throw new ApiError(409, `certificate "${certificate.name}" is switched off`);
+    if (certificate.domains.length === 0)
+      throw new ApiError(
+        409,
+        `certificate "${certificate.name}" has no names of its own: it is ordered for those that clients ask for`,
+      );
     this.engine.askFor(certificate);
     this.#record("renew", certificate, by);
   }

@@ -13,7 +13,7 @@ import type { DnsParts } from "./dns-proof.ts";
 import { describeExpiry, describeTroubles, expiryOf } from "./expiry.ts";
 import { AcmeFailure } from "./failure.ts";
 import { Installation, issuer } from "./installation.ts";
-import { accountsFor, issue, openAuthority } from "./issue.ts";
+import { accountsFor, accountToRevokeWith, issue, openAuthority } from "./issue.ts";
 import type { Progress } from "./progress.ts";
 import { Quiet } from "./quiet.ts";
 import { askRenewal, settled } from "./renewal-info.ts";
@@ -159,11 +159,8 @@ export class AcmeEngine {
   /** Takes it back at the authority that has issued it, and has another one issued. Throws an AcmeFailure. */
   async revoke(certificate: Certificate, reason: number): Promise<void> {
     const { changes, box, clock } = this.#options;
-    const { issued } = this.stateOf(certificate.id);
-    const own = changes.config.acme_accounts.get(issued?.account_id ?? "");
-    const account = own ?? accountsFor(certificate, changes.config)[0];
-    if (account === undefined || !isIssued(certificate))
-      throw new AcmeFailure("there is no ACME account that could take it back");
+    const account = accountToRevokeWith(certificate, this.stateOf(certificate.id), changes.config);
+    if (!isIssued(certificate)) return;
     const parts = { box, known: this.#known, now: () => clock.now(), signal: this.#end.signal };
     const authority = await openAuthority(account, parts);
     await authority.revoke(certificate.certificate, reason);

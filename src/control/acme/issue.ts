@@ -1,6 +1,6 @@
 // One attempt to have a certificate issued: one account after the other, until one of them succeeds; knows no schedule.
 import type { SecretBox } from "../../crypto/secret-box.ts";
-import type { AcmeAccount } from "../../model/acme-account.ts";
+import { type AcmeAccount, directoryOf } from "../../model/acme-account.ts";
 import { type Certificate, isIssued } from "../../model/certificate.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
 import { Authority, type KnownAccounts, type OpenedAccount } from "./authority.ts";
@@ -167,6 +167,26 @@ export function accountsFor(
     const account = all.get(id);
     return account !== undefined && isUsable(account) ? [account] : [];
   });
+}
+
+/** One at the authority that has issued it: no other one knows the certificate. Throws an AcmeFailure. */
+export function accountToRevokeWith(
+  certificate: Certificate,
+  { issued }: AcmeState,
+  config: GatewayConfig,
+): AcmeAccount {
+  const own = config.acme_accounts.get(issued?.account_id ?? "");
+  const others = accountsFor(certificate, config);
+  const url = issued?.directory_url;
+  const all = own === undefined ? others : [own, ...others];
+  const found = all.find((account) => url === undefined || directoryOf(account) === url);
+  if (found !== undefined) return found;
+  const where = URL.parse(url ?? "")?.host;
+  throw new AcmeFailure(
+    where === undefined
+      ? "there is no ACME account that could take it back"
+      : `there is no ACME account at ${where}, which has issued it`,
+  );
 }
 
 /** One that came with an import may still wait for somebody to agree. */

@@ -74,6 +74,31 @@ test("the authority is told of another e-mail address before the next order", as
   expect(told).toEqual([{ contact: ["mailto:new@example.com"] }]);
 });
 
+test("only the authority that has issued a certificate is asked to take it back", async () => {
+  const other = await ScriptedAuthority.start(() => world.now, "other");
+  try {
+    const fields = { directory_url: other.directoryUrl, ca_certificates: other.trusted };
+    await world.addAccount("other", fields);
+    await world.order("shop", { acme_account_ids: ["other"] });
+    await world.becomes("shop", "valid");
+    await world.control.certificates.patch("shop", { acme_account_ids: [] }, options);
+    const revoke = () =>
+      world.control.acme.revoke(world.control.certificates.find("shop"), {}, options.by);
+    await world.control.acmeAccounts.remove("other", { ...options, cascade: false });
+    const host = new URL(other.directoryUrl).host;
+    await expect(revoke()).rejects.toThrow(
+      `there is no ACME account at ${host}, which has issued it`,
+    );
+    await world.addAccount("again", fields);
+    await world.control.acmeAccounts.remove("scripted", { ...options, cascade: false });
+    await revoke();
+    expect([world.authority.revoked.length, other.revoked.length]).toEqual([0, 1]);
+    await world.becomes("shop", "valid");
+  } finally {
+    await other.stop();
+  }
+});
+
 test("orders are counted by account and by how they ended", async () => {
   const lines = () =>
     world.control.observation.metrics
