@@ -281,7 +281,9 @@ export class AcmeEngine {
     const attempts = this.stateOf(id).attempts + 1;
     const at = retryAt(failures, attempts, { now: clock.now(), random: this.#random() });
     const last_error = [...new Set(failures.map(({ message }) => message))].join("; ");
-    this.#save(id, { attempts, last_error, next_attempt_at: toTime(at) });
+    const isLimit = failures.some(({ type }) => type === "rateLimited");
+    const limited_until = isLimit ? toTime(at) : null;
+    this.#save(id, { attempts, last_error, limited_until, next_attempt_at: toTime(at) });
     log.warn("a certificate could not be issued", {
       ...{ certificate: name, attempts, reason: last_error, next_attempt_at: toTime(at) },
     });
@@ -345,7 +347,11 @@ export class AcmeEngine {
       ? [...this.#states].filter(([, state]) => state.last_error !== null).map(([id]) => id)
       : certificates.upserts.map(({ id }) => id);
     for (const id of touched) {
-      if (this.#states.has(id)) this.#save(id, afresh);
+      const isLimited = timeOf(this.stateOf(id).limited_until) > this.#options.clock.now();
+      const [old, now] = [before.certificates.get(id), after.certificates.get(id)];
+      // At its limit an authority would refuse the same once more.
+      const isMoot = isLimited && accounts.upserts.length === 0 && isOrderedAlike(old, now);
+      if (this.#states.has(id) && !isMoot) this.#save(id, afresh);
     }
     for (const run of isForAll ? this.#runs.values() : []) run.isOutdated = true;
     for (const certificate of certificates.upserts)
@@ -356,7 +362,7 @@ export class AcmeEngine {
 
   /** What is being ordered, but in another way than it is wanted now, is of no use. */
   #breakOff(certificate: Certificate, before: Certificate | undefined): void {
-    if (before === undefined || isOrderedAlike(before, certificate)) return;
+    if (isOrderedAlike(before, certificate)) return;
     const { id } = certificate;
     if (this.stateOf(id).order !== null) this.#save(id, { order: null });
     this.#runs.get(id)?.abort.abort(new Error("the certificate was changed"));

@@ -69,8 +69,13 @@ const ordering = [
   ...(["key_type", "profile", "reuse_key", "preferred_chain"] as const),
 ];
 
-/** Whether an order for the one is an order for the other. */
-export const isOrderedAlike = (one: Certificate, other: Certificate): boolean =>
+/** Whether an order for the one is an order for the other; where one is missing there is no difference. */
+export const isOrderedAlike = (
+  one: Certificate | undefined,
+  other: Certificate | undefined,
+): boolean =>
+  one === undefined ||
+  other === undefined ||
   ordering.every((field) => Bun.deepEquals(one[field], other[field]));
 
 const names = new WeakMap<Certificate, boolean>();

@@ -10,6 +10,8 @@ const schema = t.Object({
   last_error: t.Union([t.String(), t.Null()], { default: null }),
   /** Not before this, whatever else is due. */
   next_attempt_at: time,
+  /** A limit of the authority is reached until then. */
+  limited_until: time,
   /** Somebody asked for a new one now. */
   is_asked_for: t.Boolean({ default: false }),
   /** An order that has been begun; the key belongs to the certificate that comes of it. */
@@ -67,6 +69,7 @@ export const emptyState: AcmeState = Value.Create(schema);
 /** As if nothing had failed yet. */
 export const afresh = {
   next_attempt_at: null,
+  limited_until: null,
   attempts: 0,
   last_error: null,
 } as const satisfies Partial<AcmeState>;

@@ -159,6 +159,18 @@ describe("an order that fails", () => {
     await world.becomes("shop", "valid");
   });
 
+  test("waits for a limit whatever else is written about it, and not for that of other names", async () => {
+    const headers = { "retry-after": String(5 * 3600) };
+    world.authority.refusals.push({ status: 429, type: "rateLimited", detail: "slow", headers });
+    await world.order("shop");
+    const { next_attempt_at } = await world.becomes("shop", "failed");
+    await world.control.certificates.patch("shop", { description: "the shop" }, options);
+    expect(world.find("shop")).toMatchObject({ status: "failed", attempts: 1, next_attempt_at });
+    await world.control.certificates.patch("shop", { domains: ["other.test"] }, options);
+    await world.becomes("shop", "valid");
+    expect(world.authority.orders).toHaveLength(2);
+  });
+
   test("keeps its place over a restart", async () => {
     world.authority.refusals.push({ status: 403, type: "rejectedIdentifier", detail: "no" });
     await world.order("shop");
