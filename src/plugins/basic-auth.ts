@@ -223,15 +223,17 @@ class Guard {
   #reserve(context: RequestContext): number {
     const { counters } = this.#kit;
     const key = placeOf(context);
-    const { current, previous, elapsedMs } = counters.add(key, 1, WINDOW_MS);
+    // In one step: an attempt that is counted and taken off again would keep out one of another worker.
+    const { isAdmitted, current, previous, elapsedMs } = counters.admit(key, {
+      ...{ windowMs: WINDOW_MS, max: MAX_FAILURES, cost: 1, isSliding: true },
+    });
+    if (isAdmitted) return 0;
     const left = WINDOW_MS - elapsedMs;
-    if (current + previous * (left / WINDOW_MS) <= MAX_FAILURES) return 0;
-    counters.add(key, -1, WINDOW_MS);
     // While this window lasts, that before counts less and less; after it, this one does.
     const waitMs =
-      current <= MAX_FAILURES
-        ? left - (WINDOW_MS * (MAX_FAILURES - current)) / previous
-        : left + WINDOW_MS * (1 - (MAX_FAILURES - 1) / (current - 1));
+      current < MAX_FAILURES
+        ? left - (WINDOW_MS * (MAX_FAILURES - 1 - current)) / previous
+        : left + WINDOW_MS * (1 - (MAX_FAILURES - 1) / current);
     return Math.max(1, Math.ceil(waitMs / 1000));
   }
 

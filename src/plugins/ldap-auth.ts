@@ -100,11 +100,12 @@ class Guard {
   /** Counts an attempt as a failure before it is made, or many at a time would slip through; 0 or seconds to wait. */
   #reserve(context: RequestContext): number {
     const { counters } = this.#kit;
-    const place = placeOf(context);
-    const { current, previous, elapsedMs } = counters.add(place, 1, WINDOW_MS);
+    // In one step: an attempt that is counted and taken off again would keep out one of another worker.
+    const { isAdmitted, elapsedMs } = counters.admit(placeOf(context), {
+      ...{ windowMs: WINDOW_MS, max: MAX_FAILURES, cost: 1, isSliding: true },
+    });
+    if (isAdmitted) return 0;
     const left = WINDOW_MS - elapsedMs;
-    if (current + previous * (left / WINDOW_MS) <= MAX_FAILURES) return 0;
-    counters.add(place, -1, WINDOW_MS);
     return Math.max(1, Math.ceil(left / 1000));
   }
 
