@@ -2,9 +2,12 @@
 import { Alert, Box, Button, Drawer, Group, Paper, Stack } from "@mantine/core";
 import type { FormEvent, ReactNode } from "react";
 import { Link } from "wouter";
+import { capitalised } from "../api/changes.tsx";
+import { ApiError } from "../api/error.ts";
 import { useResource } from "../api/queries.ts";
 import type { Versioned } from "../api/queries.ts";
 import { type Read, type ResourceKey, resources, type Role } from "../api/resources.ts";
+import { pagePath } from "../page-path.ts";
 import { ErrorPanel } from "./error-panel.tsx";
 import { Can, PageHead } from "./page-layout.tsx";
 import { cloneOf, type ResourceForm } from "./resource-form.tsx";
@@ -173,11 +176,30 @@ export function ResourceLoader<K extends ResourceKey>({ resource, id, children }
       ? children({ source: null, template: cloneOf(object.data.value) })
       : children({ source: object.data, template: {} });
   if (object.isPending) return <FormSkeleton />;
+  return <Unread resource={resource} error={object.error} onRetry={() => object.refetch()} />;
+}
+
+interface UnreadProps {
+  readonly resource: ResourceKey;
+  readonly error: unknown;
+  readonly onRetry: () => unknown;
+}
+
+/** The way back to the list, because what is gone stays gone. */
+function Unread({ resource, error, onRetry }: UnreadProps) {
+  const { word, plural } = resources[resource];
+  const isGone = error instanceof ApiError && error.status === 404;
+  const list = { href: pagePath(resource.replace("/", "-")), label: capitalised(plural) };
   return (
-    <ErrorPanel
-      error={object.error}
-      title={`The ${resources[resource].word} cannot be shown`}
-      onRetry={() => object.refetch()}
-    />
+    <>
+      <PageHead
+        title={isGone ? `There is no such ${word}` : `The ${word} cannot be shown`}
+        parent={list}
+      />
+      <ErrorPanel
+        error={error}
+        {...(isGone ? { title: "It may have been deleted, or the address is wrong" } : { onRetry })}
+      />
+    </>
   );
 }
