@@ -203,7 +203,7 @@ function RowMenu<K extends ResourceKey>({
         )}
         <Menu.Divider />
         <Menu.Item
-          color="red"
+          color="var(--mantine-color-error)"
           leftSection={<IconTrash size={16} />}
           onClick={() => onDelete(toDoomed(row))}
         >

@@ -15,7 +15,10 @@ let scene: UiScene;
 
 beforeAll(async () => {
   scene = await startUi();
-  await scene.gateway.ok("POST", "/api/v1/services", { name: "web" });
+  await scene.gateway.ok("POST", "/api/v1/services", {
+    name: "web",
+    targets: [{ host: "127.0.0.1", port: 9 }],
+  });
   await scene.createPeople();
 }, 60_000);
 afterAll(() => scene?.stop());
@@ -66,3 +69,26 @@ test("a scheme that a person chose holds for what the browser draws, too, and af
   expect(await drawnAs()).toBe("dark");
   await close();
 });
+
+test.each(["light", "dark"] as const)(
+  "what a menu offers can be read in %s, under the pointer as well",
+  async (scheme) => {
+    const { page, complaints, close } = await scene.openAs("admin", {
+      ...{ path: "/ui/services", dark: scheme === "dark" },
+    });
+    const look = async (opener: string, last: string) => {
+      await page.getByRole("button", { name: opener }).click();
+      await page.getByRole("menuitem", { name: last }).waitFor();
+      expect([opener, await checkAccessible(page)]).toEqual([opener, []]);
+      await page.getByRole("menuitem", { name: last }).hover();
+      expect([last, await checkAccessible(page)]).toEqual([last, []]);
+      await page.keyboard.press("Escape");
+    };
+    await look("Actions of web", "Delete");
+    await page.getByRole("link", { name: "web", exact: true }).click();
+    await page.getByRole("button", { name: "Add a target" }).waitFor();
+    await look("Actions of 127.0.0.1:9", "Remove");
+    expect(complaints).toEqual([]);
+    await close();
+  },
+);

@@ -224,7 +224,11 @@ function RowMenu({ credential, onTask, onDelete }: RowProps) {
           </Menu.Item>
         )}
         <Menu.Divider />
-        <Menu.Item color="red" leftSection={<IconTrash size={16} />} onClick={onDelete}>
+        <Menu.Item
+          color="var(--mantine-color-error)"
+          leftSection={<IconTrash size={16} />}
+          onClick={onDelete}
+        >
           Delete
         </Menu.Item>
       </Menu.Dropdown>

@@ -82,7 +82,11 @@ export function TargetMenu({ target, change, isOverridden, onEdit, onDelete }: P
           </Menu.Item>
         )}
         <Menu.Divider />
-        <Menu.Item color="red" leftSection={<IconTrash size={16} />} onClick={onDelete}>
+        <Menu.Item
+          color="var(--mantine-color-error)"
+          leftSection={<IconTrash size={16} />}
+          onClick={onDelete}
+        >
           Remove
         </Menu.Item>
       </Menu.Dropdown>
