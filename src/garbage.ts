@@ -2,7 +2,7 @@
 import { fullGC, heapSize } from "bun:jsc";
 
 const LOOK_MS = 1000;
-/** So much more than was left by the last collection is worth another one: the larger of the two. */
+/** So much more than was left by the last collection is worth another one: the larger of the two. Buffers make it no longer. */
 const LEAST_GROWTH_BYTES = 8_388_608;
 const LEAST_GROWTH = 0.25;
 /** A collection stops the thread: it may cost a thousandth of the time, but where memory grows there is one in 20 seconds. */
@@ -14,11 +14,17 @@ const LONGEST_PAUSE_MS = 20_000;
 export interface Heap {
   /** Bytes that were found in use by collections, and memory outside of the heap that objects in it hold. */
   readonly size: () => number;
+  /** The part of it that is buffers, those that threads share among them. */
+  readonly buffers: () => number;
   /** Frees all that nobody holds, and returns when that is done. */
   readonly collect: () => void;
 }
 
-const ownHeap: Heap = { size: heapSize, collect: fullGC };
+const ownHeap: Heap = {
+  size: heapSize,
+  buffers: () => process.memoryUsage().arrayBuffers,
+  collect: fullGC,
+};
 
 /**
  * The engine looks at what has been there for a while only when the heap has become two to three times as large, and it
@@ -30,6 +36,7 @@ export class GarbageWatch {
   readonly #now: () => number;
   /** What the last collection left. */
   #left: number;
+  #leastGrowth = LEAST_GROWTH_BYTES;
   #collectedAt: number;
   #pauseMs = SHORTEST_PAUSE_MS;
 
@@ -45,8 +52,7 @@ export class GarbageWatch {
     const size = this.#heap.size();
     // The engine has collected on its own.
     this.#left = Math.min(this.#left, size);
-    const growth = size - this.#left;
-    if (growth < Math.max(LEAST_GROWTH_BYTES, this.#left * LEAST_GROWTH)) return;
+    if (size - this.#left < this.#leastGrowth) return;
     const began = this.#now();
     if (began - this.#collectedAt < this.#pauseMs) return;
     this.#heap.collect();
@@ -54,6 +60,8 @@ export class GarbageWatch {
     const pauseMs = (this.#collectedAt - began) / SHARE_OF_TIME;
     this.#pauseMs = Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, pauseMs));
     this.#left = this.#heap.size();
+    const objects = this.#left - this.#heap.buffers();
+    this.#leastGrowth = Math.max(LEAST_GROWTH_BYTES, objects * LEAST_GROWTH);
   }
 }
 

@@ -7,13 +7,14 @@ const MB = 1_000_000;
 
 /** A heap of which `live` is in use, and a collection of which takes `tookMs`. */
 function fakeHeap(live: number, tookMs: number) {
-  const heap = { bytes: live, collections: 0, now: 0 };
+  const heap = { bytes: live, buffers: 0, collections: 0, now: 0 };
   const collect = () => {
     heap.collections++;
     heap.now += tookMs;
     heap.bytes = live;
   };
-  const watch = new GarbageWatch({ size: () => heap.bytes, collect }, () => heap.now);
+  const [size, buffers] = [() => heap.bytes, () => heap.buffers];
+  const watch = new GarbageWatch({ size, buffers, collect }, () => heap.now);
   return { heap, watch };
 }
 
@@ -30,16 +31,27 @@ test("much garbage is collected, a little is left", () => {
   expect(heap.collections).toBe(1);
 });
 
-test("of a large heap a quarter must be garbage, because collecting it takes longer", () => {
-  const { heap, watch } = fakeHeap(400 * MB, 100);
-  heap.now += 60_000;
-  heap.bytes += 90 * MB;
-  watch.look();
-  expect(heap.collections).toBe(0);
-  heap.bytes += 20 * MB;
-  watch.look();
-  expect(heap.collections).toBe(1);
-});
+test.each([
+  [0, 100],
+  [300, 25],
+])(
+  "of 400 MB with %p MB of buffers, %p MB are worth it: a quarter of the objects",
+  (buffers, most) => {
+    const { heap, watch } = fakeHeap(400 * MB, 10);
+    heap.buffers = buffers * MB;
+    heap.now += 60_000;
+    heap.bytes += 10 * MB;
+    watch.look();
+    expect(heap.collections).toBe(1);
+    heap.now += 60_000;
+    heap.bytes += (most - 1) * MB;
+    watch.look();
+    expect(heap.collections).toBe(1);
+    heap.bytes += 2 * MB;
+    watch.look();
+    expect(heap.collections).toBe(2);
+  },
+);
 
 test.each([
   [2, 10_000],
