@@ -150,6 +150,9 @@ RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
 SystemCallArchitectures=native
+# Calls that no part of it makes.
+SystemCallFilter=~@clock @cpu-emulation @debug @module @mount @obsolete @raw-io @reboot @swap
+SystemCallErrorNumber=EPERM
 # MemoryDenyWriteExecute must stay off: JavaScriptCore compiles hot functions while they run, and so writes machine code
 # into memory that it then executes. With it on, the gateway serves, but interprets everything.
 MemoryDenyWriteExecute=no

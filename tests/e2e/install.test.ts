@@ -336,6 +336,7 @@ test("the unit asks for one privilege only, and lets code be compiled while it r
     "AmbientCapabilities=CAP_NET_BIND_SERVICE",
     "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
     "NoNewPrivileges=yes",
+    "SystemCallFilter=~@clock @cpu-emulation @debug @module @mount @obsolete @raw-io @reboot @swap",
     "ProtectSystem=strict",
     "ReadWritePaths=/var/lib/sluice",
     "LimitNOFILE=1048576",
