@@ -200,13 +200,17 @@ export class Changes {
     return result;
   }
 
-  async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
+  /** Throws what any change of theirs would be refused with now: for those who have to do something elsewhere first. */
+  requireOpen(by: Actor): void {
     if (this.#pausedFor !== null)
       throw new ApiError(409, this.#pausedFor, { headers: { "retry-after": RETRY_SECONDS } });
-    if (!this.#isStillValid(request.by))
-      throw new ApiError(401, "the credentials are no longer valid");
-    if (this.#isReadOnly && request.by.method !== "local")
+    if (!this.#isStillValid(by)) throw new ApiError(401, "the credentials are no longer valid");
+    if (this.#isReadOnly && by.method !== "local")
       throw new ApiError(409, "configuration is read-only");
+  }
+
+  async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
+    this.requireOpen(request.by);
     const draft = new Draft(this.#current.config, this.#stamp);
     const value = request.mutate(draft);
     requireAdminForSockets(draft, request.by);

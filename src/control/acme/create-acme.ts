@@ -87,8 +87,7 @@ export class Acme {
     const { reason } = decode(revocationInput, body ?? {});
     requireAcme(certificate, "revoked");
     // Once the authority has heard of it nothing can be taken back.
-    if (this.#options.changes.isReadOnly && by.method !== "local")
-      throw new ApiError(409, "configuration is read-only");
+    this.#options.changes.requireOpen(by);
     if (!isIssued(certificate))
       throw new ApiError(409, `certificate "${certificate.name}" has not been issued yet`);
     try {

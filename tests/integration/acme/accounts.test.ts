@@ -99,6 +99,19 @@ test("only the authority that has issued a certificate is asked to take it back"
   }
 });
 
+test("nothing is taken back at an authority while nothing can be changed here", async () => {
+  await world.order("shop");
+  await world.becomes("shop", "valid");
+  const { control, authority } = world;
+  const revoke = () => control.acme.revoke(control.certificates.find("shop"), {}, options.by);
+  await control.changes.pause("another process takes over");
+  await expect(revoke()).rejects.toThrow("another process takes over");
+  expect(authority.revoked).toEqual([]);
+  control.changes.resume();
+  await revoke();
+  expect(authority.revoked).toHaveLength(1);
+});
+
 test("orders are counted by account and by how they ended", async () => {
   const lines = () =>
     world.control.observation.metrics
