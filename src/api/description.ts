@@ -18,13 +18,12 @@ const errors: Readonly<Record<number, string>> = {
   403: "The caller, its address or its origin may not do this",
   404: "There is no such object",
   408: "The body did not arrive in time",
-  409: "The change clashes with what exists; the message names it",
+  409: "The change clashes with what exists, which the message names; or, with Retry-After, the gateway is being replaced by a new process. Nothing was changed",
   412: "A condition in If-Match or If-None-Match does not hold",
   413: "The body is too large",
   415: "The body is not JSON",
   429: "Too many; Retry-After says when to try again",
   500: "The gateway failed",
-  503: "Nothing was changed: the gateway is being replaced by a new process, and Retry-After says when to try again, or its data directory is gone",
 };
 
 /** Descriptions of errors. */
@@ -80,7 +79,7 @@ export function writeResponses(schema: string) {
       },
       content: json(ref(schema)),
     },
-    ...errorResponses([400, 403, 404, 409, 412, 413, 415, 500, 503]),
+    ...errorResponses([400, 403, 404, 409, 412, 413, 415, 500]),
   };
 }
 
@@ -94,7 +93,7 @@ export function deleteResponses() {
       },
       content: json(ref("Deleted")),
     },
-    ...errorResponses([403, 404, 409, 412, 500, 503]),
+    ...errorResponses([403, 404, 409, 412, 500]),
   };
 }
 

@@ -187,7 +187,7 @@ export class Store {
     const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
     // SQLite would go on writing to a file that nobody finds any more.
     const problem = this.problem();
-    if (problem !== null) throw new ApiError(503, `${problem}; nothing was changed`);
+    if (problem !== null) throw new ApiError(500, `${problem}; nothing was changed`);
     try {
       this.#transact(() => {
         this.#tables.write(change);

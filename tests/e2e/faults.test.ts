@@ -105,7 +105,7 @@ test("a data directory that is removed: what is served goes on, changes are refu
   const path = join(dataDir, "sluice.db");
   const response = await gateway.api("POST", "/api/v1/services", { name: "late" });
   expect([response.status, await response.json()]).toEqual([
-    503,
+    500,
     { error: `${path} was removed while it was in use; nothing was changed` },
   ]);
   const services: { name: string }[] = await gateway.ok("GET", "/api/v1/services");

@@ -28,7 +28,7 @@ export function acmeEndpoints({ acmeAccounts, acme }: ControlPlane): Endpoint[] 
           "The authority knows the account by a new key when this answers, and by the present one no more. Its certificates stay as they are. 409 while something is ordered with it.",
         tags: [at.tag],
         parameters: [pathParameter("Id or name of the ACME account")],
-        responses: plainResponses(at.schema, "The account", [400, 403, 404, 409, 500, 503]),
+        responses: plainResponses(at.schema, "The account", [400, 403, 404, 409, 500]),
       },
       answer: async (call) => {
         requireKnownQuery(call, []);

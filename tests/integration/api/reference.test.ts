@@ -134,7 +134,7 @@ describe("the description", () => {
     );
     expect(changes.length).toBeGreaterThan(50);
     for (const { line, operation } of changes)
-      expect([line, operation.responses["503"]?.description]).toEqual([
+      expect([line, operation.responses["409"]?.description]).toEqual([
         line,
         expect.stringContaining("Retry-After"),
       ]);
