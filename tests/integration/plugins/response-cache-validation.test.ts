@@ -7,12 +7,17 @@ let cache: CacheScene;
 const clock = new Clock();
 const HOUR_MS = 3_600_000;
 
+/** A clock that is put forward while a request is under way must not end it. */
+const patient = {
+  ...{ connect_timeout: HOUR_MS, response_timeout: HOUR_MS, read_timeout: HOUR_MS },
+  retries: { per_try_timeout: HOUR_MS },
+};
+const serveFrom = (port: number) =>
+  cache.scene.apply({ services: [{ name: "web", targets: [{ port }], ...patient }] });
+
 beforeAll(async () => {
   cache = await cacheScene();
-  // A clock that is put forward while a request is under way must not end it.
-  const times = { connect_timeout: HOUR_MS, response_timeout: HOUR_MS, read_timeout: HOUR_MS };
-  const targets = [{ port: cache.scene.originPort }];
-  await cache.scene.apply({ services: [{ name: "web", targets, ...times }] });
+  await serveFrom(cache.scene.originPort);
 });
 afterAll(() => cache.scene.stop());
 beforeEach(async () => {
@@ -197,14 +202,12 @@ describe("stale_if_error", () => {
     await cache.use({ stale_if_error: 60 });
     cache.answer = () => aging("one");
     await outlive("/k");
-    await cache.scene.apply({ services: [{ name: "web", targets: [{ port: 1 }] }] });
+    await serveFrom(1);
     const stale = await until("/k", "STALE");
     expect([stale.status, stale.body]).toEqual([200, "one"]);
     expect(stale.headers.has("proxy-status")).toBe(false);
     expect((await cache.get("/other")).status).toBe(502);
-    await cache.scene.apply({
-      services: [{ name: "web", targets: [{ port: cache.scene.originPort }] }],
-    });
+    await serveFrom(cache.scene.originPort);
   });
 
   test.each([
