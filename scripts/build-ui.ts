@@ -26,12 +26,14 @@ async function bundle(): Promise<Built[]> {
     define: { "process.env.NODE_ENV": '"production"' },
     naming: { chunk: "[name]-[hash].[ext]", asset: "[name]-[hash].[ext]" },
   });
-  return await Promise.all(
+  const files = await Promise.all(
     outputs.map(async (output) => {
       const bytes = new Uint8Array(await output.arrayBuffer());
       return { name: basename(output.path), bytes, gzip: Bun.gzipSync(bytes, { level: 9 }) };
     }),
   );
+  // Chunks come in an order that the path of the checkout has a part in, and a release is to be the same everywhere.
+  return files.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** The page and all that it names itself. */
