@@ -52,7 +52,10 @@ export class OnDemand {
   async wanted(name: string): Promise<void> {
     const { changes, clock, log } = this.#options;
     if (!isHostName(name)) return;
-    const template = [...changes.config.certificates.values()].find(
+    const all = [...changes.config.certificates.values()];
+    // A handshake from before it was there may be told of after it was made.
+    if (all.some(({ domains }) => domains.includes(name))) return;
+    const template = all.find(
       (certificate) =>
         isTemplate(certificate) && hostsOf(certificate).some((host) => fits(host, name)),
     );
