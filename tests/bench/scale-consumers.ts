@@ -198,9 +198,9 @@ async function compareRequests(input: ConsumersInput, one: Directory, many: Dire
   const allKeys = writeScript(input.scratch, "all-keys", input.consumers);
   try {
     const [alone, amongMany, all] = await measureInTurn(input.seconds, [
-      { sluice: small, script: oneKey },
-      { sluice: large, script: oneKey },
-      { sluice: large, script: allKeys },
+      { sluice: small, script: oneKey, keys: 1 },
+      { sluice: large, script: oneKey, keys: 1 },
+      { sluice: large, script: allKeys, keys: input.consumers },
     ]);
     const times = (value: number | undefined) => (value ?? Number.NaN) / (alone ?? Number.NaN);
     return { oneKey: times(amongMany), allKeys: times(all) };
@@ -220,19 +220,27 @@ function writeScript(scratch: string, name: string, keys: number): string {
   return file;
 }
 
+interface Case {
+  readonly sluice: RunningSluice;
+  readonly script: string;
+  /** That the script shows. */
+  readonly keys: number;
+}
+
+/** Requests for each key before anything is measured: the first use of a key is written down, and later ones are not for a while. */
+const WARM_UP = 3;
+
 // Turn by turn, so that a busy moment of the machine falls on all.
-async function measureInTurn(
-  seconds: number,
-  cases: readonly { readonly sluice: RunningSluice; readonly script: string }[],
-): Promise<number[]> {
+async function measureInTurn(seconds: number, cases: readonly Case[]): Promise<number[]> {
   const totals = cases.map(() => ({ cpuUs: 0, requests: 0 }));
   const urlOf = ({ ports }: RunningSluice) => `http://127.0.0.1:${ports.http}/64B`;
-  for (const { sluice, script } of cases) {
+  for (const { sluice, script, keys } of cases) {
     await waitFor("an answer for a key", 5_000, async () => {
       const response = await fetch(urlOf(sluice), { headers: { "x-api-key": keyOf(0) } });
       return (await response.bytes()).length === 64 ? true : undefined;
     });
-    await loadWithWrk(urlOf(sluice), 2, { script });
+    for (let seen = 0; seen === 0 || seen < keys * WARM_UP;)
+      seen += (await loadWithWrk(urlOf(sluice), 2, { script })).requests;
   }
   for (let round = 0; round < ROUNDS; round += 1)
     for (const [index, { sluice, script }] of cases.entries()) {
