@@ -5,10 +5,10 @@ const LOOK_MS = 1000;
 /** So much more than was left by the last collection is worth another one: the larger of the two. Buffers make it no longer. */
 const LEAST_GROWTH_BYTES = 8_388_608;
 const LEAST_GROWTH = 0.25;
-/** A collection stops the thread: it may cost a thousandth of the time, but where memory grows there is one in 20 seconds. */
+/** A collection stops the thread: it may cost a thousandth of the time, but where memory grows there is one in a minute. */
 const SHARE_OF_TIME = 0.001;
 const SHORTEST_PAUSE_MS = 10_000;
-const LONGEST_PAUSE_MS = 20_000;
+const LONGEST_PAUSE_MS = 60_000;
 
 /** The heap of a thread. */
 export interface Heap {
