@@ -52,7 +52,7 @@ async function compare(
   const headers = { "x-api-key": key };
   const load = ({ ports }: RunningSluice, duration: number) =>
     loadWithWrk(`http://127.0.0.1:${ports.http}/${FILE}`, duration, { moreHeaders: headers });
-  for (const sluice of both) await load(sluice, 2);
+  for (const sluice of both) await load(sluice, 5);
   const ratios: number[] = [];
   let errors = 0;
   for (let round = 0; round < rounds; round += 1) {
