@@ -1,5 +1,5 @@
 // The command `export`: writes the configuration of a running gateway to a file or standard output; knows no object.
-import { writeFileSync } from "node:fs";
+import { lstatSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import type { Command } from "./command.ts";
 import { type Flag, parseFlags } from "./flags.ts";
 import {
@@ -53,9 +53,22 @@ export const exportCommand: Command = {
   },
 };
 
+/** Whole or not at all, and for the owner only, whatever mode the file had that was there. */
 function write(path: string, text: string): void {
+  const unfinished = `${path}.${process.pid}.part`;
   try {
-    writeFileSync(path, text, { mode: 0o600 });
+    // What is no file, such as a pipe or a link, is written to as it is.
+    if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) {
+      writeFileSync(path, text);
+      return;
+    }
+    try {
+      writeFileSync(unfinished, text, { mode: 0o600, flag: "wx" });
+      renameSync(unfinished, path);
+    } catch (error) {
+      rmSync(unfinished, { force: true });
+      throw error;
+    }
   } catch (error) {
     throw new CommandError(`${path}: ${(error as Error).message}`, { cause: error });
   }

@@ -1,6 +1,17 @@
 // A gateway that is kept in a file: what the commands print, what they change, and a gateway that follows its file.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
@@ -74,13 +85,22 @@ describe("the commands", () => {
     const plain = await run(["export"]);
     const again = await run(["import", file("plain.yaml", plain.stdout), "--mode", "replace"]);
     expect([again.code, again.stdout]).toEqual([0, "no changes\n"]);
-    const output = join(directory, "whole.json");
+    // Of one that everybody may read, nothing stays.
+    const output = file("whole.json", "before");
+    chmodSync(output, 0o644);
     const env = { SLUICE_PASSPHRASE: PASSPHRASE };
     const whole = await run(["export", "--secrets", "--format", "json", "--output", output], {
       env,
     });
     expect([whole.code, whole.stdout, whole.stderr]).toEqual([0, "", ""]);
     expect(JSON.parse(readFileSync(output, "utf8"))).toHaveProperty("encrypted");
+    expect(statSync(output).mode & 0o777).toBe(0o600);
+    expect(readdirSync(directory).filter((name) => name.endsWith(".part"))).toEqual([]);
+    const link = join(directory, "link.json");
+    symlinkSync(file("behind.json", ""), link);
+    expect((await run(["export", "--format", "json", "--output", link])).code).toBe(0);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(JSON.parse(readFileSync(join(directory, "behind.json"), "utf8")).format).toBe(1);
     const secret = file("passphrase", `${PASSPHRASE}\n`);
     const back = await run(["import", output, "--dry-run", "--passphrase-file", secret]);
     expect([back.code, back.stdout]).toEqual([0, "no changes\n"]);
