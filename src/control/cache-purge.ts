@@ -28,7 +28,7 @@ export class CachePurge {
 
   /** Resolves when no worker gives an answer that was stored before; the number of those that are gone. */
   async purge(body: unknown, actor: Actor): Promise<{ readonly purged: number }> {
-    const { plugin_id: key, ...input } = decode(cachePurgeInput, body ?? {});
+    const { plugin_id: key, ...input } = decode(cachePurgeInput, body === undefined ? {} : body);
     const which = whichOf(input);
     const plugin = key === undefined ? null : findByKey(this.#changes.config.plugins, key);
     if (key !== undefined && plugin === null)

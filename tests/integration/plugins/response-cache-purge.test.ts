@@ -94,6 +94,7 @@ test.each([
   [{ key: "bad host/x" }, "key: must be host/path, or /path for any host"],
   [{ key: "" }, "key: must"],
   [{ what: 1 }, "what: is not a known field"],
+  [null, "must be an object"],
 ])("%j is refused", async (body, message) => {
   const { status, body: answer } = await purge(body);
   expect(status).toBe(400);
