@@ -1,15 +1,13 @@
 // Measures what a route costs that asks for a key, a group and an id and hardens its answers; knows no other proxy.
-import { loadWithWrk, percentile } from "./load.ts";
 import {
+  compare,
   type ManyTargetsInput,
   type ManyTargetsResult,
   startWith,
   targetsOf,
 } from "./many-targets.ts";
-import { processorTimeUs } from "./processes.ts";
-import type { ManagementApi, RunningSluice } from "./sluice.ts";
+import type { ManagementApi } from "./sluice.ts";
 
-const FILE = "64B";
 const GROUP = "bench";
 
 /** Two gateways; one of them has key-auth, acl, request-id and security-headers for its route. Both get the same requests. */
@@ -19,7 +17,8 @@ export async function measureGuarded(input: ManyTargetsInput): Promise<ManyTarge
   try {
     const guarded = await startWith(input, "guarded", service);
     try {
-      return await compare([open, guarded], await guard(guarded.api), input);
+      const key = await guard(guarded.api);
+      return await compare([open, guarded], input, { wrk: { moreHeaders: { "x-api-key": key } } });
     } finally {
       await guarded.program.stop();
     }
@@ -42,30 +41,4 @@ async function guard(api: ManagementApi): Promise<string> {
   ];
   for (const plugin of plugins) await api.send("POST", "/api/v1/plugins", plugin);
   return made.secret;
-}
-
-async function compare(
-  both: readonly [RunningSluice, RunningSluice],
-  key: string,
-  { seconds, rounds }: ManyTargetsInput,
-): Promise<ManyTargetsResult> {
-  const headers = { "x-api-key": key };
-  const load = ({ ports }: RunningSluice, duration: number) =>
-    loadWithWrk(`http://127.0.0.1:${ports.http}/${FILE}`, duration, { moreHeaders: headers });
-  for (const sluice of both) await load(sluice, 5);
-  const ratios: number[] = [];
-  let errors = 0;
-  for (let round = 0; round < rounds; round += 1) {
-    const costs: number[] = [];
-    for (const sluice of both) {
-      const before = processorTimeUs(sluice.program.pid);
-      const result = await load(sluice, seconds);
-      costs.push((processorTimeUs(sluice.program.pid) - before) / result.requests);
-      errors += result.errors;
-    }
-    const [without = Number.NaN, withPlugins = Number.NaN] = costs;
-    ratios.push(withPlugins / without);
-  }
-  ratios.sort((a, b) => a - b);
-  return { ratio: percentile(ratios, 0.5), errors };
 }

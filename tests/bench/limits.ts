@@ -2,19 +2,16 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { loadWithWrk, percentile } from "./load.ts";
 import {
+  compare,
   type ManyTargetsInput,
   type ManyTargetsResult,
   startWith,
   targetsOf,
 } from "./many-targets.ts";
-import { processorTimeUs } from "./processes.ts";
-import type { RunningSluice } from "./sluice.ts";
 
 /** Clients that take turns, so that each of them is counted all the time. */
 const CLIENTS = 100_000;
-const FILE = "64B";
 
 /**
  * Two gateways behind a trusted proxy that names another client with each request; one of them has a sliding limit by address,
@@ -33,42 +30,19 @@ export async function measureLimits(input: ManyTargetsInput): Promise<ManyTarget
         name: "rate-limit",
         config: { limits },
       });
-      return await compare([free, limited], input);
+      const script = join(input.scratch, "clients.lua");
+      writeFileSync(script, CLIENTS_IN_TURN);
+      // Long enough for every client to come.
+      return await compare([free, limited], input, {
+        wrk: { script },
+        warmUpRequests: CLIENTS * 1.2,
+      });
     } finally {
       await limited.program.stop();
     }
   } finally {
     await free.program.stop();
   }
-}
-
-async function compare(
-  [free, limited]: readonly [RunningSluice, RunningSluice],
-  { scratch, seconds, rounds }: ManyTargetsInput,
-): Promise<ManyTargetsResult> {
-  const script = join(scratch, "clients.lua");
-  writeFileSync(script, CLIENTS_IN_TURN);
-  const load = (sluice: RunningSluice, duration: number) =>
-    loadWithWrk(`http://127.0.0.1:${sluice.ports.http}/${FILE}`, duration, { script });
-  // Long enough for every client to come.
-  for (const sluice of [free, limited])
-    for (let seen = 0; seen < CLIENTS * 1.2;) seen += (await load(sluice, 2)).requests;
-  const ratios: number[] = [];
-  let errors = 0;
-  for (let round = 0; round < rounds; round += 1) {
-    const costs: number[] = [];
-    for (const sluice of [free, limited]) {
-      const { pid } = sluice.program;
-      const before = processorTimeUs(pid);
-      const result = await load(sluice, seconds);
-      costs.push((processorTimeUs(pid) - before) / result.requests);
-      errors += result.errors;
-    }
-    const [without = Number.NaN, withLimit = Number.NaN] = costs;
-    ratios.push(withLimit / without);
-  }
-  ratios.sort((a, b) => a - b);
-  return { ratio: percentile(ratios, 0.5), errors };
 }
 
 const CLIENTS_IN_TURN = `

@@ -1,7 +1,7 @@
 // Measures what several targets with checks cost a request, against one target without; knows no other proxy.
 import { join } from "node:path";
 
-import { loadWithWrk, percentile } from "./load.ts";
+import { loadWithWrk, percentile, type WrkOptions } from "./load.ts";
 import { ORIGIN_ADDRESSES } from "./origin.ts";
 import { PROXY_CORE, processorTimeUs, waitFor } from "./processes.ts";
 import { type RunningSluice, startSluice } from "./sluice.ts";
@@ -74,16 +74,27 @@ export async function startWith(
 
 const urlOf = ({ ports }: RunningSluice) => `http://127.0.0.1:${ports.http}/${FILE}`;
 
+/** What the two that are compared are asked. */
+export interface ComparedLoad {
+  readonly wrk?: WrkOptions;
+  /** That must have been made before anything is measured. */
+  readonly warmUpRequests?: number;
+}
+
 /** Loads the two in turn; the ratio is that of the second one to the first. */
 export async function compare(
-  [one, many]: readonly [RunningSluice, RunningSluice],
+  [one, other]: readonly [RunningSluice, RunningSluice],
   { seconds, rounds }: ManyTargetsInput,
+  { wrk = {}, warmUpRequests = 1 }: ComparedLoad = {},
 ): Promise<ManyTargetsResult> {
-  for (const sluice of [one, many]) await loadWithWrk(urlOf(sluice), WARM_UP_SECONDS);
+  for (const sluice of [one, other])
+    for (let seen = 0; seen < warmUpRequests;)
+      seen += (await loadWithWrk(urlOf(sluice), WARM_UP_SECONDS, wrk)).requests;
+  const cost = (sluice: RunningSluice) => costOf(sluice, seconds, wrk);
   const ratios: number[] = [];
   let errors = 0;
   for (let round = 0; round < rounds; round += 1) {
-    const [first, second] = [await cost(one, seconds), await cost(many, seconds)];
+    const [first, second] = [await cost(one), await cost(other)];
     ratios.push(second.cpuUs / first.cpuUs);
     errors += first.errors + second.errors;
   }
@@ -93,9 +104,9 @@ export async function compare(
 }
 
 /** Processor time per request. */
-async function cost(sluice: RunningSluice, seconds: number) {
+async function costOf(sluice: RunningSluice, seconds: number, wrk: WrkOptions) {
   const { pid } = sluice.program;
   const before = processorTimeUs(pid);
-  const { requests, errors } = await loadWithWrk(urlOf(sluice), seconds);
+  const { requests, errors } = await loadWithWrk(urlOf(sluice), seconds, wrk);
   return { cpuUs: (processorTimeUs(pid) - before) / requests, errors };
 }

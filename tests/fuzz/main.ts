@@ -7,8 +7,15 @@ const USAGE = `make fuzz ARGS="[--cases N] [--seed N] [--only NAME[,NAME]]"
 names: ${targets.map(({ name }) => name).join(", ")}`;
 
 const { values } = parseArgs({
-  options: { cases: { type: "string" }, seed: { type: "string" }, only: { type: "string" } },
+  options: {
+    ...{ cases: { type: "string" }, seed: { type: "string" }, only: { type: "string" } },
+    help: { type: "boolean" },
+  },
 });
+if (values.help === true) {
+  console.log(USAGE);
+  process.exit(0);
+}
 
 const cases = wholeNumber("cases", values.cases ?? "1000000");
 const seed = wholeNumber("seed", values.seed ?? String(Math.floor(Math.random() * 2 ** 31)));
