@@ -5,7 +5,7 @@ import { failures, type ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { hangUp } from "./hang-up.ts";
 import { fail, own, type Scene } from "./own-answer.ts";
-import { type Steps, throughPlugins } from "./plugin/through-plugins.ts";
+import { heardByPlugins, type Steps, throughPlugins } from "./plugin/through-plugins.ts";
 import type { Plan } from "./plan.ts";
 import { ProxiedRequest } from "./proxied-request.ts";
 import {
@@ -52,8 +52,10 @@ export function handle(
   const { plugins } = generation;
   if (!plugins.isEmpty) {
     const chain = route === null ? plugins.elsewhere : chainOf(route, plugins);
-    if (chain !== null)
-      return throughPlugins(context, { generation, scope, route, chain }, aroundPlugins);
+    if (chain !== null) {
+      const visit = chain.isHeardOnly ? heardByPlugins : throughPlugins;
+      return visit(context, { generation, scope, route, chain }, aroundPlugins);
+    }
   }
   if (route === null) return answerNoRoute(context, scene);
   return ownAnswerOf(context, route, scene) ?? proxy(context, route, scene);
@@ -129,11 +131,11 @@ function proxy(context: RequestContext, route: RouteRuntime, scene: Scene): Answ
 }
 
 /** Whether it asks for a WebSocket: RFC 6455 section 4.2.1, and RFC 9110 section 7.8: Upgrade counts only when Connection names it. */
-export function isWebSocket({ headers, method }: RequestContext): boolean {
+export function isWebSocket({ known, method }: RequestContext): boolean {
   return (
-    headers.upgrade?.toLowerCase() === "websocket" &&
+    known.upgrade?.toLowerCase() === "websocket" &&
     method === "GET" &&
-    connectionOptions(headers.connection ?? null).includes("upgrade")
+    connectionOptions(known.connection).includes("upgrade")
   );
 }
 

@@ -2,10 +2,10 @@
 import type { RequestContext } from "./request-context.ts";
 
 /** `2`, or `1` for HTTP/1.1 and 1.0, which nothing tells apart; empty: not known. */
-export function httpVersionOf({ listener, connection, headers }: RequestContext): string {
+export function httpVersionOf({ listener, connection, known }: RequestContext): string {
   if (!listener.isMultiplexed) return "1";
   // RFC 9113 section 8.2.2 and RFC 9114 section 4.2 forbid them, and Bun refuses requests that have them.
-  if (headers.connection !== undefined || headers["transfer-encoding"] !== undefined) return "1";
+  if (known.connection !== null || known.transferEncoding !== null) return "1";
   // A front has read what the client offers, and behind it the server takes HTTP/2 from everybody who offers that.
   if (connection === null || listener.protocol === "http") return "";
   return connection.protocols.includes("h2") ? "2" : "1";

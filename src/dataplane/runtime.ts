@@ -32,7 +32,7 @@ import { streamScene } from "./plugin/stream-visit.ts";
 import { loopToken } from "./upstream/request-writer.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { RequestContext } from "./request-context.ts";
-import { resultOf } from "./request-result.ts";
+import { tellEnd } from "./plugin/through-plugins.ts";
 import { NameResolver } from "./names/name-resolver.ts";
 import { Overload } from "./overload.ts";
 import { PoolRegistry } from "./service-runtime.ts";
@@ -331,7 +331,7 @@ class Runtime implements DataPlane {
     this.#options.board.add(this.#options.worker, "requests_total", 1);
     this.#recorder.ended(context, status);
     this.#scope.overload.leave(context);
-    if (context.visit?.isHeard === true) context.visit.log(resultOf(context.record, status));
+    tellEnd(context, status);
   }
 
   #report(context: RequestContext, error: ProxyError): void {

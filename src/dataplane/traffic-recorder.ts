@@ -164,7 +164,7 @@ export class TrafficRecorder {
     facts.scheme = context.listener.protocol;
     facts.host = context.host;
     facts.target = context.target;
-    facts.user_agent = context.headers["user-agent"] ?? "";
+    facts.user_agent = context.known.userAgent ?? "";
     facts.client = context.clientAddress();
     facts.consumer = visit?.consumer?.username ?? "";
     facts.reasons = visit === null ? record.reasons : reasonsOf(record.reasons, visit.reasons);

@@ -8,7 +8,7 @@ import type { InFlight } from "./in-flight.ts";
 import type { Overload } from "./overload.ts";
 import type { PluginPlan } from "../snapshot/snapshot.ts";
 import type { Geo } from "./plugin/geo.ts";
-import type { Decision } from "./plugin/visit.ts";
+import type { Decision } from "./plugin/visit-scene.ts";
 import type { RequestContext } from "./request-context.ts";
 
 export interface WorkerScope {

@@ -9,6 +9,12 @@ export type RequestPhase = (typeof requestPhases)[number];
 /** Chains for single consumers that one chain remembers. */
 const MAX_CONSUMERS = 10_000;
 
+/** What is called before a request has ended. */
+const beforeEnd = [...requestPhases, "protect", "response"] as const;
+
+const actsBeforeEnd = ({ handlers }: PluginRuntime): boolean =>
+  beforeEnd.some((phase) => handlers[phase] !== undefined);
+
 /** Immutable but for what it remembers. */
 export class Chain {
   readonly all: readonly PluginRuntime[];
@@ -23,6 +29,8 @@ export class Chain {
   readonly log: readonly PluginRuntime[];
   /** Whether a plugin gives requests their ids. */
   readonly namesRequests: boolean;
+  /** Whether plugins want to hear of the end of requests, and of nothing before. */
+  readonly isHeardOnly: boolean;
   readonly #origin: { readonly set: PluginSet; readonly place: Place };
   readonly #byConsumer = new Map<string, Chain>();
 
@@ -41,6 +49,7 @@ export class Chain {
     this.response = having("response").reverse();
     this.log = having("log");
     this.namesRequests = chosen.some(({ definition }) => definition.namesRequests === true);
+    this.isHeardOnly = this.log.length > 0 && !this.namesRequests && !chosen.some(actsBeforeEnd);
     this.#origin = origin;
   }
 

@@ -8,7 +8,8 @@ import type { Chain } from "./chain.ts";
 import type { Geo } from "./geo.ts";
 import { declaredLength, HeldBody } from "./held-body.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
-import { Visit, type VisitScene } from "./visit.ts";
+import { Visit } from "./visit.ts";
+import type { VisitScene } from "./visit-scene.ts";
 
 /** In the order in which they run. */
 export function explainPlugins(

@@ -14,10 +14,10 @@ export interface HeldBodyOptions {
 const MAX_HELD_BYTES = 64 * 1_048_576;
 
 /** -1: unknown, 0: there is no body. */
-export function declaredLength({ headers, request }: RequestContext): number {
-  if (headers["transfer-encoding"] !== undefined) return -1;
-  const length = headers["content-length"];
-  if (length !== undefined) return Number(length);
+export function declaredLength({ known, request }: RequestContext): number {
+  if (known.transferEncoding !== null) return -1;
+  const { contentLength: length } = known;
+  if (length !== null) return Number(length);
   return request.body === null ? 0 : -1;
 }
 

@@ -3,7 +3,7 @@ import type { NamedObject, StreamContext, StreamRefusal, StreamResult } from "..
 import type { LogLine } from "../data-plane.ts";
 import type { WorkerScope } from "../worker-scope.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
-import type { Decision } from "./visit.ts";
+import type { Decision } from "./visit-scene.ts";
 
 /** What visits need beside the connection. */
 export interface StreamScene {

@@ -17,7 +17,8 @@ import type { Chain } from "./chain.ts";
 import { declaredLength, HeldBody } from "./held-body.ts";
 import { readRefetched } from "./refetched.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
-import { type Decision, type PluginAnswer, Visit, type VisitScene } from "./visit.ts";
+import { type PluginAnswer, Visit } from "./visit.ts";
+import type { Decision, VisitScene } from "./visit-scene.ts";
 
 type Answer = Response | undefined | Promise<Response | undefined>;
 
@@ -53,6 +54,25 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
     .catch(() => undefined);
   void promise.finally(() => stay.end());
   return promise;
+}
+
+/** The same where plugins only want to hear of the end: until then they cost nothing. */
+export function heardByPlugins(context: RequestContext, scene: PluginScene, steps: Steps): Answer {
+  context.heardIn = new Passage(context, scene, steps);
+  return steps.before(context, scene) ?? steps.goOn(context, scene);
+}
+
+/** Tells plugins that the request has ended with this status. */
+export function tellEnd(context: RequestContext, status: number): void {
+  const visit = context.visit ?? lateVisit(context);
+  if (visit?.isHeard === true) visit.log(resultOf(context.record, status));
+}
+
+function lateVisit(context: RequestContext): Visit | null {
+  const { heardIn, record } = context;
+  if (heardIn === null) return null;
+  const ageMs = performance.now() - record.startedAt;
+  return new Visit(context, heardIn, Math.round(Date.now() - ageMs));
 }
 
 /** What a visit needs beside the request; what few plugins ask for is made when one does. */

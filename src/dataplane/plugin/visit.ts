@@ -20,32 +20,7 @@ import type { PluginRuntime } from "./plugin-set.ts";
 import { RequestFacts } from "./request-facts.ts";
 import { identityLines } from "./identity-fields.ts";
 import { UpstreamEdits } from "./upstream-edits.ts";
-
-/** What a visit needs beside the request. */
-export interface VisitScene {
-  readonly chain: Chain;
-  readonly route: NamedObject | null;
-  readonly service: NamedObject | null;
-  readonly consumers: Consumers;
-  readonly body: HeldBody;
-  /** Of the body, without making it ready to be read. */
-  readonly bodyLength: number;
-  hasService(id: string): boolean;
-  serviceNamed(id: string): NamedObject | null;
-  country(address: string): string | null;
-  asn(address: string): number | null;
-  /** Leads a request of the gateway's own on from where the visit is. */
-  refetch(visit: Visit, options: RefetchOptions): Promise<Refetched>;
-  /** A handler failed. */
-  failed(runtime: PluginRuntime, error: unknown): void;
-  /** For the counters. */
-  decided(plugin: string, decision: Decision): void;
-  /** The same for a copy of the request with this body. */
-  copyFor(context: RequestContext, body: HeldBody): VisitScene;
-}
-
-/** What a plugin has decided about a request. */
-export type Decision = "pass" | "reject" | "reply" | "error";
+import type { VisitScene } from "./visit-scene.ts";
 
 /** An answer and the place in the order of the plugin that gave it. */
 export interface PluginAnswer {
@@ -81,10 +56,12 @@ export class Visit extends RequestFacts implements PluginRequest {
   seenSource: ResponseDraft["source"] = "gateway";
   authMode: AuthMode = "default";
   result: RequestResult | null = null;
-  readonly startedAt = Date.now();
+  readonly startedAt: number;
 
-  constructor(context: RequestContext, scene: VisitScene) {
+  /** `startedAt`: milliseconds since the Unix epoch; default: now. */
+  constructor(context: RequestContext, scene: VisitScene, startedAt = Date.now()) {
     super(context);
+    this.startedAt = startedAt;
     this.#scene = scene;
     this.#chain = scene.chain;
   }

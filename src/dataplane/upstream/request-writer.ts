@@ -58,8 +58,8 @@ export function forwardFields(
   context: RequestContext,
   token: string,
 ): ForwardedFields | ProxyError {
-  const { headers, listener } = context;
-  const named = connectionOptions(headers.connection ?? null);
+  const { headers, known, listener } = context;
+  const named = connectionOptions(known.connection);
   const isTrusted = context.isFromTrustedProxy();
   let lines = "";
   let count = 0;
@@ -80,8 +80,8 @@ export function forwardFields(
   }
   if (count > listener.maxHeaderFields) return failures.tooManyFields;
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
-  const loop = headers["cdn-loop"];
-  if (loop !== undefined && hasToken(loop, token)) return failures.loop;
+  const { cdnLoop: loop } = known;
+  if (loop !== null && hasToken(loop, token)) return failures.loop;
   if (edits !== null) lines += edits.lines();
   if (tellsId && edits?.replaces("x-request-id") !== true) lines += idLine(context, isTrusted);
   return withBody(context, lines + ownFields(context, token));
@@ -102,18 +102,17 @@ function idLine(context: RequestContext, isTrusted: boolean): string {
  * passes it on, a client could make the target take the proxy for the client (Traefik CVE-2024-45410), or hide a loop.
  */
 function ownFields(context: RequestContext, token: string): string {
-  const { headers } = context;
+  const { via, cdnLoop } = context.known;
   const isTrusted = context.isFromTrustedProxy();
-  const before = (name: string) => {
-    const value = headers[name];
-    return value === undefined ? "" : `${value}, `;
-  };
-  const chain = isTrusted ? before("x-forwarded-for") : "";
+  const chain = isTrusted ? before(context.header("x-forwarded-for")) : "";
   const connection = isTrusted ? trustedFields(context) : context.listener.upstreamFields;
   const isReplaced = context.edits?.replaces("client-cert") === true;
   const certificate = isReplaced ? "" : (context.connection?.clientCertificateField ?? "");
-  return `${certificate}x-forwarded-for: ${chain}${context.peerAddress()}\r\nx-real-ip: ${context.clientAddress()}\r\nx-forwarded-host: ${context.clientHost()}\r\n${connection}via: ${before("via")}1.1 sluice\r\ncdn-loop: ${before("cdn-loop")}${token}\r\n`;
+  return `${certificate}x-forwarded-for: ${chain}${context.peerAddress()}\r\nx-real-ip: ${context.clientAddress()}\r\nx-forwarded-host: ${context.clientHost()}\r\n${connection}via: ${before(via)}1.1 sluice\r\ncdn-loop: ${before(cdnLoop)}${token}\r\n`;
 }
+
+/** What somebody else has said already, to add to it. */
+const before = (value: string | null) => (value === null ? "" : `${value}, `);
 
 function withBody(context: RequestContext, lines: string): ForwardedFields | ProxyError {
   const held = context.edits?.body ?? context.bodyBytes;
@@ -140,10 +139,10 @@ function hasToken(value: string, token: string): boolean {
 
 /** RFC 9112 section 6: a coding or a length announces a body; HTTP/2 needs neither. */
 function bodyLengthOf(context: RequestContext): number | null {
-  const { headers, method } = context;
-  if (headers["transfer-encoding"] !== undefined) return -1;
-  const length = headers["content-length"];
-  if (length !== undefined) return length === "0" ? null : Number(length);
+  const { known, method } = context;
+  if (known.transferEncoding !== null) return -1;
+  const { contentLength: length } = known;
+  if (length !== null) return length === "0" ? null : Number(length);
   if (method === "GET" || method === "HEAD" || context.request.body === null) return null;
   return -1;
 }

@@ -1,6 +1,7 @@
 // The attempts of a request without any socket: real targets on a real board, a request that only has a method and fields.
 import type { Server } from "bun";
 import { Attempts } from "../../../src/dataplane/attempts.ts";
+import { knownFields } from "../../../src/http/known-fields.ts";
 import type { ListenerFacts } from "../../../src/dataplane/listener/listener-facts.ts";
 import { NameResolver } from "../../../src/dataplane/names/name-resolver.ts";
 import type { Plan } from "../../../src/dataplane/plan.ts";
@@ -85,8 +86,9 @@ export function contextOf(
   const target = query === "" ? path : `${path}?${query}`;
   const server = { requestIP: () => ({ address: "192.0.2.7" }) } as unknown as Server<unknown>;
   const listener = { trustsAnyone: false, protocol: "http" } as unknown as ListenerFacts;
+  const all = { host: "h", ...headers };
   return new RequestContext(
     { request: new Request(`http://h${target}`, { method }), server, listener, connection: null },
-    { host: "h", path, query, target, headers: { host: "h", ...headers } },
+    { host: "h", path, query, target, headers: all, known: knownFields(all) },
   );
 }

@@ -8,6 +8,8 @@ import { logFolder, quick } from "./log-scene.ts";
 
 const folder = logFolder();
 let scene: PluginScene;
+/** When the target has heard of the last request for /slow. */
+let arrivedAt = 0;
 
 beforeAll(async () => {
   scene = await pluginScene({
@@ -19,6 +21,10 @@ beforeAll(async () => {
     routes: [],
     answer: async (request) => {
       const { pathname } = new URL(request.url);
+      if (pathname === "/slow") {
+        arrivedAt = Date.now();
+        await eventually(() => Date.now() > arrivedAt + 30 || null);
+      }
       if (pathname === "/missing") return new Response("nothing here", { status: 404 });
       if (pathname === "/moved")
         return new Response(null, {
@@ -62,9 +68,11 @@ async function logged(
   name: string,
   config: Record<string, unknown>,
   file: Record<string, unknown> = {},
+  others: readonly { name: string; config: Record<string, unknown> }[] = [],
 ) {
   await scene.apply({
     plugins: [
+      ...others,
       {
         name: "access-log",
         config: { queue: quick, ...config, sinks: [{ file: { path: name, ...file } }] },
@@ -112,6 +120,19 @@ describe("JSON", () => {
     expect(record.first_byte_ms).toBeLessThanOrEqual(record.duration_ms);
     expect(record.upstream_ms).toBeLessThanOrEqual(record.duration_ms);
     expect(record).not.toHaveProperty("request_headers");
+  });
+
+  test.each([
+    ["alone", []],
+    ["behind a plugin that sees requests", [{ name: "request-size-limit", config: {} }]],
+  ])("tells when it began, not when it ended: %s", async (name, others) => {
+    await logged(`${name}.log`, {}, {}, others);
+    const before = Date.now();
+    await scene.get("/slow");
+    const [line] = await folder.receives(1, `${name}.log`);
+    const at = Date.parse(parsed(line).time);
+    expect(at).toBeGreaterThanOrEqual(before - 1);
+    expect(at).toBeLessThanOrEqual(arrivedAt + 1);
   });
 
   test("tells who it was, and why a request was refused", async () => {

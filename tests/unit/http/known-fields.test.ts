@@ -1,0 +1,62 @@
+// Which fields of a request are picked out, whatever their order.
+import { expect, test } from "bun:test";
+import { knownFields } from "../../../src/http/known-fields.ts";
+
+const ALL = {
+  host: "a.example",
+  connection: "close",
+  "transfer-encoding": "chunked",
+  "content-length": "5",
+  upgrade: "websocket",
+  via: "1.1 other",
+  "cdn-loop": "other",
+  "user-agent": "curl",
+};
+
+const NAMED = {
+  host: "a.example",
+  connection: "close",
+  transferEncoding: "chunked",
+  contentLength: "5",
+  upgrade: "websocket",
+  via: "1.1 other",
+  cdnLoop: "other",
+  userAgent: "curl",
+};
+
+test("all of them, in every order", () => {
+  const entries = Object.entries(ALL);
+  for (let turn = 0; turn < entries.length; turn++) {
+    const turned = [...entries.slice(turn), ...entries.slice(0, turn)];
+    expect(knownFields(Object.fromEntries(turned))).toEqual(NAMED);
+    expect(knownFields(Object.fromEntries(turned.reverse()))).toEqual(NAMED);
+  }
+});
+
+test.each(Object.keys(ALL))("%s alone, and everything but it", (name) => {
+  const others = { ...ALL, [name]: undefined };
+  const without = Object.fromEntries(Object.entries(others).filter(([, value]) => value));
+  const member = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+  const one = { [name]: ALL[name as keyof typeof ALL] };
+  expect(Object.entries(knownFields(one)).filter(([, value]) => value !== null)).toEqual([
+    [member, one[name] as string],
+  ]);
+  expect(Object.entries(knownFields(without)).filter(([, value]) => value === null)).toEqual([
+    [member, null],
+  ]);
+});
+
+test("an empty value is one, and other names of the same length are none of them", () => {
+  expect(knownFields({ via: "" }).via).toBe("");
+  const others = { dnt: "1", date: "x", referer: "x", "x-a-long": "x", "x-user-abc": "x" };
+  const longer = { "x-content-size": "5", "sec-websocket-key": "x" };
+  expect(Object.values(knownFields({ ...others, ...longer })).every((each) => each === null)).toBe(
+    true,
+  );
+});
+
+test("names that every object has, and none at all", () => {
+  const odd = Object.fromEntries([["__proto__", "x"]]);
+  expect(Object.values(knownFields(odd)).every((each) => each === null)).toBe(true);
+  expect(Object.values(knownFields({})).every((each) => each === null)).toBe(true);
+});
