@@ -21,26 +21,16 @@ export interface Identity {
   readonly isAnonymous: boolean;
 }
 
-/** Lines of credentials that were used before: they are the same for every request. */
-const known = new WeakMap<CredentialView, string>();
-
 /**
  * The lines of the fields, each with its end. Whatever a client sends under these names never goes upstream, so nothing has to
  * be replaced.
  */
-export function identityLines(identity: Identity): string {
-  const { consumer, credential, isAnonymous } = identity;
-  if (credential === null || credential.consumer !== consumer || isAnonymous)
-    return linesOf(identity);
-  let lines = known.get(credential);
-  if (lines === undefined) {
-    lines = linesOf(identity);
-    known.set(credential, lines);
-  }
-  return lines;
-}
-
-function linesOf({ consumer, credential, credentialId, isAnonymous }: Identity): string {
+export function identityLines({
+  consumer,
+  credential,
+  credentialId,
+  isAnonymous,
+}: Identity): string {
   const shown = credential?.identifier ?? credential?.name ?? credential?.id ?? credentialId;
   return (
     line("x-consumer-id", consumer?.id ?? null) +
@@ -51,8 +41,12 @@ function linesOf({ consumer, credential, credentialId, isAnonymous }: Identity):
   );
 }
 
+/** Nearly all names, which one look tells apart from the others. */
+const PLAIN = /^[!-~](?:[ -~]*[!-~])?$/;
+
 /** A name from outside may hold what a field cannot. */
 function line(name: string, value: string | null): string {
-  const text = value === null ? "" : value.replace(/[^\x20-\x7e]/g, "?").trim();
+  if (value === null) return "";
+  const text = PLAIN.test(value) ? value : value.replace(/[^\x20-\x7e]/g, "?").trim();
   return text === "" ? "" : `${name}: ${text}\r\n`;
 }
