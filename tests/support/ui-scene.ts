@@ -150,20 +150,10 @@ interface Finding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
-/** How long a page may need to come to rest: colours that change are seen half changed for a moment. */
-const REST_MS = 3_000;
-
-/** What axe-core calls serious or critical on the page once it is at rest, one line each; none is what is wanted. */
+/** What axe-core calls serious or critical on the page as it is, one line each; none is what is wanted. */
 export async function checkAccessible(page: Page): Promise<string[]> {
   // The policy of the page forbids scripts that are written into it; what is evaluated is not subject to it.
   await page.evaluate(await Bun.file(axe).text());
-  const until = Date.now() + REST_MS;
-  let findings = await violationsNow(page);
-  while (findings.length > 0 && Date.now() < until) findings = await violationsNow(page);
-  return findings;
-}
-
-async function violationsNow(page: Page): Promise<string[]> {
   const findings = (await page.evaluate(
     `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)`,
   )) as Finding[];
