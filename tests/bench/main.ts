@@ -24,6 +24,7 @@ import { makeCertificate, startOrigin } from "./origin.ts";
 import {
   type PeerInput,
   type RunningProxy,
+  startBare,
   startCaddy,
   startHaproxy,
   startNginx,
@@ -39,6 +40,7 @@ const PROGRAM_OF: Readonly<Record<ProxyName, string | undefined>> = {
   "nginx-64k": "nginx",
   haproxy: "haproxy",
   caddy: "caddy",
+  bare: undefined,
   sluice: undefined,
 };
 
@@ -55,6 +57,8 @@ async function startProxy(
       return startHaproxy(input);
     case "caddy":
       return startCaddy(input);
+    case "bare":
+      return startBare(input);
     case "sluice":
       return await startSluiceProxy(input, options.sluice);
   }

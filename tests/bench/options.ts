@@ -17,7 +17,9 @@ export const PROTOCOLS = {
 };
 export type Protocol = keyof typeof PROTOCOLS;
 
-export const PROXIES = ["nginx", "nginx-64k", "haproxy", "caddy", "sluice"] as const;
+export const PROXIES = ["nginx", "nginx-64k", "haproxy", "caddy", "bare", "sluice"] as const;
+/** Those of a full run: the bare one only tells what Bun costs. */
+const COMPARED = PROXIES.filter((name) => name !== "bare");
 export type ProxyName = (typeof PROXIES)[number];
 
 const PARTS = [
@@ -52,7 +54,8 @@ export const USAGE = `make bench ARGS="..."
   --rounds N             rounds, in turn (2)
   --sizes 64B,100KB      of ${Object.keys(SIZES).join(",")}
   --protocols http,h2    of ${Object.keys(PROTOCOLS).join(",")}
-  --proxies nginx,sluice of ${PROXIES.join(",")}
+  --proxies nginx,sluice of ${PROXIES.join(",")};
+                         bare, only when it is named, is the least that a proxy on Bun can do (tests/bench/bare-proxy.ts)
   --only comparison      or targets (eight with checks against one), observation (metrics and recent requests against
                          none), limits (a rate limit against none), guarded (a key, a group and more against none),
                          content (cache, compression), access-log, or streams (TCP); a run measures all otherwise
@@ -97,7 +100,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
     proxies: toList(
       values.proxies,
       PROXIES,
-      quick ? ["nginx", "haproxy", "caddy", "sluice"] : undefined,
+      quick ? ["nginx", "haproxy", "caddy", "sluice"] : COMPARED,
     ),
     only: values.only === undefined ? undefined : toList(values.only, PARTS, undefined)[0],
     sluice: values.source ? [process.execPath, "src/main.ts"] : ["dist/sluice"],

@@ -112,6 +112,21 @@ https://:${httpsPort} {
   return { name: "caddy", version, httpPort, httpsPort, program };
 }
 
+/** No competitor: what Bun alone costs. */
+export function startBare(input: PeerInput): RunningProxy {
+  const { folder, httpPort, httpsPort } = prepare(input, "bare");
+  const { certificateFile, keyFile } = input.certificate;
+  const ports = [input.originPort, httpPort, httpsPort].map(String);
+  const words = [join(import.meta.dir, "bare-proxy.ts"), ...ports, certificateFile, keyFile];
+  const program = startProgram({
+    command: [process.execPath, ...words],
+    core: PROXY_CORE,
+    logFile: join(folder, "out.log"),
+  });
+  const version = `a bare proxy on Bun ${Bun.version}`;
+  return { name: "bare", version, httpPort, httpsPort, program };
+}
+
 function prepare(input: PeerInput, name: ProxyName) {
   const folder = join(input.scratch, name);
   mkdirSync(folder, { recursive: true });
