@@ -41,6 +41,7 @@ import { WorkerBoard } from "./shared-memory/worker-board.ts";
 import { AcmeStateTable } from "./store/acme.ts";
 import { keepCounts } from "./store/counter-file.ts";
 import { probeNewPorts } from "./supervisor/port-probe.ts";
+import { giveBackProgramLater } from "./supervisor/program-pages.ts";
 import { createRollout } from "./supervisor/rollout.ts";
 import { PressureWatch } from "./supervisor/pressure-watch.ts";
 import { WorkerPool } from "./supervisor/worker-pool.ts";
@@ -137,6 +138,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     happened: (happening) => control.pressure.happened(happening),
   }).start();
   watchGarbage();
+  giveBackProgramLater();
   return running;
 }
 

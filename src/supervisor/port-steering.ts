@@ -1,6 +1,7 @@
 // Leads new connections at ports that two processes of a gateway share to one of them, on Linux; knows nothing of what is served there.
-import { dlopen, FFIType, ptr } from "bun:ffi";
+import { FFIType, ptr } from "bun:ffi";
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
+import { openLibc } from "./libc.ts";
 
 /**
  * The system hands each new connection at a shared port to one of the sockets that listen there, and resets what still waits at a
@@ -38,11 +39,8 @@ const RANDOM = 0xfffff000 + 56;
 
 type Instruction = readonly [code: number, value: number];
 
-const LIBRARIES = ["libc.so.6", `libc.musl-${process.arch === "x64" ? "x86_64" : "aarch64"}.so.1`];
-
 /** Null where it is not to be had. */
 export function createSteering(): Steering | null {
-  if (process.platform !== "linux") return null;
   const setOption = loadSetOption();
   if (setOption === null) return null;
   let known: readonly SharedPort[] = [];
@@ -87,17 +85,12 @@ type SetOption = (descriptor: number, option: number, value: Uint8Array) => bool
 
 function loadSetOption(): SetOption | null {
   const { i32, u32, ptr: pointer } = FFIType;
-  for (const name of LIBRARIES)
-    try {
-      const { symbols } = dlopen(name, {
-        setsockopt: { args: [i32, i32, i32, pointer, u32], returns: i32 },
-      });
-      return (descriptor, option, value) =>
-        symbols.setsockopt(descriptor, SOL_SOCKET, option, ptr(value), value.length) === 0;
-    } catch {
-      // Another system has another one.
-    }
-  return null;
+  const libc = openLibc({
+    setsockopt: { args: [i32, i32, i32, pointer, u32], returns: i32 },
+  });
+  if (libc === null) return null;
+  return (descriptor, option, value) =>
+    libc.setsockopt(descriptor, SOL_SOCKET, option, ptr(value), value.length) === 0;
 }
 
 /** As the system takes it: a number of instructions, and where they are. */
