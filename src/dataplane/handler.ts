@@ -5,7 +5,8 @@ import { failures, type ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { hangUp } from "./hang-up.ts";
 import { fail, own, type Scene } from "./own-answer.ts";
-import { heardByPlugins, type Steps, throughPlugins } from "./plugin/through-plugins.ts";
+import { heardScene } from "./plugin/heard-scene.ts";
+import { type Steps, throughPlugins } from "./plugin/through-plugins.ts";
 import type { Plan } from "./plan.ts";
 import { ProxiedRequest } from "./proxied-request.ts";
 import {
@@ -53,8 +54,9 @@ export function handle(
   if (!plugins.isEmpty) {
     const chain = route === null ? plugins.elsewhere : chainOf(route, plugins);
     if (chain !== null) {
-      const visit = chain.isHeardOnly ? heardByPlugins : throughPlugins;
-      return visit(context, { generation, scope, route, chain }, aroundPlugins);
+      if (!chain.isHeardOnly)
+        return throughPlugins(context, { generation, scope, route, chain }, aroundPlugins);
+      context.heardIn = heardScene(chain, { generation, scope, route });
     }
   }
   if (route === null) return answerNoRoute(context, scene);

@@ -36,9 +36,10 @@ type Sketch<T> = T extends readonly unknown[]
     ? { readonly [K in keyof T]?: Sketch<T[K]> }
     : T;
 
-/** A service with its targets. Its name is its id; a target's id is `<service>-<position>`. */
+/** A service with its targets. Its id is its name by default; a target's id is `<service>-<position>`. */
 export type ServiceSketch = Sketch<ServiceInput> & {
   readonly name: string;
+  readonly id?: string;
   readonly clientCertificate?: ServicePlan["clientCertificate"];
   readonly targets?: readonly {
     readonly host?: string;
@@ -105,15 +106,15 @@ const identity = (id: string) => ({
 });
 
 function servicePlan(sketch: ServiceSketch): ServicePlan {
-  const { targets = [], clientCertificate = null, ...service } = sketch;
+  const { id = sketch.name, targets = [], clientCertificate = null, ...service } = sketch;
   return {
-    id: sketch.name,
-    service: { ...decode(serviceInput, service), ...identity(sketch.name) },
+    id,
+    service: { ...decode(serviceInput, service), ...identity(id) },
     clientCertificate,
     targets: targets.map((target, index) => ({
       ...decode(inlineTargetInput, { host: "127.0.0.1", ...target }),
-      service_id: sketch.name,
-      ...identity(`${sketch.name}-${index}`),
+      service_id: id,
+      ...identity(`${id}-${index}`),
     })),
   };
 }

@@ -24,7 +24,7 @@ export function explainPlugins(
   const { plugins, consumers } = generation;
   const chain = route === null ? plugins.elsewhere : chainOf(route, plugins);
   if (chain === null) return [];
-  const visit = new Visit(context, sceneOf(context, { chain, route, consumers, geo }));
+  const visit = new Visit(context, sceneOf({ chain, route, consumers, geo }));
   return chain.all.map((runtime) => ({
     id: runtime.plan.id,
     phases: runtime.definition.phases.filter((phase) => phase !== "connect"),
@@ -33,15 +33,12 @@ export function explainPlugins(
 }
 
 /** For a request that nothing happens to. */
-function sceneOf(
-  context: RequestContext,
-  parts: {
-    readonly chain: Chain;
-    readonly route: RouteRuntime | null;
-    readonly consumers: Generation["consumers"];
-    readonly geo: Geo;
-  },
-): VisitScene {
+function sceneOf(parts: {
+  readonly chain: Chain;
+  readonly route: RouteRuntime | null;
+  readonly consumers: Generation["consumers"];
+  readonly geo: Geo;
+}): VisitScene {
   const { chain, route, consumers, geo } = parts;
   return {
     chain,
@@ -53,11 +50,11 @@ function sceneOf(
     hasService: () => false,
     serviceNamed: () => null,
     refetch: () => Promise.reject(new Error("the request was not made")),
-    body: new HeldBody({ context, readTimeout: 0, refuse() {} }),
-    bodyLength: declaredLength(context),
+    bodyOf: (context) => new HeldBody({ context, readTimeout: 0, refuse() {} }),
+    bodyLengthOf: declaredLength,
     failed() {},
     decided() {},
-    copyFor: (copy) => sceneOf(copy, parts),
+    copyFor: () => sceneOf(parts),
   };
 }
 

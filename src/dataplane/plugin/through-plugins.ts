@@ -56,12 +56,6 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
   return promise;
 }
 
-/** The same where plugins only want to hear of the end: until then they cost nothing. */
-export function heardByPlugins(context: RequestContext, scene: PluginScene, steps: Steps): Answer {
-  context.heardIn = new Passage(context, scene, steps);
-  return steps.before(context, scene) ?? steps.goOn(context, scene);
-}
-
 /** Tells plugins that the request has ended with this status. */
 export function tellEnd(context: RequestContext, status: number): void {
   const visit = context.visit ?? lateVisit(context);
@@ -107,13 +101,13 @@ class Passage implements VisitScene {
     return this.#scene.generation.consumers;
   }
 
-  get bodyLength(): number {
-    return this.#body === null ? declaredLength(this.#context) : this.#body.length;
+  bodyLengthOf(context: RequestContext): number {
+    return this.#body === null ? declaredLength(context) : this.#body.length;
   }
 
-  get body(): HeldBody {
+  bodyOf(context: RequestContext): HeldBody {
     this.#body ??= new HeldBody({
-      context: this.#context,
+      context,
       readTimeout: this.#scene.generation.bodyReadTimeout,
       refuse: (error) => this.refuse?.(error),
     });
@@ -141,8 +135,8 @@ class Passage implements VisitScene {
     return refetch(this.#context, { from, scene: this.#scene, steps: this.#steps }, options);
   }
 
-  failed(runtime: PluginRuntime, error: unknown): void {
-    this.#scene.scope.pluginFailed(this.#context, runtime.plan, error);
+  failed(context: RequestContext, runtime: PluginRuntime, error: unknown): void {
+    this.#scene.scope.pluginFailed(context, runtime.plan, error);
   }
 
   decided(plugin: string, decision: Decision): void {

@@ -12,9 +12,9 @@ export interface VisitScene {
   readonly route: NamedObject | null;
   readonly service: NamedObject | null;
   readonly consumers: Consumers;
-  readonly body: HeldBody;
+  bodyOf(context: RequestContext): HeldBody;
   /** Of the body, without making it ready to be read. */
-  readonly bodyLength: number;
+  bodyLengthOf(context: RequestContext): number;
   hasService(id: string): boolean;
   serviceNamed(id: string): NamedObject | null;
   country(address: string): string | null;
@@ -22,7 +22,7 @@ export interface VisitScene {
   /** Leads a request of the gateway's own on from where the visit is. */
   refetch(visit: Visit, options: RefetchOptions): Promise<Refetched>;
   /** A handler failed. */
-  failed(runtime: PluginRuntime, error: unknown): void;
+  failed(context: RequestContext, runtime: PluginRuntime, error: unknown): void;
   /** For the counters. */
   decided(plugin: string, decision: Decision): void;
   /** The same for a copy of the request with this body. */

@@ -16,6 +16,8 @@ import type { RequestContext } from "../request-context.ts";
 import type { AnswerDraft } from "./answer-draft.ts";
 import type { HeldBody } from "./held-body.ts";
 import { type Chain, requestPhases } from "./chain.ts";
+import { Course } from "./course.ts";
+import { NOBODY } from "./identity.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
 import { RequestFacts } from "./request-facts.ts";
 import { identityLines } from "./identity-fields.ts";
@@ -33,25 +35,14 @@ const NONE: readonly string[] = [];
 export class Visit extends RequestFacts implements PluginRequest {
   readonly #scene: VisitScene;
   #chain: Chain;
-  #consumer: ConsumerView | null = null;
-  #credential: CredentialView | null = null;
-  #credentialId: string | null = null;
-  #isAnonymous = false;
-  #isAuthenticated = false;
-  #groups: readonly string[] = NONE;
+  #identity = NOBODY;
   #memory: Map<object, unknown> | null = null;
   /** Verdicts of `when`, so that it is asked once. */
   #verdicts: Map<PluginRuntime, boolean> | null = null;
-  readonly #reasons: string[] = [];
+  #reasons: string[] | null = null;
   #isLogged = false;
-  /** Where the handler that was called last stands. */
-  #phase = 0;
-  #step = 0;
-  #running: PluginRuntime | null = null;
-  /** Plugins with a place above this do not see the answer. */
-  #innermost = Number.POSITIVE_INFINITY;
-  /** Those that a copy was led through: no others hear of its end. Null: no copy. */
-  #called: Set<PluginRuntime> | null = null;
+  /** Null: it has met no plugin yet. */
+  #course: Course | null = null;
   /** Who made the answer that plugins saw last. */
   seenSource: ResponseDraft["source"] = "gateway";
   authMode: AuthMode = "default";
@@ -94,27 +85,27 @@ export class Visit extends RequestFacts implements PluginRequest {
   }
 
   get consumer(): ConsumerView | null {
-    return this.#consumer;
+    return this.#identity.consumer;
   }
 
   get credential(): CredentialView | null {
-    return this.#credential;
+    return this.#identity.credential;
   }
 
   get credentialId(): string | null {
-    return this.#credentialId;
+    return this.#identity.credentialId;
   }
 
   get isAnonymous(): boolean {
-    return this.#isAnonymous;
+    return this.#identity.isAnonymous;
   }
 
   get isAuthenticated(): boolean {
-    return this.#isAuthenticated;
+    return this.#identity.isAuthenticated;
   }
 
   get groups(): readonly string[] {
-    return this.#groups;
+    return this.#identity.groups;
   }
 
   authenticate(
@@ -128,12 +119,14 @@ export class Visit extends RequestFacts implements PluginRequest {
   ): void {
     const { credential = null, credentialId = null, groups = NONE, isAnonymous = false } = by;
     const own = consumer?.groups ?? NONE;
-    this.#consumer = consumer;
-    this.#credential = credential;
-    this.#credentialId = isAnonymous ? null : (credential?.id ?? credentialId);
-    this.#isAnonymous = isAnonymous;
-    this.#isAuthenticated = !isAnonymous;
-    this.#groups = groups.length === 0 ? own : [...own, ...groups];
+    this.#identity = {
+      consumer,
+      credential,
+      credentialId: isAnonymous ? null : (credential?.id ?? credentialId),
+      isAnonymous,
+      isAuthenticated: !isAnonymous,
+      groups: groups.length === 0 ? own : [...own, ...groups],
+    };
     this.upstream.identity = identityLines({ consumer, credential, credentialId, isAnonymous });
   }
 
@@ -152,19 +145,19 @@ export class Visit extends RequestFacts implements PluginRequest {
   }
 
   get bodyLength(): number {
-    return this.#scene.bodyLength;
+    return this.#scene.bodyLengthOf(this.context);
   }
 
   readBody(maxBytes: number): Promise<Uint8Array | null> {
-    return this.#scene.body.read(maxBytes);
+    return this.#scene.bodyOf(this.context).read(maxBytes);
   }
 
   limitBody(maxBytes: number, reason: string): void {
-    this.#scene.body.limit(maxBytes, reason);
+    this.#scene.bodyOf(this.context).limit(maxBytes, reason);
   }
 
   passBody(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean {
-    return this.#scene.body.pass(through);
+    return this.#scene.bodyOf(this.context).pass(through);
   }
 
   serviceNamed(id: string): NamedObject | null {
@@ -177,11 +170,12 @@ export class Visit extends RequestFacts implements PluginRequest {
   }
 
   note(reason: string): void {
+    this.#reasons ??= [];
     this.#reasons.push(reason);
   }
 
   get reasons(): readonly string[] {
-    return this.#reasons;
+    return this.#reasons ?? NONE;
   }
 
   // The running of handlers.
@@ -207,25 +201,24 @@ export class Visit extends RequestFacts implements PluginRequest {
   copyFor(context: RequestContext, body: HeldBody): Visit {
     const copy = new Visit(context, this.#scene.copyFor(context, body));
     copy.#chain = this.#chain;
-    copy.#consumer = this.#consumer;
-    copy.#credential = this.#credential;
-    copy.#credentialId = this.#credentialId;
-    copy.#isAnonymous = this.#isAnonymous;
-    copy.#isAuthenticated = this.#isAuthenticated;
-    copy.#groups = this.#groups;
+    copy.#identity = this.#identity;
     copy.#memory = this.#memory === null ? null : new Map(this.#memory);
     copy.#verdicts = this.#verdicts === null ? null : new Map(this.#verdicts);
     copy.authMode = this.authMode;
-    copy.#phase = this.#phase;
-    copy.#step = this.#step;
-    copy.#called = new Set();
-    copy.#innermost = this.#running === null ? 0 : this.#chain.all.indexOf(this.#running);
+    const { phase, step, running } = this.#course ?? new Course();
+    const course = new Course();
+    course.phase = phase;
+    course.step = step;
+    course.called = new Set();
+    course.innermost = running === null ? 0 : this.#chain.all.indexOf(running);
+    copy.#course = course;
     return copy;
   }
 
   /** What comes after the handler that was called last. */
   runOn(): PluginAnswer | undefined | Promise<PluginAnswer | undefined> {
-    return this.#runFrom(this.#phase, this.#step + 1);
+    const { phase, step } = this.#course ?? new Course();
+    return this.#runFrom(phase, step + 1);
   }
 
   /** From the phase with that number and the step in it; goes on by itself as long as nobody has to be waited for. */
@@ -233,21 +226,23 @@ export class Visit extends RequestFacts implements PluginRequest {
     firstPhase: number,
     firstStep: number,
   ): PluginAnswer | undefined | Promise<PluginAnswer | undefined> {
+    this.#course ??= new Course();
+    const course = this.#course;
     let step = firstStep;
     for (let at = firstPhase; at < requestPhases.length; at++) {
       const phase = requestPhases[at] ?? "request";
       // From here on it is known who the client is.
-      if (phase === "access" && step === 0 && this.#consumer !== null)
-        this.#chain = this.#chain.forConsumer(this.#consumer.id);
+      if (phase === "access" && step === 0 && this.consumer !== null)
+        this.#chain = this.#chain.forConsumer(this.consumer.id);
       const isSkipped = phase === "auth" && this.authMode === "skip";
       const steps = isSkipped ? [] : this.#chain[phase];
       for (; step < steps.length; step++) {
         const runtime = steps[step];
         if (runtime === undefined || !this.applies(runtime)) continue;
-        this.#phase = at;
-        this.#step = step;
-        this.#running = runtime;
-        this.#called?.add(runtime);
+        course.phase = at;
+        course.step = step;
+        course.running = runtime;
+        course.called?.add(runtime);
         const outcome = this.#call(runtime, phase);
         if (outcome instanceof Promise) {
           const [phaseAt, next] = [at, step + 1];
@@ -255,7 +250,7 @@ export class Visit extends RequestFacts implements PluginRequest {
         }
         if (outcome !== undefined) return outcome;
       }
-      if (isSkipped || (phase === "auth" && this.#isAnonymous)) {
+      if (isSkipped || (phase === "auth" && this.isAnonymous)) {
         const waiving = this.#chain.auth.filter((runtime) => this.applies(runtime));
         const failed = this.#takeAway("waived", waiving);
         if (failed !== undefined) return failed;
@@ -309,7 +304,7 @@ export class Visit extends RequestFacts implements PluginRequest {
   #fail(runtime: PluginRuntime, error: unknown): void {
     const { name } = runtime.plan;
     this.#scene.decided(name, "error");
-    this.#scene.failed(runtime, error);
+    this.#scene.failed(this.context, runtime, error);
     this.note(`${name}.error`);
   }
 
@@ -341,9 +336,10 @@ export class Visit extends RequestFacts implements PluginRequest {
   /** Shows the answer to the plugins outside of `order`; default: to all. */
   respond(draft: AnswerDraft, order = Number.NEGATIVE_INFINITY): void {
     this.seenSource = draft.source;
-    const isInner = this.#innermost < Number.POSITIVE_INFINITY;
+    const innermost = this.#course?.innermost ?? Number.POSITIVE_INFINITY;
+    const isInner = innermost < Number.POSITIVE_INFINITY;
     for (const runtime of this.#chain.response) {
-      if (isInner && this.#chain.all.indexOf(runtime) <= this.#innermost) return;
+      if (isInner && this.#chain.all.indexOf(runtime) <= innermost) return;
       if (runtime.order <= order || !this.applies(runtime)) continue;
       try {
         runtime.handlers.response?.(this, draft);
@@ -365,7 +361,7 @@ export class Visit extends RequestFacts implements PluginRequest {
     this.#isLogged = true;
     this.result = result;
     for (const runtime of this.#chain.log) {
-      if (this.#called?.has(runtime) === false || !this.applies(runtime)) continue;
+      if (this.#course?.called?.has(runtime) === false || !this.applies(runtime)) continue;
       try {
         runtime.handlers.log?.(this);
       } catch (error) {

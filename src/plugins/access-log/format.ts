@@ -125,46 +125,78 @@ function jsonFormatter(redaction: Redaction, include: Include): Formatter {
   const ofRequest = fieldPicker(include.request_headers, redaction);
   const ofAnswer = fieldPicker(include.response_headers, redaction);
   const time = isoClock();
+  // One for all lines: a new one for each would be most of the garbage that a line leaves.
+  const line = emptyLine();
   return (subject) => {
     const { context, result, kind } = subject;
     const { upstream } = result;
     const agent = context.header("user-agent");
     const referer = context.header("referer");
     const isHttp = kind === "http";
-    // Members that are undefined are left out. One object: to put two together costs as much as all the rest.
-    const line = JSON.stringify({
-      time: time(context.startedAt),
-      kind,
-      id: context.id,
-      client: redaction.address(context.clientAddress()),
-      scheme: context.scheme,
-      method: isHttp ? context.method : undefined,
-      host: isHttp ? context.host : undefined,
-      target: isHttp ? redaction.url(context.target) : undefined,
-      status: isHttp ? result.status : undefined,
-      server_name: isHttp ? undefined : context.host,
-      bytes_in: result.bytesIn,
-      bytes_out: result.bytesOut,
-      duration_ms: rounded(result.durationMs),
-      first_byte_ms: rounded(result.firstByteMs),
-      route: context.route?.name ?? null,
-      service: context.service?.name ?? null,
-      target_id: result.targetId,
-      upstream: upstream?.address,
-      upstream_status: result.upstreamStatus,
-      upstream_ms: upstream === null ? null : rounded(upstream.endMs - upstream.startMs),
-      attempts: result.attempts,
-      consumer: context.consumer?.username ?? null,
-      reasons: context.reasons,
-      tls_version: context.tls?.version ?? undefined,
-      user_agent: agent === null ? undefined : redaction.header("user-agent", agent),
-      referer: referer === null ? undefined : redaction.header("referer", referer),
-      request_headers: ofRequest?.(context.headers),
-      response_headers: ofAnswer?.(subject.answer?.toJSON() ?? {}),
-    });
-    return UNSAFE_IN_JSON.test(line) ? line.replace(ALL_UNSAFE_IN_JSON, jsonEscape) : line;
+    line.time = time(context.startedAt);
+    line.kind = kind;
+    line.id = context.id;
+    line.client = redaction.address(context.clientAddress());
+    line.scheme = context.scheme;
+    line.method = isHttp ? context.method : undefined;
+    line.host = isHttp ? context.host : undefined;
+    line.target = isHttp ? redaction.url(context.target) : undefined;
+    line.status = isHttp ? result.status : undefined;
+    line.server_name = isHttp ? undefined : context.host;
+    line.bytes_in = result.bytesIn;
+    line.bytes_out = result.bytesOut;
+    line.duration_ms = rounded(result.durationMs);
+    line.first_byte_ms = rounded(result.firstByteMs);
+    line.route = context.route?.name ?? null;
+    line.service = context.service?.name ?? null;
+    line.target_id = result.targetId;
+    line.upstream = upstream?.address;
+    line.upstream_status = result.upstreamStatus;
+    line.upstream_ms = upstream === null ? null : rounded(upstream.endMs - upstream.startMs);
+    line.attempts = result.attempts;
+    line.consumer = context.consumer?.username ?? null;
+    line.reasons = context.reasons;
+    line.tls_version = context.tls?.version ?? undefined;
+    line.user_agent = agent === null ? undefined : redaction.header("user-agent", agent);
+    line.referer = referer === null ? undefined : redaction.header("referer", referer);
+    line.request_headers = ofRequest?.(context.headers);
+    line.response_headers = ofAnswer?.(subject.answer?.toJSON() ?? {});
+    const text = JSON.stringify(line);
+    return UNSAFE_IN_JSON.test(text) ? text.replace(ALL_UNSAFE_IN_JSON, jsonEscape) : text;
   };
 }
+
+/** The members of a line in their order; those that are undefined are left out. */
+const emptyLine = () => ({
+  time: "",
+  kind: "",
+  id: "",
+  client: "",
+  scheme: "",
+  method: undefined as string | undefined,
+  host: undefined as string | undefined,
+  target: undefined as string | undefined,
+  status: undefined as number | undefined,
+  server_name: undefined as string | undefined,
+  bytes_in: 0,
+  bytes_out: 0,
+  duration_ms: null as number | null,
+  first_byte_ms: null as number | null,
+  route: null as string | null,
+  service: null as string | null,
+  target_id: null as string | null,
+  upstream: undefined as string | undefined,
+  upstream_status: null as number | null,
+  upstream_ms: null as number | null,
+  attempts: 0,
+  consumer: null as string | null,
+  reasons: [] as readonly string[],
+  tls_version: undefined as string | undefined,
+  user_agent: undefined as string | undefined,
+  referer: undefined as string | undefined,
+  request_headers: undefined as Fields | undefined,
+  response_headers: undefined as Fields | undefined,
+});
 
 /** Microseconds are more than enough. */
 const rounded = (ms: number | null) => (ms === null ? null : Math.round(ms * 1000) / 1000);
@@ -190,15 +222,20 @@ function fieldPicker(names: readonly string[], redaction: Redaction) {
 
 /** Times come in order mostly: only what is below a second changes. */
 function isoClock(): (at: number) => string {
+  let last = -1;
+  let text = "";
   let second = -1;
   let begin = "";
   return (at) => {
+    if (at === last) return text;
+    last = at;
     const whole = Math.floor(at / 1000);
     if (whole !== second) {
       second = whole;
       begin = new Date(whole * 1000).toISOString().slice(0, 20);
     }
     const ms = Math.floor(at - whole * 1000);
-    return `${begin}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+    text = `${begin}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+    return text;
   };
 }

@@ -135,6 +135,24 @@ describe("JSON", () => {
     expect(at).toBeLessThanOrEqual(arrivedAt + 1);
   });
 
+  test("names what the route leads to by the name that it has then", async () => {
+    await logged("names.log", {});
+    await scene.get("/");
+    const targets = [{ port: scene.originPort }];
+    await scene.apply({ services: [{ id: "web", name: "web renamed", targets }] });
+    await scene.get("/");
+    await scene.get("/");
+    await scene.apply({ services: [{ name: "web", targets }] });
+    await scene.get("/");
+    const lines = (await folder.receives(4, "names.log")).map(parsed);
+    expect(lines.map(({ service }) => service)).toEqual([
+      "web",
+      "web renamed",
+      "web renamed",
+      "web",
+    ]);
+  });
+
   test("tells who it was, and why a request was refused", async () => {
     await logged("who.log", {});
     await scene.get("/keyed", { "X-API-Key": "k" });
