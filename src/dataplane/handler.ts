@@ -129,8 +129,11 @@ function proxy(context: RequestContext, route: RouteRuntime, scene: Scene): Answ
         : [...generation.debugFields, ["X-Sluice-Route", route.id] as const],
   };
   if (route.route.websocket && isWebSocket(context)) return scope.proxyWebSocket(plan);
-  return new Promise((resolve) => new ProxiedRequest(scope, plan, resolve).begin());
+  return passOn(plan, scope);
 }
+
+const passOn = (plan: Plan, scope: WorkerScope): Promise<Response> =>
+  new Promise((resolve) => new ProxiedRequest(scope, plan, resolve).begin());
 
 /** Whether it asks for a WebSocket: RFC 6455 section 4.2.1, and RFC 9110 section 7.8: Upgrade counts only when Connection names it. */
 export function isWebSocket({ known, method }: RequestContext): boolean {

@@ -121,7 +121,7 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     // What the target would still send is of no use to anybody.
     this.#exchange?.abort();
     this.#attempts.completed();
-    this.#answerWhole(answer, [], () => this.#end(answer.status));
+    this.#answerWhole(answer, []);
   }
 
   #reserve(bytes: number): boolean {
@@ -194,28 +194,37 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
     const { record } = this.#plan.context;
     record.upstreamEndAt = record.arrivedAt;
     const answer = this.#answer;
-    const end = () => this.#end(answer?.status ?? 0);
     // Plugins may take a while to make their answer of it, in which nothing is asked of the target.
     this.#exchange = null;
     this.#stopCollecting();
-    if (this.#mode === "collecting" && answer !== null) this.#answerWhole(answer, this.#parts, end);
-    else if (this.#stream === null) end();
-    else this.#stream.end(end);
+    if (this.#mode === "collecting" && answer !== null) this.#answerWhole(answer, this.#parts);
+    else if (this.#stream === null) this.#end(answer?.status ?? 0);
+    else this.#endStream(this.#stream, answer?.status ?? 0);
   }
 
-  /** Answers with a body that is there; `end` is called when plugins have made of it what they want. */
-  #answerWhole(answer: TargetAnswer, pieces: readonly Piece[], end: () => void): void {
+  #endStream(stream: StreamedBody | PipedBody, status: number): void {
+    stream.end(() => this.#end(status));
+  }
+
+  /** Answers with a body that is there, and ends when plugins have made of it what they want. */
+  #answerWhole(answer: TargetAnswer, pieces: readonly Piece[]): void {
     try {
       const response = answer.whole(pieces);
       if (response instanceof Promise) {
-        response.then(this.#resolve, (error: unknown) => this.#notAnswered(error)).finally(end);
+        this.#answerLater(response, answer);
         return;
       }
       this.#resolve(response);
     } catch (error) {
       this.#notAnswered(error);
     }
-    end();
+    this.#end(answer.status);
+  }
+
+  #answerLater(response: Promise<Response>, answer: TargetAnswer): void {
+    response
+      .then(this.#resolve, (error: unknown) => this.#notAnswered(error))
+      .finally(() => this.#end(answer.status));
   }
 
   /** A plugin could not do what it had begun: half an answer is none. */

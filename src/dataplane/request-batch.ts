@@ -36,10 +36,14 @@ export class RequestBatch {
   /** The place for the next request: all facts are to be set, because those of another one are in it. */
   next(): Facts {
     if (this.#count === SIZE) this.flush();
-    if (this.#count === 0 && this.#timer === null)
-      this.#timer = setTimeout(() => this.flush(), LONGEST_MS);
+    if (this.#count === 0 && this.#timer === null) this.#flushLater();
     // One of a few that are all there.
     return this.#facts[this.#count++] as Facts;
+  }
+
+  /** By itself: where it is called, its closure would be made room for with each request. */
+  #flushLater(): void {
+    this.#timer = setTimeout(() => this.flush(), LONGEST_MS);
   }
 
   /** Writes down what waits. */

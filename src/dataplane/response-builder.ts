@@ -43,6 +43,11 @@ export function completeResponse(parts: ResponseParts, pieces: readonly Piece[])
     return response;
   }
   const headers = parts.hasLength ? fields : withField(fields, "Content-Length", String(size));
+  return new Response(direct(pieces, size, isShared), { status, headers });
+}
+
+/** All pieces in one go. */
+function direct(pieces: readonly Piece[], size: number, isShared: boolean): ReadableStream {
   const source: Bun.DirectUnderlyingSource<Uint8Array> = {
     type: "direct",
     // Written one by one: the stream puts them together itself, and joining them before would copy them twice.
@@ -53,10 +58,9 @@ export function completeResponse(parts: ResponseParts, pieces: readonly Piece[])
     },
   };
   // lib.dom does not know direct streams, which are Bun's own.
-  const stream = new ReadableStream(source as unknown as UnderlyingSource<Uint8Array>, {
+  return new ReadableStream(source as unknown as UnderlyingSource<Uint8Array>, {
     highWaterMark: size + 1,
   });
-  return new Response(stream, { status, headers });
 }
 
 /** A body of unknown length that ends at once. */

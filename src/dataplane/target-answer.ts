@@ -53,11 +53,19 @@ export class TargetAnswer {
     if (shared !== null) return this.#shared(shared, pieces);
     const fields = this.#fields();
     const isHead = this.#plan.context.method === "HEAD";
-    if (draft === null)
-      return completeResponse(
-        { status, fields, hasContentType: head.hasContentType, hasLength: head.hasLength, isHead },
-        pieces,
-      );
+    if (draft !== null) return this.#drafted(draft, fields, pieces);
+    const { hasContentType, hasLength } = head;
+    return completeResponse({ status, fields, hasContentType, hasLength, isHead }, pieces);
+  }
+
+  /** As plugins want it. */
+  #drafted(
+    draft: AnswerDraft,
+    fields: Headers,
+    pieces: readonly Piece[],
+  ): Response | Promise<Response> {
+    const { status } = this;
+    const isHead = this.#plan.context.method === "HEAD";
     const { replacement, pipe } = draft;
     if (replacement !== null) fields.delete("content-length");
     const own = replacement === null ? pieces : replacement.body === null ? [] : [replacement.body];

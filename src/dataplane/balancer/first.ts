@@ -1,12 +1,5 @@
 // Always the first target that can take the request: the others stand by; knows no health.
-import {
-  type Balancer,
-  type Candidate,
-  firstOpen,
-  isOpen,
-  type Load,
-  type PickRequest,
-} from "./balancer.ts";
+import { type Balancer, type Candidate, isOpen, type Load, type PickRequest } from "./balancer.ts";
 
 export class First<T extends Candidate> implements Balancer<T> {
   readonly #candidates: readonly T[];
@@ -18,6 +11,8 @@ export class First<T extends Candidate> implements Balancer<T> {
   }
 
   pick({ tried }: PickRequest): T | null {
-    return firstOpen(this.#candidates, 0, (candidate) => isOpen(candidate, this.#load, tried));
+    for (const candidate of this.#candidates)
+      if (isOpen(candidate, this.#load, tried)) return candidate;
+    return null;
   }
 }

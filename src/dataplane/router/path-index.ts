@@ -164,11 +164,15 @@ function firstIn<E extends Candidate>(items: readonly E[], search: Search): E | 
 function firstByRegex<E extends Candidate>(items: readonly E[], search: Search): E | null {
   for (const item of items) {
     if (item.priority <= search.floor) return null;
-    if (item.match.pathRegexes.some((regex) => regex.test(search.path)) && holds(item, search)) {
-      return item;
-    }
+    if (fitsAny(item.match.pathRegexes, search.path) && holds(item, search)) return item;
   }
   return null;
+}
+
+/** A loop, because a closure would be garbage for each request. */
+function fitsAny(regexes: readonly RegExp[], path: string): boolean {
+  for (const regex of regexes) if (regex.test(path)) return true;
+  return false;
 }
 
 function holds(item: Candidate, search: Search): boolean {

@@ -99,6 +99,11 @@ export class Exchange implements ConnectionUser {
       this.#awaitResponse();
       return;
     }
+    this.#sendBody(head, body);
+  }
+
+  /** Like everything here that needs a closure, by itself: where it stood, each request would make room for what it holds. */
+  #sendBody(head: string, body: RequestBody): void {
     this.#deadline = after(this.#now, this.#request.timeouts.write);
     body.sendTo(head, this.#connection, (error) => this.#bodyEnded(error));
   }
@@ -249,12 +254,8 @@ export class Exchange implements ConnectionUser {
   }
 
   #body(chunk: Buffer): void {
-    const decoder = this.#decoder;
-    if (decoder !== null) {
-      const used = decoder.push(chunk, (piece) => this.#owner.content(piece));
-      if (used < chunk.length)
-        throw new ResponseSyntaxError("the target sent bytes after its answer");
-      if (decoder.done) this.#finish();
+    if (this.#decoder !== null) {
+      this.#decode(this.#decoder, chunk);
       return;
     }
     if (this.#head?.framing === "close") {
@@ -266,6 +267,13 @@ export class Exchange implements ConnectionUser {
     this.#remaining -= chunk.length;
     this.#owner.content(chunk);
     if (this.#remaining === 0) this.#finish();
+  }
+
+  #decode(decoder: ChunkedDecoder, chunk: Buffer): void {
+    const used = decoder.push(chunk, (piece) => this.#owner.content(piece));
+    if (used < chunk.length)
+      throw new ResponseSyntaxError("the target sent bytes after its answer");
+    if (decoder.done) this.#finish();
   }
 
   /** The response is complete: the connection is kept when both sides allow it. */

@@ -76,7 +76,8 @@ export function forwardFields(
     const isOfProxy = isFromProxy(name);
     if (isOfProxy && !isTrusted) continue;
     if (named.length > 0 && !isOfProxy && named.includes(name)) continue;
-    lines += `${name}: ${value}\r\n`;
+    // In one: a text of its own for the line, joined to the rest afterwards, would be garbage for each field.
+    lines = `${lines}${name}: ${value}\r\n`;
   }
   if (count > listener.maxHeaderFields) return failures.tooManyFields;
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;

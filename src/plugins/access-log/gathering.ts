@@ -22,7 +22,12 @@ export class Gathering {
     // The server forgets the connection of a request that has ended; whoever has asked once is told again.
     subject.context.clientAddress();
     if (this.#waiting.push(subject) >= SIZE) this.flush();
-    else this.#timer ??= setTimeout(() => this.flush(), LONGEST_MS);
+    else if (this.#timer === null) this.#flushLater();
+  }
+
+  /** By itself: in `add`, its closure would be made room for with each request. */
+  #flushLater(): void {
+    this.#timer = setTimeout(() => this.flush(), LONGEST_MS);
   }
 
   flush(): void {

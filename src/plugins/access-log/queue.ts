@@ -76,7 +76,7 @@ export class Queue {
   }
 
   add(entry: Entry): void {
-    const { maxEntries, maxBatch, maxDelayMs } = this.#options;
+    const { maxEntries, maxBatch } = this.#options;
     // A queue that is shorter than a batch must not lose records only to let others come.
     if (this.#isSettling && this.#waiting.length >= maxEntries) this.#send();
     const waiting = this.#waiting;
@@ -88,7 +88,12 @@ export class Queue {
     this.#characters += entry.line.length;
     if (this.#isSending || this.#isSettling) return;
     if (waiting.length >= maxBatch || this.#isClosed) this.#sendFull();
-    else this.#timer ??= setTimeout(() => this.#send(), maxDelayMs);
+    else if (this.#timer === null) this.#sendLater();
+  }
+
+  /** By itself: in `add`, its closure would be made room for with each record. */
+  #sendLater(): void {
+    this.#timer = setTimeout(() => this.#send(), this.#options.maxDelayMs);
   }
 
   /** There is a whole batch. */
@@ -122,7 +127,7 @@ export class Queue {
     this.#timer = null;
     this.#isSettling = false;
     if (this.#isSending || this.#waiting.length === 0) return;
-    const { maxBatch, maxDelayMs, sink } = this.#options;
+    const { maxBatch, sink } = this.#options;
     const most = sink.isStream === true ? this.#waiting.length : maxBatch;
     const batch = this.#waiting.slice(0, most);
     this.#waiting = this.#waiting.slice(most);
@@ -131,7 +136,7 @@ export class Queue {
     void this.#deliver(batch).finally(() => {
       this.#isSending = false;
       if (this.#waiting.length >= maxBatch || this.#isClosed) this.#sendFull();
-      else if (this.#waiting.length > 0) this.#timer ??= setTimeout(() => this.#send(), maxDelayMs);
+      else if (this.#waiting.length > 0 && this.#timer === null) this.#sendLater();
       if (this.#isClosed && !this.#isSending) this.#end();
     });
   }
