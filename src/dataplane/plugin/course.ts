@@ -1,7 +1,7 @@
 // How far a request has come among the plugins of its route; knows no request.
 import type { PluginRuntime } from "./plugin-set.ts";
 
-/** How far a request has come among its plugins. */
+/** Made when the first plugin runs. */
 export class Course {
   /** Where the handler that was called last stands. */
   phase = 0;

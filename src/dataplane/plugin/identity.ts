@@ -1,15 +1,11 @@
 // Who has sent a request, as far as plugins know; knows no request.
-import type { ConsumerView, CredentialView } from "../../pdk/context.ts";
+import type { RequestContext } from "../../pdk/context.ts";
 
-/** Who the client is. */
-export interface Identity {
-  readonly consumer: ConsumerView | null;
-  readonly credential: CredentialView | null;
-  readonly credentialId: string | null;
-  readonly isAnonymous: boolean;
-  readonly isAuthenticated: boolean;
-  readonly groups: readonly string[];
-}
+/** Who the client is, as plugins see it. */
+export type Identity = Pick<
+  RequestContext,
+  "consumer" | "credential" | "credentialId" | "isAnonymous" | "isAuthenticated" | "groups"
+>;
 
 /** Of everybody before authentication. */
 export const NOBODY: Identity = {

@@ -1,6 +1,6 @@
 // Leads a request through the plugins of its route and answers for those that do not let it go on; knows no plugin.
 import type { Answer as PluginAnswerBody } from "../../pdk/answer.ts";
-import type { Consumers, NamedObject, Refetched, RefetchOptions } from "../../pdk/context.ts";
+import type { NamedObject, Refetched, RefetchOptions } from "../../pdk/context.ts";
 import { AbortedRequests } from "../aborted-requests.ts";
 import type { RetryDecision } from "../error.ts";
 import { errorAnswer } from "../error-page.ts";
@@ -16,9 +16,9 @@ import type { WorkerScope } from "../worker-scope.ts";
 import type { Chain } from "./chain.ts";
 import { declaredLength, HeldBody } from "./held-body.ts";
 import { readRefetched } from "./refetched.ts";
-import type { PluginRuntime } from "./plugin-set.ts";
+import { ServedScene } from "./served-scene.ts";
 import { type PluginAnswer, Visit } from "./visit.ts";
-import type { Decision, VisitScene } from "./visit-scene.ts";
+import type { VisitScene } from "./visit-scene.ts";
 
 type Answer = Response | undefined | Promise<Response | undefined>;
 
@@ -70,35 +70,29 @@ function lateVisit(context: RequestContext): Visit | null {
 }
 
 /** What a visit needs beside the request; what few plugins ask for is made when one does. */
-class Passage implements VisitScene {
+class Passage extends ServedScene<PluginScene> implements VisitScene {
   readonly #context: RequestContext;
-  readonly #scene: PluginScene;
   readonly #steps: Steps;
   #body: HeldBody | null = null;
   /** Answers the client although a plugin still waits for the body. */
   refuse: ((error: ProxyError) => void) | null = null;
 
   constructor(context: RequestContext, scene: PluginScene, steps: Steps) {
+    super(scene);
     this.#context = context;
-    this.#scene = scene;
     this.#steps = steps;
   }
 
   get chain(): Chain {
-    return this.#scene.chain;
+    return this.around.chain;
   }
 
   get route(): NamedObject | null {
-    const { route } = this.#scene;
-    return route === null ? null : { id: route.id, name: route.route.name };
+    return this.ownRoute;
   }
 
   get service(): NamedObject | null {
-    return this.serviceNamed(this.#scene.route?.route.service_id ?? "");
-  }
-
-  get consumers(): Consumers {
-    return this.#scene.generation.consumers;
+    return this.ownService;
   }
 
   bodyLengthOf(context: RequestContext): number {
@@ -108,43 +102,18 @@ class Passage implements VisitScene {
   bodyOf(context: RequestContext): HeldBody {
     this.#body ??= new HeldBody({
       context,
-      readTimeout: this.#scene.generation.bodyReadTimeout,
+      readTimeout: this.around.generation.bodyReadTimeout,
       refuse: (error) => this.refuse?.(error),
     });
     return this.#body;
   }
 
-  hasService(id: string): boolean {
-    return this.#scene.generation.services.get(id)?.isHttp === true;
-  }
-
-  serviceNamed(id: string): NamedObject | null {
-    const service = this.#scene.generation.services.get(id);
-    return service === undefined ? null : { id, name: service.service.name };
-  }
-
-  country(address: string): string | null {
-    return this.#scene.scope.geo.country(address);
-  }
-
-  asn(address: string): number | null {
-    return this.#scene.scope.geo.asn(address);
-  }
-
   refetch(from: Visit, options: RefetchOptions): Promise<Refetched> {
-    return refetch(this.#context, { from, scene: this.#scene, steps: this.#steps }, options);
-  }
-
-  failed(context: RequestContext, runtime: PluginRuntime, error: unknown): void {
-    this.#scene.scope.pluginFailed(context, runtime.plan, error);
-  }
-
-  decided(plugin: string, decision: Decision): void {
-    this.#scene.scope.decided(plugin, decision);
+    return refetch(this.#context, { from, scene: this.around, steps: this.#steps }, options);
   }
 
   copyFor(context: RequestContext, body: HeldBody): VisitScene {
-    const copy = new Passage(context, this.#scene, this.#steps);
+    const copy = new Passage(context, this.around, this.#steps);
     copy.#body = body;
     return copy;
   }
