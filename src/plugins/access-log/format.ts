@@ -1,4 +1,5 @@
 // Lines of a log: JSON, the two formats of Apache, and templates; whatever clients send, a record stays one line. Knows no sink.
+import type { RequestContext } from "../../pdk/context.ts";
 import { compileTemplate } from "../../pdk/template.ts";
 import type { Redaction } from "./redaction.ts";
 import type { Config, LineConfig } from "./settings.ts";
@@ -25,15 +26,8 @@ export function formatterOf(
       return jsonFormatter(redaction, include);
     case "clf":
       return clfFormatter(redaction);
-    case "combined": {
-      const common = clfFormatter(redaction);
-      return (subject) => {
-        const { context } = subject;
-        const field = (name: string) =>
-          quoted(redaction.header(name, context.header(name) ?? "") || "-");
-        return `${common(subject)} ${field("referer")} ${field("user-agent")}`;
-      };
-    }
+    case "combined":
+      return clfFormatter(redaction, endOfCombined(redaction));
     case "template":
       return templateFormatter(template ?? "", redaction);
     default:
@@ -83,20 +77,52 @@ function clfClock(): (at: number) => string {
   };
 }
 
-const clfFormatter = (redaction: Redaction): Formatter => {
-  const time = clfClock();
-  return (subject) => clfLine(subject, redaction, time(subject.context.startedAt));
-};
+/** `endOf`: what stands behind the number of bytes. */
+function clfFormatter(
+  redaction: Redaction,
+  endOf: (context: RequestContext) => string = () => "",
+): Formatter {
+  const timeOf = clfClock();
+  // Clients ask several times in a row, and a line of few pieces is made quicker than one of many.
+  const begin = lastOne((address, user, time) => {
+    return `${redaction.address(address)} - ${word(user)} [${time}] "`;
+  });
+  return (subject) => {
+    const { context, result } = subject;
+    const { status, bytesOut } = result;
+    const user = context.consumer?.username ?? "";
+    const start = begin(context.clientAddress(), user, timeOf(context.startedAt));
+    return `${start}${requestOf(subject, redaction)}" ${status === 0 ? "-" : status} ${bytesOut === 0 ? "-" : bytesOut}${endOf(context)}`;
+  };
+}
 
-function clfLine({ kind, context, result }: Subject, redaction: Redaction, time: string): string {
-  const { status, bytesOut } = result;
-  const request =
-    kind === "http"
-      ? // The server does not tell which version it was.
-        `${context.method} ${redaction.url(context.target)} HTTP/1.1`
-      : `${context.scheme.toUpperCase()} ${context.route?.name ?? "-"}`;
-  const who = word(context.consumer?.username ?? "");
-  return `${redaction.address(context.clientAddress())} - ${who} [${time}] ${quoted(request)} ${status === 0 ? "-" : status} ${bytesOut === 0 ? "-" : bytesOut}`;
+function requestOf({ kind, context }: Subject, redaction: Redaction): string {
+  return kind === "http"
+    ? // The server does not tell which version it was.
+      `${escaped(context.method)} ${escaped(redaction.url(context.target))} HTTP/1.1`
+    : `${context.scheme.toUpperCase()} ${escaped(context.route?.name ?? "-")}`;
+}
+
+/** Referer and User-Agent. */
+function endOfCombined(redaction: Redaction): (context: RequestContext) => string {
+  const field = (name: string, value: string) => quoted(redaction.header(name, value) || "-");
+  const end = lastOne(
+    (referer, agent) => ` ${field("referer", referer)} ${field("user-agent", agent)}`,
+  );
+  return (context) => end(context.header("referer") ?? "", context.header("user-agent") ?? "", "");
+}
+
+/** What was made of three texts is kept until they are others. */
+function lastOne(make: (one: string, two: string, three: string) => string) {
+  let [first, second, third] = ["", "", ""];
+  let made: string | null = null;
+  return (one: string, two: string, three: string): string => {
+    if (made === null || one !== first || two !== second || three !== third) {
+      made = make(one, two, three);
+      [first, second, third] = [one, two, three];
+    }
+    return made;
+  };
 }
 
 function templateFormatter(template: string, redaction: Redaction): Formatter {

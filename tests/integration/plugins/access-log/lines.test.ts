@@ -264,6 +264,25 @@ describe("the other formats", () => {
     expect(line).toEndWith(' 200 5 "http://r.example/" "a b"');
   });
 
+  test("each line names its own client, whoever came before", async () => {
+    await logged("turns.log", { redact: { headers: [] } }, { format: "combined" });
+    const send = async (path: string, headers: Record<string, string>) =>
+      void (await scene.get(path, headers));
+    await send("/x", { "User-Agent": "one" });
+    await send("/keyed", { "User-Agent": "one", "X-API-Key": "k" });
+    await send("/x", { "User-Agent": "one", Referer: "http://r.example/" });
+    await send("/x", { "User-Agent": "two", Referer: "http://r.example/" });
+    await send("/x", { "User-Agent": "one" });
+    const lines = await folder.receives(5, "turns.log");
+    expect(lines.map((line) => line.replace(/ \[[^\]]+\]/, ""))).toEqual([
+      '127.0.0.1 - - "GET /x HTTP/1.1" 200 5 "-" "one"',
+      '127.0.0.1 - al\\x20ice "GET /keyed HTTP/1.1" 200 5 "-" "one"',
+      '127.0.0.1 - - "GET /x HTTP/1.1" 200 5 "http://r.example/" "one"',
+      '127.0.0.1 - - "GET /x HTTP/1.1" 200 5 "http://r.example/" "two"',
+      '127.0.0.1 - - "GET /x HTTP/1.1" 200 5 "-" "one"',
+    ]);
+  });
+
   test("a template holds facts and variables, and a dash for what is not there", async () => {
     const template =
       "${status} ${bytes_in} ${bytes_out} ${attempts} ${upstream.status} ${upstream.address} ${target.id} " +
