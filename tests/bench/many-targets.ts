@@ -94,8 +94,13 @@ export async function compare(
   const ratios: number[] = [];
   let errors = 0;
   for (let round = 0; round < rounds; round += 1) {
-    const [first, second] = [await cost(one), await cost(other)];
-    ratios.push(second.cpuUs / first.cpuUs);
+    // Neither always goes first: machines get slower and faster.
+    const isTurned = round % 2 === 1;
+    const [first, second] = [
+      await cost(isTurned ? other : one),
+      await cost(isTurned ? one : other),
+    ];
+    ratios.push(isTurned ? first.cpuUs / second.cpuUs : second.cpuUs / first.cpuUs);
     errors += first.errors + second.errors;
   }
   // The middle one: a moment in which the machine did something else spoils one round and not the figure.
