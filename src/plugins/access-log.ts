@@ -5,10 +5,10 @@ import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition
 import { parseTraceParent } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
 import { FileSink } from "./access-log/file-sink.ts";
-import { type Formatter, formatterOf, needsAnswer } from "./access-log/format.ts";
+import { type Format, formatOf, needsAnswer, textOf } from "./access-log/format.ts";
 import { Gathering } from "./access-log/gathering.ts";
 import { HttpSink, listBody, lokiBody, otlpBody, withPath } from "./access-log/http-sinks.ts";
-import { Queue, type Sink } from "./access-log/queue.ts";
+import { Queue, type QueueOptions, type Sink } from "./access-log/queue.ts";
 import { Redaction } from "./access-log/redaction.ts";
 import {
   type Config,
@@ -27,6 +27,7 @@ import {
 } from "./access-log/socket-sinks.ts";
 import { StdoutSink } from "./access-log/stdout-sink.ts";
 import { type Subject, streamSubject } from "./access-log/subject.ts";
+import { WaitingEntries, WaitingLines } from "./access-log/waiting.ts";
 
 export default definePlugin({
   name: "access-log",
@@ -68,16 +69,20 @@ on the status, or one on anything of HTTP, none is written. \`redact\` holds for
   check: problemsOf,
   async create(own, kit) {
     const redaction = new Redaction(own.redact, () => kit.deriveKey("addresses"));
-    const outlets = await openAll(own, { redaction, kit });
-    return handlersOf(own, outlets, kit);
+    const groups = await openAll(own, { redaction, kit });
+    return handlersOf(own, groups, kit);
   },
 });
 
-/** A queue with what makes its lines; sinks whose lines look the same share one. */
-interface Outlet {
-  readonly queue: Queue;
-  readonly format: Formatter;
-  readonly isTraced: boolean;
+/** A sink with what waits for it. */
+type Outlet =
+  | { readonly queue: Queue<Uint8Array>; readonly lines: WaitingLines }
+  | { readonly queue: Queue; readonly entries: WaitingEntries; readonly isTraced: boolean };
+
+/** Sinks whose lines look the same. */
+interface Group {
+  readonly format: Format;
+  readonly outlets: Outlet[];
 }
 
 interface Parts {
@@ -85,22 +90,56 @@ interface Parts {
   readonly kit: PluginKit;
 }
 
-async function openAll(own: Config, parts: Parts): Promise<Outlet[]> {
-  const outlets: Outlet[] = [];
-  const formatters = new Map<string, Formatter>();
+async function openAll(own: Config, { redaction, kit }: Parts): Promise<Group[]> {
+  const groups = new Map<string, Group>();
+  const settings = { ...queueSettings(own.queue), kit };
   try {
     for (const each of own.sinks) {
-      const { name, lines, sink } = await openSink(each, parts.kit);
+      const { name, lines, sink } = await openSink(each, kit);
       const key = `${lines.format} ${lines.template}`;
-      const format = formatters.get(key) ?? formatterOf(lines, parts.redaction, own.include);
-      formatters.set(key, format);
-      const queue = new Queue({ name, sink, ...queueSettings(own.queue), kit: parts.kit });
-      outlets.push({ queue, format, isTraced: each.otlp !== undefined });
+      const group = groups.get(key) ?? {
+        format: formatOf(lines, redaction, own.include),
+        outlets: [],
+      };
+      groups.set(key, group);
+      group.outlets.push(outletOf(sink, { name, ...settings }, each.otlp !== undefined));
     }
-    return outlets;
+    return [...groups.values()];
   } catch (error) {
-    await Promise.all(outlets.map(({ queue }) => queue.close()));
+    await closeAll([...groups.values()]);
     throw error;
+  }
+}
+
+function outletOf(
+  sink: Opened["sink"],
+  settings: Omit<QueueOptions<never>, "sink" | "waiting">,
+  isTraced: boolean,
+): Outlet {
+  if (sink instanceof FileSink) {
+    const waiting = new WaitingLines();
+    return { queue: new Queue({ ...settings, sink, waiting }), lines: waiting };
+  }
+  const waiting = new WaitingEntries();
+  return { queue: new Queue({ ...settings, sink, waiting }), entries: waiting, isTraced };
+}
+
+const closeAll = (groups: readonly Group[]) =>
+  Promise.all(groups.flatMap(({ outlets }) => outlets.map(({ queue }) => queue.close())));
+
+/** Adds the record to all that take it. */
+function writeTo({ format, outlets }: Group, subject: Subject): void {
+  const { context, result } = subject;
+  let line: string | null = null;
+  for (const outlet of outlets) {
+    if (!outlet.queue.hasRoom()) continue;
+    if ("lines" in outlet) outlet.lines.add(subject, format);
+    else {
+      line ??= textOf(subject, format);
+      const trace = outlet.isTraced ? parseTraceParent(context.header("traceparent")) : null;
+      outlet.entries.add({ line, at: context.startedAt, status: result.status, trace });
+    }
+    outlet.queue.added();
   }
 }
 
@@ -118,7 +157,7 @@ const queueSettings = (queue: Config["queue"]) => ({
 interface Opened {
   readonly name: string;
   readonly lines: LineConfig;
-  readonly sink: Sink;
+  readonly sink: Sink | FileSink;
 }
 
 async function openSink(own: SinkConfig, kit: PluginKit): Promise<Opened> {
@@ -171,7 +210,7 @@ function openSyslog(own: NonNullable<SinkConfig["syslog"]>): Sink {
   return new TcpSink({ address, framing: counted(message), tls });
 }
 
-function handlersOf(own: Config, outlets: readonly Outlet[], kit: PluginKit): PluginHandlers {
+function handlersOf(own: Config, groups: readonly Group[], kit: PluginKit): PluginHandlers {
   const { status, when, sample, min_duration: minDuration } = own.filters;
   const statuses = new Set(status);
   const isOfStatus = (code: number) =>
@@ -182,15 +221,7 @@ function handlersOf(own: Config, outlets: readonly Outlet[], kit: PluginKit): Pl
   const isWantedStream = compileStreamCondition(when);
   const isSampled = () => sample === 1 || Math.random() < sample;
   const writeLine = (subject: Subject) => {
-    const { context, result } = subject;
-    let line = "";
-    let before: Formatter | null = null;
-    for (const { queue, format, isTraced } of outlets) {
-      if (format !== before) line = format(subject);
-      before = format;
-      const trace = isTraced ? parseTraceParent(context.header("traceparent")) : null;
-      queue.add({ line, at: context.startedAt, status: result.status, trace });
-    }
+    for (const group of groups) writeTo(group, subject);
   };
   const lines = new Gathering(writeLine, (error) => {
     kit.dropped(1);
@@ -215,7 +246,7 @@ function handlersOf(own: Config, outlets: readonly Outlet[], kit: PluginKit): Pl
     },
     async close() {
       lines.flush();
-      await Promise.all(outlets.map(({ queue }) => queue.close()));
+      await closeAll(groups);
     },
   };
   const asksForAnswer = own.sinks.some((each) =>

@@ -14,7 +14,7 @@ import {
 } from "node:fs/promises";
 import { basename, dirname, extname, isAbsolute, join, relative, sep } from "node:path";
 import type { Counters, LogPlaces } from "../../pdk/kit.ts";
-import { type Entry, type Sink, SinkError } from "./queue.ts";
+import { type Sink, SinkError } from "./queue.ts";
 
 export interface FileSinkOptions {
   readonly path: string;
@@ -41,10 +41,6 @@ const FLAGS =
 /** How often it is looked whether the file is still the one at the path. */
 const LOOK_MS = 100;
 
-/** Memory for batches that is kept at most. */
-const KEPT_BYTES = 2_097_152;
-const NO_BYTES = Buffer.alloc(0);
-
 /** A file that was opened, and which one it is. */
 interface Opened {
   readonly handle: FileHandle;
@@ -52,14 +48,13 @@ interface Opened {
   readonly device: number;
 }
 
-export class FileSink implements Sink {
+export class FileSink implements Sink<Uint8Array> {
   readonly isStream = true;
   readonly #options: FileSinkOptions;
   /** Folder below which the file must be. */
   readonly #root: string;
   readonly #path: string;
   #file: Opened | null = null;
-  #buffer: Buffer = NO_BYTES;
   /** When the path was looked at last, and how long the file was then, with what was written since. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   #size = 0;
@@ -88,8 +83,7 @@ export class FileSink implements Sink {
     return sink;
   }
 
-  async send(entries: readonly Entry[]): Promise<void> {
-    const bytes = this.#bytesOf(entries);
+  async send(bytes: Uint8Array): Promise<void> {
     try {
       const file = await this.#current(bytes.length);
       let written = 0;
@@ -101,25 +95,6 @@ export class FileSink implements Sink {
     } catch (error) {
       throw new SinkError(`the log file cannot be written: ${wordsOf(error)}`);
     }
-  }
-
-  /** Written into the same memory each time, which is only read until the next batch. */
-  #bytesOf(entries: readonly Entry[]): Buffer {
-    let end = 0;
-    for (const { line } of entries) {
-      // As long as it can get in UTF-8, and its end.
-      const needed = end + line.length * 3 + 1;
-      if (needed > this.#buffer.length) {
-        const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#buffer.length * 2));
-        this.#buffer.copy(larger, 0, 0, end);
-        this.#buffer = larger;
-      }
-      end += this.#buffer.write(line, end, "utf8");
-      this.#buffer[end++] = 10;
-    }
-    const bytes = this.#buffer.subarray(0, end);
-    if (this.#buffer.length > KEPT_BYTES) this.#buffer = NO_BYTES;
-    return bytes;
   }
 
   close(): void {

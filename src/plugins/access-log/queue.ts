@@ -12,12 +12,21 @@ export interface Entry {
 }
 
 /** Takes batches, one at a time. */
-export interface Sink {
+export interface Sink<Batch = readonly Entry[]> {
   /** Whether it takes bytes as they come and not messages: then all that waits goes at once, a little later. */
   readonly isStream?: boolean;
   /** Resolves when the batch was taken; throws when it was not. */
-  send(entries: readonly Entry[]): Promise<void>;
+  send(batch: Batch): Promise<void>;
   close(): void;
+}
+
+/** What waits to be handed over, in the form that the sink takes. */
+export interface Waiting<Batch> {
+  readonly records: number;
+  /** Characters or bytes of all lines. */
+  readonly size: number;
+  /** Takes out the first records, at most so many; one batch at a time is outside. */
+  take(most: number): Batch;
 }
 
 /** A failure that another attempt would not change, or that says when to try again. */
@@ -35,10 +44,11 @@ export class SinkError extends Error {
   }
 }
 
-export interface QueueOptions {
+export interface QueueOptions<Batch> {
   /** For log lines: `file`. */
   readonly name: string;
-  readonly sink: Sink;
+  readonly waiting: Waiting<Batch>;
+  readonly sink: Sink<Batch>;
   readonly maxBatch: number;
   readonly maxDelayMs: number;
   readonly maxEntries: number;
@@ -50,17 +60,16 @@ export interface QueueOptions {
   readonly kit: Pick<PluginKit, "log" | "dropped">;
 }
 
-/** Characters that wait at most, whatever their number: long addresses must not fill the memory. */
-const MAX_CHARACTERS = 33_554_432;
+/** Characters or bytes after which nothing more may wait: long addresses must not fill the memory. */
+const MAX_SIZE = 33_554_432;
 /** How long a batch for a stream waits for more: under load, calls of the system cost more than all the rest. */
 const SETTLE_MS = 20;
 /** How often it is said that records are lost. */
 const COMPLAINT_MS = 60_000;
 
-export class Queue {
-  readonly #options: QueueOptions;
-  #waiting: Entry[] = [];
-  #characters = 0;
+export class Queue<Batch = readonly Entry[]> {
+  readonly #options: QueueOptions<Batch>;
+  readonly #waiting: Waiting<Batch>;
   #timer: Timer | null = null;
   #isSettling = false;
   #isSending = false;
@@ -71,27 +80,29 @@ export class Queue {
   #toldLost = 0;
   #toldAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: QueueOptions) {
+  constructor(options: QueueOptions<Batch>) {
     this.#options = options;
+    this.#waiting = options.waiting;
   }
 
-  add(entry: Entry): void {
-    const { maxEntries, maxBatch } = this.#options;
-    // A queue that is shorter than a batch must not lose records only to let others come.
-    if (this.#isSettling && this.#waiting.length >= maxEntries) this.#send();
+  /** Whether one more record may wait; if not, it is lost. Whoever adds it to what waits says `added`. */
+  hasRoom(): boolean {
+    const { maxEntries } = this.#options;
     const waiting = this.#waiting;
-    if (waiting.length >= maxEntries || this.#characters + entry.line.length > MAX_CHARACTERS) {
-      this.#lose(1, "the queue is full");
-      return;
-    }
-    waiting.push(entry);
-    this.#characters += entry.line.length;
+    // A queue that is shorter than a batch must not lose records only to let others come.
+    if (this.#isSettling && waiting.records >= maxEntries) this.#send();
+    if (waiting.records < maxEntries && waiting.size < MAX_SIZE) return true;
+    this.#lose(1, "the queue is full");
+    return false;
+  }
+
+  added(): void {
     if (this.#isSending || this.#isSettling) return;
-    if (waiting.length >= maxBatch || this.#isClosed) this.#sendFull();
+    if (this.#waiting.records >= this.#options.maxBatch || this.#isClosed) this.#sendFull();
     else if (this.#timer === null) this.#sendLater();
   }
 
-  /** By itself: in `add`, its closure would be made room for with each record. */
+  /** By itself: in `added`, its closure would be made room for with each record. */
   #sendLater(): void {
     this.#timer = setTimeout(() => this.#send(), this.#options.maxDelayMs);
   }
@@ -126,22 +137,21 @@ export class Queue {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#isSettling = false;
-    if (this.#isSending || this.#waiting.length === 0) return;
+    const waiting = this.#waiting;
+    if (this.#isSending || waiting.records === 0) return;
     const { maxBatch, sink } = this.#options;
-    const most = sink.isStream === true ? this.#waiting.length : maxBatch;
-    const batch = this.#waiting.slice(0, most);
-    this.#waiting = this.#waiting.slice(most);
-    for (const { line } of batch) this.#characters -= line.length;
+    const before = waiting.records;
+    const batch = waiting.take(sink.isStream === true ? before : maxBatch);
     this.#isSending = true;
-    void this.#deliver(batch).finally(() => {
+    void this.#deliver(batch, before - waiting.records).finally(() => {
       this.#isSending = false;
-      if (this.#waiting.length >= maxBatch || this.#isClosed) this.#sendFull();
-      else if (this.#waiting.length > 0 && this.#timer === null) this.#sendLater();
+      if (waiting.records >= maxBatch || this.#isClosed) this.#sendFull();
+      else if (waiting.records > 0 && this.#timer === null) this.#sendLater();
       if (this.#isClosed && !this.#isSending) this.#end();
     });
   }
 
-  async #deliver(batch: readonly Entry[]): Promise<void> {
+  async #deliver(batch: Batch, records: number): Promise<void> {
     const { sink, retry } = this.#options;
     const startedAt = performance.now();
     for (let attempt = 0; ; attempt++) {
@@ -159,7 +169,7 @@ export class Queue {
       const pause = retryAfterMs ?? backOff * (0.5 + Math.random() / 2);
       const isLate = performance.now() - startedAt + pause > retry.totalMs;
       if (!mayRetry || this.#isClosed || isLate) {
-        this.#lose(batch.length, failure.message);
+        this.#lose(records, failure.message);
         return;
       }
       await this.#pause(pause);

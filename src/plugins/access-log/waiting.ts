@@ -1,0 +1,71 @@
+// What waits in a queue: records as they are, or bytes of lines; knows no sink.
+import type { Format } from "./format.ts";
+import { LineBuffer } from "./line-buffer.ts";
+import type { Entry, Waiting } from "./queue.ts";
+import type { Subject } from "./subject.ts";
+
+/** Records one by one, for sinks that take messages. */
+export class WaitingEntries implements Waiting<readonly Entry[]> {
+  #entries: Entry[] = [];
+  #size = 0;
+
+  get records(): number {
+    return this.#entries.length;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(entry: Entry): void {
+    this.#entries.push(entry);
+    this.#size += entry.line.length;
+  }
+
+  take(most: number): readonly Entry[] {
+    const batch = this.#entries.slice(0, most);
+    this.#entries = this.#entries.slice(most);
+    for (const { line } of batch) this.#size -= line.length;
+    return batch;
+  }
+}
+
+const NEW_LINE = 10;
+
+/** Bytes of lines with their ends, for sinks that take all that is there. */
+export class WaitingLines implements Waiting<Uint8Array> {
+  #records = 0;
+  #lines = new LineBuffer();
+  /** Holds the batch that is outside. */
+  #outside = new LineBuffer();
+
+  get records(): number {
+    return this.#records;
+  }
+
+  get size(): number {
+    return this.#lines.length;
+  }
+
+  /** Where it throws, nothing of the line is kept. */
+  add(subject: Subject, format: Format): void {
+    const lines = this.#lines;
+    const begin = lines.length;
+    try {
+      format(subject, lines);
+    } catch (error) {
+      lines.cut(begin);
+      throw error;
+    }
+    lines.byte(NEW_LINE);
+    this.#records++;
+  }
+
+  take(): Uint8Array {
+    const free = this.#outside;
+    free.clear();
+    [this.#lines, this.#outside] = [free, this.#lines];
+    this.#records = 0;
+    return this.#outside.view();
+  }
+}
