@@ -146,6 +146,8 @@ export class RequestContext implements RouteSubject {
   }
 
   header(name: string): string | null {
+    // Whoever writes logs asks for it each time.
+    if (name === "user-agent") return this.known.userAgent;
     return this.headers[name] ?? null;
   }
 

@@ -2,10 +2,9 @@
 import type { RequestResult } from "../pdk/context.ts";
 import type { RequestRecord } from "./request-record.ts";
 
-/** Of a request that ends now with this status. */
-export function resultOf(record: RequestRecord, status: number): RequestResult {
+/** Of a request that ends now, as `performance.now()` tells it, with this status. */
+export function resultOf(record: RequestRecord, status: number, now: number): RequestResult {
   const { startedAt, headAt, upstreamAt, upstreamEndAt, targetId, attempts } = record;
-  const now = performance.now();
   const end = upstreamEndAt === 0 ? now : upstreamEndAt;
   const wasUpstream = attempts > 0;
   return {

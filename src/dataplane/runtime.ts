@@ -329,9 +329,10 @@ class Runtime implements DataPlane {
   /** Every request ends here, once. */
   #ended(context: RequestContext, status: number): void {
     this.#options.board.add(this.#options.worker, "requests_total", 1);
-    this.#recorder.ended(context, status);
+    const now = performance.now();
+    this.#recorder.ended(context, status, now);
     this.#scope.overload.leave(context);
-    tellEnd(context, status);
+    tellEnd(context, status, now);
   }
 
   #report(context: RequestContext, error: ProxyError): void {

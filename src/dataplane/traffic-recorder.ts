@@ -18,6 +18,7 @@ import { noFacts, RequestBatch } from "./request-batch.ts";
 import { httpVersionOf, tlsVersionOf } from "./protocol-version.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RequestRecord } from "./request-record.ts";
+import { timeOfDay } from "./time-of-day.ts";
 
 export interface TrafficRecorderOptions {
   /** Index of this worker, from 0. */
@@ -47,9 +48,6 @@ export interface EndedStream {
   readonly reason: string;
 }
 
-/** How often the two clocks are compared. */
-const CLOCK_MS = 1000;
-
 export class TrafficRecorder {
   readonly #traffic: TrafficMetrics;
   readonly #writer: TrafficWriter;
@@ -63,9 +61,6 @@ export class TrafficRecorder {
   readonly #batch: RequestBatch;
   /** One for all requests: making it anew would cost as much as counting. */
   readonly #counted = nothingCounted();
-  /** What `performance.now()` lacks to the time of day. */
-  #clockOffset = performance.timeOrigin;
-  #clockCheckedAt = Number.NEGATIVE_INFINITY;
 
   constructor({ worker, traffic, targetTraffic, requests }: TrafficRecorderOptions) {
     this.#traffic = traffic;
@@ -95,9 +90,8 @@ export class TrafficRecorder {
   }
 
   /** Counts a request that has ended with this status, and writes it down. */
-  ended(context: RequestContext, status: number): void {
+  ended(context: RequestContext, status: number, now: number): void {
     const { record } = context;
-    const now = performance.now();
     const end = record.upstreamEndAt === 0 ? now : record.upstreamEndAt;
     const counted = this.#counted;
     // The client has seen the head of an answer that broke off, not the error after it.
@@ -144,14 +138,13 @@ export class TrafficRecorder {
   }
 
   #writeDown(context: RequestContext, now: number): void {
-    if (now - this.#clockCheckedAt > CLOCK_MS) this.#compareClocks(now);
     const { record, visit } = context;
     const { connectedAt, headAt, startedAt, route } = record;
     const facts = this.#batch.next();
     facts.kind = "http";
     facts.status = this.#counted.status;
     facts.attempts = record.attempts;
-    facts.started_at = startedAt + this.#clockOffset;
+    facts.started_at = timeOfDay(startedAt, now);
     facts.queue = record.queueMs;
     facts.plugins = record.pluginsMs;
     facts.connect = connectedAt === 0 ? -1 : connectedAt - record.attemptAt;
@@ -244,11 +237,6 @@ export class TrafficRecorder {
       this.#plugins.set(plugin, series);
     }
     return series;
-  }
-
-  #compareClocks(now: number): void {
-    this.#clockCheckedAt = now;
-    this.#clockOffset = Date.now() - now;
   }
 }
 
