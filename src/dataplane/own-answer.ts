@@ -60,7 +60,7 @@ async function changed(
 ): Promise<Response> {
   const pieces = await pipe.whole([new Uint8Array(await response.arrayBuffer())]);
   draft.headers.delete("content-length");
-  return finished(context, draft, Buffer.concat(pieces));
+  return finished(context, asSent(draft), Buffer.concat(pieces));
 }
 
 /** What ends a connection is no answer that anybody could add to. */
@@ -100,42 +100,35 @@ export function seenByPlugins(
   const { pipe, replacement } = draft;
   const body = replacement === null ? answer.body : replacement.body;
   if (replacement !== null && !isHead) draft.headers.delete("content-length");
-  if (pipe === null || body === null || isHead) return finished(context, draft, body);
+  if (pipe === null || body === null || isHead) return finished(context, asSent(draft), body);
   if (draft.isSlow) return slowly(context, draft, { pipe, body });
   const pieces = pipe.whole([body]);
   const finish = (all: readonly Uint8Array[]) => {
     draft.headers.delete("content-length");
     const [only] = all;
-    return finished(context, draft, all.length === 1 && only ? only : Buffer.concat(all));
+    return finished(context, asSent(draft), all.length === 1 && only ? only : Buffer.concat(all));
   };
   return pieces instanceof Promise ? pieces.then(finish) : finish(pieces);
 }
 
 /** The same where no plugin wants to see it. */
 function unseen(context: RequestContext, answer: OwnAnswer): Response {
-  const { status, body } = answer;
-  const hasBody = context.method !== "HEAD" && status !== 204 && status !== 304;
-  return finished(context, { status, sentHeaders: headersWithId(context, answer), hasBody }, body);
-}
-
-/** To be used at once: where the headers are shared, they serve the next answer too. */
-function headersWithId(
-  context: RequestContext,
-  { headers, hasSharedHeaders = false }: OwnAnswer,
-): Headers {
-  if (!context.tellsId) return headers;
-  context.isIdTold = true;
-  let own = headers;
-  if (hasSharedHeaders) {
-    const holder = holderOf(headers);
-    holder.named ??= new Headers(headers);
-    own = holder.named;
+  const { status, body, hasSharedHeaders = false } = answer;
+  const holder = hasSharedHeaders ? holderOf(answer.headers) : null;
+  let { headers } = answer;
+  if (context.tellsId) {
+    context.isIdTold = true;
+    // To be used at once: they serve the next answer too.
+    if (holder !== null) headers = holder.named ??= new Headers(headers);
+    headers.set("X-Request-Id", context.id);
   }
-  own.set("X-Request-Id", context.id);
-  return own;
+  const hasContentType = holder?.hasContentType ?? headers.has("content-type");
+  const hasBody = context.method !== "HEAD" && status !== 204 && status !== 304;
+  return finished(context, { status, headers, hasBody, hasContentType }, body);
 }
 
 interface Holder extends EditHolder {
+  readonly hasContentType: boolean;
   /** A copy for the id of each request. */
   named?: Headers;
 }
@@ -146,7 +139,7 @@ const holders = new WeakMap<Headers, Holder>();
 function holderOf(headers: Headers): Holder {
   let holder = holders.get(headers);
   if (holder === undefined) {
-    holder = {};
+    holder = { hasContentType: headers.has("content-type") };
     holders.set(headers, holder);
   }
   return holder;
@@ -167,23 +160,30 @@ function slowly(
   return new Response(piped.stream, { status, headers });
 }
 
+interface Finished {
+  readonly status: number;
+  /** To be used at once: they may serve the next answer too. */
+  readonly headers: Headers;
+  readonly hasBody: boolean;
+  readonly hasContentType: boolean;
+}
+
+function asSent({ status, sentHeaders: headers, hasBody }: AnswerDraft): Finished {
+  return { status, headers, hasBody, hasContentType: headers.has("content-type") };
+}
+
 function finished(
   context: RequestContext,
-  {
-    status,
-    sentHeaders: headers,
-    hasBody,
-  }: Pick<AnswerDraft, "status" | "sentHeaders" | "hasBody">,
+  { status, headers, hasBody, hasContentType }: Finished,
   body: Uint8Array | null,
 ): Response {
   context.record.bytesOut = hasBody ? (body?.byteLength ?? 0) : 0;
   const isHead = context.method === "HEAD";
   // Bun would add a Content-Type, and a length of 0 to the answer to HEAD.
-  if (hasBody ? body !== null && !headers.has("content-type") : isHead && status < 300)
+  if (hasBody ? body !== null && !hasContentType : isHead && status < 300)
     return completeResponse(
       {
-        ...{ status, fields: headers, isHead, isShared: true },
-        hasContentType: headers.has("content-type"),
+        ...{ status, fields: headers, isHead, isShared: true, hasContentType },
         hasLength: headers.has("content-length"),
       },
       hasBody && body !== null ? [body] : [],

@@ -252,7 +252,13 @@ const nothingCounted = (): { -readonly [K in keyof EndedRequest]: EndedRequest[K
 
 /** Of plugins only words: texts with spaces in them would fall apart in the list. */
 function reasonsOf(own: string, ofPlugins: readonly string[]): string {
-  if (ofPlugins.length === 0) return own;
-  const words = ofPlugins.map((reason) => reason.replace(/\s+/g, "-"));
-  return [own, ...words].filter((word) => word !== "").join(" ");
+  let all = own;
+  for (const reason of ofPlugins) {
+    const word = SPACES.test(reason) ? reason.replaceAll(ALL_SPACES, "-") : reason;
+    if (word !== "") all = all === "" ? word : `${all} ${word}`;
+  }
+  return all;
 }
+
+const SPACES = /\s/;
+const ALL_SPACES = /\s+/g;

@@ -106,6 +106,13 @@ export interface UpstreamRequest {
  */
 export type AuthMode = "default" | "skip" | "require";
 
+/** What plugins keep for one request or connection, each by an object of its own. */
+export interface Memory {
+  get(place: object): unknown;
+  set(place: object, value: unknown): void;
+  delete(place: object): void;
+}
+
 /** One request, from its head to the last byte of its answer. */
 export interface RequestContext {
   /** UUIDv7, unless `setId` gave another. */
@@ -211,7 +218,7 @@ export interface RequestContext {
   passBody(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean;
 
   /** What plugins keep for this request, by an object of their own, such as their handlers. */
-  readonly memory: Map<object, unknown>;
+  readonly memory: Memory;
   /** Notes why something was decided, in dotted words: `rl.exceeded`. Shown in the request log. */
   note(reason: string): void;
   /** It has waited so long for its turn. Shown in the request log. */
@@ -326,7 +333,7 @@ export interface StreamContext {
   country(): string | null;
   asn(): number | null;
   readonly startedAt: number;
-  readonly memory: Map<object, unknown>;
+  readonly memory: Memory;
   note(reason: string): void;
   readonly reasons: readonly string[];
 }

@@ -13,7 +13,7 @@ import {
   keyOf,
 } from "../../snapshot/consumer-records.ts";
 import type { ConsumerPlan, CredentialPlan } from "../../snapshot/snapshot.ts";
-import { RecentMap } from "./recent-map.ts";
+import { RecentMap } from "../../pdk/recent-map.ts";
 
 /** Of each kind this many objects are kept beside the shared memory, at least. */
 const MAX_RECENT = 4_096;

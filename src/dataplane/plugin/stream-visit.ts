@@ -3,6 +3,7 @@ import type { NamedObject, StreamContext, StreamRefusal, StreamResult } from "..
 import type { LogLine } from "../data-plane.ts";
 import type { WorkerScope } from "../worker-scope.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
+import { RequestMemory } from "./request-memory.ts";
 import type { Decision } from "./visit-scene.ts";
 
 /** What visits need beside the connection. */
@@ -47,7 +48,7 @@ export class StreamVisit implements StreamContext {
   /** Those that were asked, and so hear of the end. */
   readonly #asked: PluginRuntime[] = [];
   readonly #reasons: string[] = [];
-  #memory: Map<object, unknown> | null = null;
+  #memory: RequestMemory | null = null;
 
   constructor(facts: StreamFacts, scene: StreamScene, chain: readonly PluginRuntime[]) {
     this.#facts = facts;
@@ -93,8 +94,8 @@ export class StreamVisit implements StreamContext {
     return this.#scene.asn(this.clientAddress());
   }
 
-  get memory(): Map<object, unknown> {
-    this.#memory ??= new Map();
+  get memory(): RequestMemory {
+    this.#memory ??= new RequestMemory();
     return this.#memory;
   }
 

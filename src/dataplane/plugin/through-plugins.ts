@@ -10,9 +10,7 @@ import type { Watched } from "../in-flight.ts";
 import { ListNode } from "../linked-list.ts";
 import { ended, fail, type Scene, seenByPlugins } from "../own-answer.ts";
 import type { RequestContext } from "../request-context.ts";
-import { resultOf } from "../request-result.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
-import { timeOfDay } from "../time-of-day.ts";
 import type { WorkerScope } from "../worker-scope.ts";
 import type { Chain } from "./chain.ts";
 import { declaredLength, HeldBody } from "./held-body.ts";
@@ -59,14 +57,9 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
 
 /** Tells plugins that the request has ended with this status. */
 export function tellEnd(context: RequestContext, status: number, now: number): void {
-  const visit = context.visit ?? lateVisit(context, now);
-  if (visit?.isHeard === true) visit.log(resultOf(context.record, status, now));
-}
-
-function lateVisit(context: RequestContext, now: number): Visit | null {
-  const { heardIn, record } = context;
-  if (heardIn === null) return null;
-  return new Visit(context, heardIn, Math.round(timeOfDay(record.startedAt, now)));
+  const { heardIn } = context;
+  const visit = context.visit ?? (heardIn === null ? null : new Visit(context, heardIn));
+  if (visit?.isHeard === true) visit.log(status, now);
 }
 
 /** What a visit needs beside the request; what few plugins ask for is made when one does. */
@@ -136,7 +129,7 @@ async function refetch(
   const scope: WorkerScope = {
     ...scene.scope,
     // No client has asked, and none goes away: only what was called for the copy hears of its end.
-    ended: (own, status) => visit.log(resultOf(own.record, status, performance.now())),
+    ended: (_own, status) => visit.log(status, performance.now()),
     aborted: new AbortedRequests(() => {}),
   };
   const outcome = await visit.runOn();

@@ -17,9 +17,12 @@ import type { AnswerDraft } from "./answer-draft.ts";
 import type { HeldBody } from "./held-body.ts";
 import { type Chain, requestPhases } from "./chain.ts";
 import { Course } from "./course.ts";
+import { resultOf } from "../request-result.ts";
+import { timeOfDay } from "../time-of-day.ts";
 import { NOBODY } from "./identity.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
 import { RequestFacts } from "./request-facts.ts";
+import { RequestMemory } from "./request-memory.ts";
 import { identityLines } from "./identity-fields.ts";
 import { UpstreamEdits } from "./upstream-edits.ts";
 import type { VisitScene } from "./visit-scene.ts";
@@ -36,23 +39,23 @@ export class Visit extends RequestFacts implements PluginRequest {
   readonly #scene: VisitScene;
   #chain: Chain;
   #identity = NOBODY;
-  #memory: Map<object, unknown> | null = null;
+  #memory: RequestMemory | null = null;
   /** Verdicts of `when`, so that it is asked once. */
   #verdicts: Map<PluginRuntime, boolean> | null = null;
   #reasons: string[] | null = null;
-  #isLogged = false;
+  /** Of the answer; 0 until the request has ended, at that moment of `performance.now()`. */
+  #endStatus = 0;
+  #endedAt = 0;
+  #startedAt = 0;
+  #result: RequestResult | null = null;
   /** Null: it has met no plugin yet. */
   #course: Course | null = null;
   /** Who made the answer that plugins saw last. */
   seenSource: ResponseDraft["source"] = "gateway";
   authMode: AuthMode = "default";
-  result: RequestResult | null = null;
-  readonly startedAt: number;
 
-  /** `startedAt`: milliseconds since the Unix epoch; default: now. */
-  constructor(context: RequestContext, scene: VisitScene, startedAt = Date.now()) {
+  constructor(context: RequestContext, scene: VisitScene) {
     super(context);
-    this.startedAt = startedAt;
     this.#scene = scene;
     this.#chain = scene.chain;
   }
@@ -164,9 +167,25 @@ export class Visit extends RequestFacts implements PluginRequest {
     return this.#scene.serviceNamed(id);
   }
 
-  get memory(): Map<object, unknown> {
-    this.#memory ??= new Map();
+  get memory(): RequestMemory {
+    this.#memory ??= new RequestMemory();
     return this.#memory;
+  }
+
+  get startedAt(): number {
+    if (this.#startedAt === 0) this.#startedAt = this.#startedBefore(performance.now());
+    return this.#startedAt;
+  }
+
+  #startedBefore(now: number): number {
+    return Math.round(timeOfDay(this.context.record.startedAt, now));
+  }
+
+  /** Made when somebody asks for it. */
+  get result(): RequestResult | null {
+    if (this.#endedAt === 0) return null;
+    this.#result ??= resultOf(this.context.record, this.#endStatus, this.#endedAt);
+    return this.#result;
   }
 
   note(reason: string): void {
@@ -202,7 +221,7 @@ export class Visit extends RequestFacts implements PluginRequest {
     const copy = new Visit(context, this.#scene.copyFor(context, body));
     copy.#chain = this.#chain;
     copy.#identity = this.#identity;
-    copy.#memory = this.#memory === null ? null : new Map(this.#memory);
+    copy.#memory = this.#memory?.copy() ?? null;
     copy.#verdicts = this.#verdicts === null ? null : new Map(this.#verdicts);
     copy.authMode = this.authMode;
     const { phase, step, running } = this.#course ?? new Course();
@@ -355,11 +374,13 @@ export class Visit extends RequestFacts implements PluginRequest {
     return this.#chain.log.length > 0;
   }
 
-  /** The request has ended. */
-  log(result: RequestResult): void {
-    if (this.#isLogged) return;
-    this.#isLogged = true;
-    this.result = result;
+  /** The request has ended with this status, now as `performance.now()` tells it. */
+  log(status: number, now: number): void {
+    if (this.#endedAt !== 0) return;
+    this.#endStatus = status;
+    this.#endedAt = now;
+    // Now, because whoever writes logs asks later, and a clock would have to be looked at again.
+    if (this.#startedAt === 0) this.#startedAt = this.#startedBefore(now);
     for (const runtime of this.#chain.log) {
       if (this.#course?.called?.has(runtime) === false || !this.applies(runtime)) continue;
       try {

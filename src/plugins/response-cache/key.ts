@@ -1,6 +1,7 @@
 // By what requests are told apart: everything that reaches the target and could change its answer for all; knows no answer.
 import type { RequestContext } from "../../pdk/context.ts";
 import { queryValue } from "../../pdk/http.ts";
+import { RecentMap } from "../../pdk/recent-map.ts";
 import type { Config } from "./settings.ts";
 
 export interface CacheKey {
@@ -48,6 +49,19 @@ export function isOverridden({ headers }: RequestContext): boolean {
   return false;
 }
 
+/** Paths whose keys are remembered: to make one, and to look for it, costs a hit twice as much as to find it again. */
+const RECENT_PATHS = 1000;
+
+/** A key with what it was made of beside the path, where there was nothing else. */
+interface RecentKey {
+  readonly host: string;
+  readonly clientHost: string;
+  readonly scheme: string;
+  readonly port: string;
+  readonly routeId: string | undefined;
+  readonly place: CacheKey;
+}
+
 export interface KeyMaker {
   /** Null: nobody can tell whether another request is the same. */
   keyOf(context: RequestContext): CacheKey | null;
@@ -69,7 +83,28 @@ export function keyMaker({ key: own }: Pick<Config, "key">): KeyMaker {
     const place = (own.host ? target.host : "") + (own.path ? target.path : "/");
     return target.counted === "" ? place : `${place}?${target.counted}`;
   };
+  const recent = new RecentMap<string, RecentKey>(RECENT_PATHS);
+  const isPlain = headers.length === 0 && own.cookies.length === 0;
   const keyOf = (context: RequestContext): CacheKey | null => {
+    if (!isPlain || !isOfAddress(context)) return wholeKeyOf(context);
+    const { host, clientHost, scheme, port, route } = context;
+    const { path } = context.upstream;
+    const known = recent.get(path);
+    if (
+      known !== undefined &&
+      known.host === host &&
+      known.clientHost === clientHost &&
+      known.scheme === scheme &&
+      known.port === port &&
+      known.routeId === route?.id
+    )
+      return known.place;
+    const place = wholeKeyOf(context);
+    const routeId = route?.id;
+    if (place !== null) recent.set(path, { host, clientHost, scheme, port, routeId, place });
+    return place;
+  };
+  const wholeKeyOf = (context: RequestContext): CacheKey | null => {
     const { upstream, host } = context;
     const counted = query(upstream.query);
     const resource = nameOf({ host, path: upstream.path, counted });
@@ -98,6 +133,15 @@ export function keyMaker({ key: own }: Pick<Config, "key">): KeyMaker {
     },
   };
 }
+
+/** Whether nothing but host, path, scheme, port and route can tell the request apart from others. */
+const isOfAddress = (context: RequestContext): boolean =>
+  context.upstream.query === "" &&
+  context.upstream.host === null &&
+  context.upstream.serviceId === null &&
+  context.consumer === null &&
+  !context.isAuthenticated &&
+  !context.isFromTrustedProxy();
 
 /** Field values hold no line breaks, but a value that is absent must not look like an empty one. */
 const escaped = (value: string | null) => (value === null ? "" : `=${value}`);

@@ -65,10 +65,11 @@ function decide(
   const stored = store.find(key, fieldOf);
   const said = directivesOf(context, own.ignore_client_no_cache);
   if (stored !== null) {
-    const manner = mannerOf(stored, instance, { said, waits: attempt.waits });
+    const now = performance.now();
+    const manner = mannerOf(stored, instance, { said, waits: attempt.waits, now });
     if (manner !== null) {
       if (manner === "stale") refresh(context, instance, { stored, place: attempt.place });
-      return answer(context, instance, { stored, manner });
+      return answer(context, instance, { stored, manner, now });
     }
   }
   if (said?.has("only-if-cached") === true)
@@ -92,9 +93,8 @@ function directivesOf({ headers }: RequestContext, isIgnored: boolean): Directiv
 function mannerOf(
   stored: Stored,
   { own, failing }: Instance,
-  { said, waits }: { readonly said: Directives | null; readonly waits: number },
+  { said, waits, now }: { readonly said: Directives | null; readonly waits: number; now: number },
 ): Manner | null {
-  const now = performance.now();
   const remaining = remainingOf(stored, now);
   const { staleWhileRevalidateMs, staleIfErrorMs } = stored.freshness;
   if (said !== null && !own.ignore_client_no_cache && waits === 0) {
@@ -114,9 +114,8 @@ function mannerOf(
 function answer(
   context: RequestContext,
   { answers }: Instance,
-  { stored, manner }: { readonly stored: Stored; readonly manner: Manner },
+  { stored, manner, now }: { readonly stored: Stored; readonly manner: Manner; now: number },
 ): Outcome {
-  const now = performance.now();
   const header = conditionsOf(context, (name) => context.upstream.header(name));
   const { status, headers, body } = answers.shape(stored, header, { manner, now });
   const reason = manner === "hit" ? "cache.hit" : `cache.${manner}`;

@@ -1,6 +1,6 @@
 // A map of what was used last, and when it is better to remember nothing.
 import { describe, expect, test } from "bun:test";
-import { RecentMap } from "../../../src/dataplane/plugin/recent-map.ts";
+import { RecentMap } from "../../../src/pdk/recent-map.ts";
 
 const SIZE = 8;
 const STANDS_ASIDE = 16 * SIZE;
