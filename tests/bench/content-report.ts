@@ -1,5 +1,5 @@
 // What cache hits and compression must cost at most, and the tables of a measurement of both; measures nothing.
-import { type ContentRow, GZIP_LEVEL } from "./content.ts";
+import { type ContentRow, GZIP_LEVEL, SETS } from "./content.ts";
 import { describeCommit, describeMachine } from "./machine.ts";
 import { alignColumns, type Table, toTable } from "./report.ts";
 
@@ -66,7 +66,7 @@ Processor time per request:
 ${toTable(costs(rows))}
 
 Three gateways with one worker each, one that only proxies, one with \`response-cache\` and one with \`compress\` (gzip, level
-${GZIP_LEVEL}), and an nginx with \`proxy_cache\` and with \`gzip_comp_level ${GZIP_LEVEL}\`, all on one core, take turns of ${seconds} s, ${rounds} each; the middle
-figures count. Nothing but the plugins differs; requests are those of a browser without credentials.
+${GZIP_LEVEL}), and an nginx with \`proxy_cache\` and with \`gzip_comp_level ${GZIP_LEVEL}\`, all on one core, take turns of ${seconds} s, ${rounds} each; of ${SETS} sets
+of new processes the middle figures count. Nothing but the plugins differs; requests are those of a browser without credentials.
 `;
 }

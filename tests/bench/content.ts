@@ -20,18 +20,24 @@ export interface ContentInput {
   readonly command: readonly string[];
   /** Measured seconds of each turn. */
   readonly seconds: number;
-  /** Turns of each. */
+  /** Turns of each, for each set of processes. */
   readonly rounds: number;
 }
 
-/** Processor time of an answered request in microseconds: the middle one of all turns. */
+/** Sets of new processes: two processes of one program differ by 3 to 5 %, which no number of turns evens out. */
+export const SETS = 3;
+
+/** The engine compiles code for some seconds, which takes processor time as well. */
+const WARM_UP_SECONDS = 5;
+
+/** Processor time of an answered request in microseconds: the middle one of all turns, and of all sets. */
 export interface ContentRow {
   readonly what: "cache hit" | "compressed";
   readonly body: string;
   readonly proxiedUs: number;
   readonly ownUs: number;
   readonly nginxUs: number;
-  /** Middle ones of the ratios of each turn. */
+  /** Middle ones of the ratios of each turn, and of all sets. */
   readonly toProxied: number;
   readonly toNginx: number;
   readonly errors: number;
@@ -55,6 +61,33 @@ interface Contestant {
 }
 
 export async function measureContent(input: ContentInput): Promise<ContentRow[]> {
+  const sets: ContentRow[][] = [];
+  for (let set = 0; set < SETS; set += 1) {
+    const scratch = join(input.scratch, `content-${set}`);
+    sets.push(await measureSet({ ...input, scratch }));
+  }
+  return (sets[0] ?? []).map(({ what, body }, at) => {
+    const same = sets.flatMap((rows) => rows[at] ?? []);
+    const middleOf = (pick: (row: ContentRow) => number) => middle(same.map(pick));
+    return {
+      ...{ what, body },
+      proxiedUs: middleOf((row) => row.proxiedUs),
+      ownUs: middleOf((row) => row.ownUs),
+      nginxUs: middleOf((row) => row.nginxUs),
+      toProxied: middleOf((row) => row.toProxied),
+      toNginx: middleOf((row) => row.toNginx),
+      errors: same.reduce((sum, { errors }) => sum + errors, 0),
+    };
+  });
+}
+
+const middle = (values: readonly number[]): number =>
+  percentile(
+    values.toSorted((a, b) => a - b),
+    0.5,
+  );
+
+async function measureSet(input: ContentInput): Promise<ContentRow[]> {
   const started: Contestant[] = [];
   const keep = (one: Contestant) => {
     started.push(one);
@@ -99,12 +132,14 @@ async function inTurn(
   load: Load,
   { seconds, rounds }: ContentInput,
 ) {
-  for (const one of Object.values(who)) await load(one, 1);
+  for (const one of Object.values(who)) await load(one, WARM_UP_SECONDS);
   const costs: { proxied: number; own: number; nginx: number }[] = [];
+  const names = ["proxied", "own", "nginx"] as const;
   let errors = 0;
   for (let round = 0; round < rounds; round += 1) {
     const cost = { proxied: 0, own: 0, nginx: 0 };
-    for (const name of ["proxied", "own", "nginx"] as const) {
+    // Nobody always goes first: machines get slower and faster.
+    for (const name of round % 2 === 0 ? names : names.toReversed()) {
       const { pid } = who[name].program;
       const before = processorTimeUs(pid);
       const result = await load(who[name], seconds);
@@ -113,17 +148,12 @@ async function inTurn(
     }
     costs.push(cost);
   }
-  const middle = (pick: (cost: (typeof costs)[number]) => number) =>
-    percentile(
-      costs.map(pick).toSorted((a, b) => a - b),
-      0.5,
-    );
   return {
-    proxiedUs: middle((cost) => cost.proxied),
-    ownUs: middle((cost) => cost.own),
-    nginxUs: middle((cost) => cost.nginx),
-    toProxied: middle((cost) => cost.own / cost.proxied),
-    toNginx: middle((cost) => cost.own / cost.nginx),
+    proxiedUs: middle(costs.map((cost) => cost.proxied)),
+    ownUs: middle(costs.map((cost) => cost.own)),
+    nginxUs: middle(costs.map((cost) => cost.nginx)),
+    toProxied: middle(costs.map((cost) => cost.own / cost.proxied)),
+    toNginx: middle(costs.map((cost) => cost.own / cost.nginx)),
     errors,
   };
 }

@@ -171,7 +171,7 @@ async function runContent(options: BenchOptions, scratch: string): Promise<void>
   const { only, seconds, sluice: command } = options;
   if (only !== undefined && only !== "content") return;
   console.log("measuring cache hits and compression");
-  const rounds = options.rounds * 2 + 1;
+  const rounds = options.rounds + 1;
   const rows = await measureContent({ scratch, command, seconds, rounds });
   console.log(contentToText(rows));
   const text = contentToMarkdown(rows, { seconds, rounds });
