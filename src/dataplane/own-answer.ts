@@ -94,7 +94,7 @@ export function seenByPlugins(
   });
   context.visit?.respond(draft, by.order);
   if (context.tellsId) {
-    draft.setHeader("X-Request-Id", context.id);
+    draft.tellId(context.id);
     context.isIdTold = true;
   }
   const { pipe, replacement } = draft;

@@ -131,7 +131,7 @@ export class TargetAnswer {
     const { context, debugFields, service } = this.#plan;
     if (draft === null || !draft.isPlain || debugFields !== null || service.sticky !== null)
       return null;
-    if (context.tellsId) draft.setHeader("X-Request-Id", context.id);
+    if (context.tellsId) draft.tellId(context.id);
     return draft.editedFields;
   }
 

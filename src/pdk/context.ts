@@ -281,6 +281,8 @@ export interface ResponseDraft {
    */
   setHeader(name: string, value: string): void;
   removeHeader(name: string): void;
+  /** Several at once, cheapest with the same array of names each time. Neither array may be changed afterwards. */
+  setHeaders(names: readonly string[], values: readonly string[]): void;
   /** Of a failed request; null otherwise. */
   readonly error: {
     readonly status: number;

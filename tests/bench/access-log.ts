@@ -4,6 +4,8 @@ import {
   compare,
   type ManyTargetsInput,
   type ManyTargetsResult,
+  middlePair,
+  PAIRS,
   startWith,
   targetsOf,
 } from "./many-targets.ts";
@@ -16,19 +18,13 @@ const FORMATS = ["json", "combined"] as const;
 
 export type AccessLogRows = ReadonlyMap<(typeof FORMATS)[number], ManyTargetsResult>;
 
-/** Pairs of new processes for each format: two processes of one program differ by 3 to 5 %, which no number of turns evens out. */
-const PAIRS = 3;
-
 /** Two gateways that differ in a log of every request, which goes to a file with all settings as they are by default. */
 export async function measureAccessLog(input: ManyTargetsInput): Promise<AccessLogRows> {
   const rows = new Map<(typeof FORMATS)[number], ManyTargetsResult>();
   for (const format of FORMATS) {
-    const pairs: ManyTargetsResult[] = [];
-    for (let pair = 0; pair < PAIRS; pair++)
-      pairs.push(await comparePair(input, { format, suffix: `${format}-${pair}` }));
-    pairs.sort((a, b) => a.ratio - b.ratio);
-    const { ratio } = pairs[Math.floor(PAIRS / 2)] ?? { ratio: Number.NaN };
-    rows.set(format, { ratio, errors: pairs.reduce((sum, { errors }) => sum + errors, 0) });
+    const compareOne = (pair: number) =>
+      comparePair(input, { format, suffix: `${format}-${pair}` });
+    rows.set(format, await middlePair(compareOne));
   }
   return rows;
 }

@@ -12,12 +12,12 @@ import {
 import type { RunningSluice } from "./sluice.ts";
 
 /** What is taken out of the copy. Settings switch off all but the counting, which nobody can do without. */
-const CUTS = [
+export const CUTS = [
   {
     file: "src/dataplane/traffic-recorder.ts",
-    text: "  ended(context: RequestContext, status: number): void {\n",
+    text: "  ended(context: RequestContext, status: number, now: number): void {\n",
     instead:
-      "  ended(_context: RequestContext, _status: number): void {}\n  unused(context: RequestContext, status: number): void {\n",
+      "  ended(_context: RequestContext, _status: number, _now: number): void {}\n  unused(context: RequestContext, status: number, now: number): void {\n",
   },
   {
     file: "src/dataplane/request-record.ts",

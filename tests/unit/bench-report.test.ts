@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 
 import { parseH2load, parseWrk, percentile } from "../bench/load.ts";
 import type { Measurement } from "../bench/measure.ts";
+import { CUTS } from "../bench/observation.ts";
 import { parseOptions } from "../bench/options.ts";
 import { replaceSection } from "../bench/page.ts";
 import { judge, judgeManyTargets } from "../bench/targets.ts";
@@ -135,4 +136,8 @@ describe("the command line", () => {
       '"apache" is not one of nginx, nginx-64k, haproxy, caddy, bare, sluice',
     );
   });
+});
+
+test("what the gateway without counting leaves out is there in the source", async () => {
+  for (const { file, text } of CUTS) expect(await Bun.file(file).text()).toContain(text);
 });

@@ -1,7 +1,13 @@
 // An answer on its way to the client while plugins look at it; knows no plugin and no connection.
 import type { BodyTransform, ResponseDraft } from "../../pdk/context.ts";
 import type { ProxyError } from "../error.ts";
-import { applyEdits, type EditedFields, editedFields, type EditHolder } from "./edited-fields.ts";
+import {
+  applyEdits,
+  type EditedFields,
+  editedFields,
+  type EditHolder,
+  type Edits,
+} from "./edited-fields.ts";
 
 export interface DraftParts {
   readonly source: ResponseDraft["source"];
@@ -17,7 +23,7 @@ export interface DraftParts {
 }
 
 const NONE: readonly BodyTransform[] = [];
-const NO_EDITS = { names: [], values: [] };
+const NO_EDITS: readonly never[] = [];
 
 export class AnswerDraft implements ResponseDraft {
   readonly source: ResponseDraft["source"];
@@ -30,7 +36,11 @@ export class AnswerDraft implements ResponseDraft {
   /** Null once the headers are this answer's own. */
   #sharedBy: EditHolder | null;
   /** What is still to be done to the headers while they are shared. */
-  #edits: { readonly names: string[]; readonly values: (string | null)[] } | null = null;
+  #names: readonly string[] = NO_EDITS;
+  #values: readonly (string | null)[] = NO_EDITS;
+  /** The same arrays, as long as nobody else has them. */
+  #own: { readonly names: string[]; readonly values: (string | null)[] } | null = null;
+  #id: string | null = null;
   #replacement: { readonly body: Uint8Array | null } | null = null;
   #transforms: readonly BodyTransform[] = NONE;
 
@@ -51,9 +61,13 @@ export class AnswerDraft implements ResponseDraft {
     if (this.#sharedBy !== null) {
       this.#headers = new Headers(this.#headers);
       this.#sharedBy = null;
-      if (this.#edits !== null) applyEdits(this.#headers, this.#edits);
+      applyEdits(this.#headers, this.#edits);
     }
     return this.#headers;
+  }
+
+  get #edits(): Edits {
+    return { names: this.#names, values: this.#values, id: this.#id };
   }
 
   setHeader(name: string, value: string): void {
@@ -64,11 +78,28 @@ export class AnswerDraft implements ResponseDraft {
     this.#edit(name, null);
   }
 
+  setHeaders(names: readonly string[], values: readonly string[]): void {
+    if (this.#sharedBy !== null && this.#names.length === 0) {
+      this.#names = names;
+      this.#values = values;
+      return;
+    }
+    for (let at = 0; at < names.length; at++) this.#edit(names[at] ?? "", values[at] ?? "");
+  }
+
+  /** The client is told the id, whatever anybody else has set. */
+  tellId(id: string): void {
+    if (this.#sharedBy === null) this.#edit("X-Request-Id", id);
+    else this.#id = id;
+  }
+
   #edit(name: string, value: string | null): void {
     if (this.#sharedBy !== null) {
-      this.#edits ??= { names: [], values: [] };
-      this.#edits.names.push(name);
-      this.#edits.values.push(value);
+      this.#own ??= { names: [...this.#names], values: [...this.#values] };
+      this.#own.names.push(name);
+      this.#own.values.push(value);
+      this.#names = this.#own.names;
+      this.#values = this.#own.values;
     } else if (value === null) this.#headers.delete(name);
     else this.#headers.set(name, value);
   }
@@ -76,12 +107,15 @@ export class AnswerDraft implements ResponseDraft {
   /** Null: somebody has looked at the headers, so that they are this answer's own. The object serves others afterwards. */
   get editedFields(): EditedFields | null {
     if (this.#sharedBy === null) return null;
-    return editedFields(this.#sharedBy, this.#headers, this.#edits ?? NO_EDITS);
+    // Whoever serves others keeps the arrays.
+    this.#own = null;
+    return editedFields(this.#sharedBy, this.#headers, this.#edits);
   }
 
   /** The headers to be read at once, which needs no copy. */
   get sentHeaders(): Headers {
-    return this.#edits === null ? this.#headers : (this.editedFields?.headers ?? this.#headers);
+    const isAsItWas = this.#names.length === 0 && this.#id === null;
+    return isAsItWas ? this.#headers : (this.editedFields?.headers ?? this.#headers);
   }
 
   get hasBody(): boolean {

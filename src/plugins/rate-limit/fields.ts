@@ -24,47 +24,76 @@ export function policyOf({
   return `"${name}";q=${capacity};w=${window}`;
 }
 
-/**
- * Sets the fields of a form: the two of draft-ietf-httpapi-ratelimit-headers-11, the older ones of the same draft, and those
- * that were there before it. The limit of which least is left comes first, and the older ones are about it.
- */
-export function tellLimits(
-  {
-    demands,
-    verdicts,
-  }: { readonly demands: readonly Demand[]; readonly verdicts: readonly Verdict[] },
-  form: Form,
-  set: (name: string, value: string) => void,
-): void {
-  const items = itemsOf(demands, verdicts);
-  const [first] = items;
-  if (form === "off" || first === undefined) return;
-  const { remaining, resetMs } = first.verdict;
-  if (form !== "legacy") {
-    let { policy } = first.rule;
-    let state = `"${first.rule.name}";r=${remaining};t=${seconds(resetMs)}`;
-    for (let at = 1; at < items.length; at++) {
-      const { rule, verdict } = items[at] ?? first;
-      policy += `, ${rule.policy}`;
-      state += `, "${rule.name}";r=${verdict.remaining};t=${seconds(verdict.resetMs)}`;
-    }
-    set("RateLimit-Policy", policy);
-    set("RateLimit", state);
+/** Fields of an answer: names and values that belong together. */
+export interface Fields {
+  readonly names: readonly string[];
+  readonly values: readonly string[];
+}
+
+const DRAFT = ["RateLimit-Policy", "RateLimit"];
+const LEGACY = [
+  ...["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
+  ...["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
+];
+const NAMES = { draft11: DRAFT, legacy: LEGACY, both: [...DRAFT, ...LEGACY] } as const;
+
+const NO_FIELDS: Fields = { names: [], values: [] };
+
+/** Makes the fields that tell clients what is left. */
+export class Teller {
+  readonly #form: Form;
+  /** Of one limit the last fields: clients that come one after the other have often as much left. */
+  #rule: Rule | null = null;
+  #remaining = 0;
+  #resetS = 0;
+  #last = NO_FIELDS;
+
+  constructor(form: Form) {
+    this.#form = form;
   }
-  if (form === "draft11") return;
-  const [most, left, reset] = [`${first.rule.capacity}`, `${remaining}`, `${seconds(resetMs)}`];
-  set("RateLimit-Limit", most);
-  set("RateLimit-Remaining", left);
-  set("RateLimit-Reset", reset);
-  set("X-RateLimit-Limit", most);
-  set("X-RateLimit-Remaining", left);
-  set("X-RateLimit-Reset", reset);
+
+  /**
+   * The two fields of draft-ietf-httpapi-ratelimit-headers-11, the older ones of the same draft and those that were there
+   * before it, as the form says. The limit of which least is left comes first, and the older ones are about it.
+   */
+  fields(demands: readonly Demand[], verdicts: readonly Verdict[]): Fields {
+    const rule = demands[0]?.rule;
+    const verdict = verdicts[0];
+    if (this.#form === "off" || rule === undefined || verdict === undefined) return NO_FIELDS;
+    if (demands.length > 1) return fieldsOf(itemsOf(demands, verdicts), this.#form);
+    const { remaining } = verdict;
+    const resetS = seconds(verdict.resetMs);
+    if (rule !== this.#rule || remaining !== this.#remaining || resetS !== this.#resetS) {
+      this.#last = fieldsOf([{ rule, verdict }], this.#form);
+      this.#rule = rule;
+      this.#remaining = remaining;
+      this.#resetS = resetS;
+    }
+    return this.#last;
+  }
+}
+
+function fieldsOf(items: readonly Item[], form: Exclude<Form, "off">): Fields {
+  const [first] = items;
+  if (first === undefined) return NO_FIELDS;
+  const { rule, verdict } = first;
+  const left = `${verdict.remaining}`;
+  const reset = `${seconds(verdict.resetMs)}`;
+  const names = NAMES[form];
+  const most = `${rule.capacity}`;
+  const legacy = [most, left, reset, most, left, reset];
+  if (form === "legacy") return { names, values: legacy };
+  let { policy } = rule;
+  let state = `"${rule.name}";r=${left};t=${reset}`;
+  for (const other of items.slice(1)) {
+    policy += `, ${other.rule.policy}`;
+    state += `, "${other.rule.name}";r=${other.verdict.remaining};t=${seconds(other.verdict.resetMs)}`;
+  }
+  const draft = [policy, state];
+  return { names, values: form === "both" ? [...draft, ...legacy] : draft };
 }
 
 function itemsOf(demands: readonly Demand[], verdicts: readonly Verdict[]): Item[] {
-  const [rule, verdict] = [demands[0]?.rule, verdicts[0]];
-  if (demands.length === 1 && rule !== undefined && verdict !== undefined)
-    return [{ rule, verdict }];
   const items: Item[] = [];
   for (let at = 0; at < demands.length; at++) {
     const verdict = verdicts[at];

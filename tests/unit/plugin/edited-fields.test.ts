@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { AnswerDraft } from "../../../src/dataplane/plugin/answer-draft.ts";
 import type { EditHolder } from "../../../src/dataplane/plugin/edited-fields.ts";
+import { Random } from "../../support/random.ts";
 
 const base = () => new Headers({ "Content-Type": "text/plain", Server: "origin" });
 
@@ -66,5 +67,60 @@ describe("fields that plugins set", () => {
     expect(sent(draft)).toEqual({ "content-type": "text/plain", "x-early": "1, 2" });
     expect(draft.editedFields).toBeNull();
     expect(Object.fromEntries(headers)).toEqual({ "content-type": "text/plain", server: "origin" });
+  });
+
+  test("are what they would be without sharing, whoever sets what in which answer", () => {
+    const names = ["X-A", "X-B", "Server", "x-a", "X-Request-Id"];
+    const together = [
+      ["X-A", "X-B"],
+      ["X-B", "X-C"],
+    ] as const;
+    for (let seed = 1; seed <= 300; seed++) {
+      const random = new Random(seed);
+      const [headers, holder] = [base(), {}];
+      for (let answer = 0; answer < 20; answer++) {
+        const draft = draftOf(headers, holder);
+        const model = base();
+        for (let step = random.between(0, 5); step > 0; step--) {
+          const name = random.pick(names);
+          const value = `v${random.between(0, 2)}`;
+          const two = [`v${random.between(0, 2)}`, `v${random.between(0, 2)}`];
+          switch (random.between(0, 8)) {
+            case 0:
+              draft.removeHeader(name);
+              model.delete(name);
+              break;
+            case 1:
+              // Somebody looks, and goes on.
+              expect(sent(draft)).toEqual(Object.fromEntries(model));
+              break;
+            case 2:
+              draft.headers.append(name, value);
+              model.append(name, value);
+              break;
+            case 3:
+            case 4:
+              draft.setHeader(name, value);
+              model.set(name, value);
+              break;
+            default: {
+              const set = random.pick(together);
+              draft.setHeaders(set, two);
+              model.set(set[0], two[0]!);
+              model.set(set[1], two[1]!);
+            }
+          }
+        }
+        if (random.chance(0.5)) {
+          draft.tellId(`id${answer}`);
+          model.set("X-Request-Id", `id${answer}`);
+        }
+        expect(sent(draft)).toEqual(Object.fromEntries(model));
+      }
+      expect(together).toEqual([
+        ["X-A", "X-B"],
+        ["X-B", "X-C"],
+      ]);
+    }
   });
 });

@@ -1,26 +1,18 @@
 // What plugins keep for a request is there again, as a Map would have it, however many keep something.
 import { expect, test } from "bun:test";
 import { RequestMemory } from "../../../src/dataplane/plugin/request-memory.ts";
-
-/** Numbers that look random and are the same each time. */
-function numbers(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
+import { Random } from "../../support/random.ts";
 
 test("it answers as a Map does, and so does a copy, which goes its own way", () => {
   const places = [{}, {}, {}, {}];
   for (let seed = 1; seed <= 200; seed++) {
-    const next = numbers(seed);
+    const random = new Random(seed);
     const [memories, models] = [[new RequestMemory()], [new Map<object, unknown>()]];
     for (let step = 0; step < 60; step++) {
-      const at = next(memories.length);
+      const at = random.between(0, memories.length);
       const [memory, model] = [memories[at]!, models[at]!];
-      const place = places[next(places.length)]!;
-      switch (next(8)) {
+      const place = random.pick(places);
+      switch (random.between(0, 8)) {
         case 0:
           memory.delete(place);
           model.delete(place);
