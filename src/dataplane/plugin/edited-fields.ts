@@ -32,11 +32,13 @@ export function editedFields(holder: EditHolder, base: Headers, edits: Edits): E
   const known = holder.edited;
   if (known === undefined || known.hasId !== (id !== null) || !isSame(known.names, names))
     return made(holder, base, edits);
-  const { headers } = known;
-  if (known.values !== values) {
+  const { headers, values: last } = known;
+  if (last !== values) {
+    // A value that no field can hold throws, and then nobody knows what is set by now.
+    known.values = NOTHING_KNOWN;
     for (let at = 0; at < names.length; at++) {
       const value = values[at] ?? null;
-      const before = known.values[at] ?? null;
+      const before = last[at] ?? null;
       if (value === before) continue;
       // Whether there is such a field has changed, and with it what is known of all of them.
       if (value === null || before === null) return made(holder, base, edits);
@@ -49,6 +51,8 @@ export function editedFields(holder: EditHolder, base: Headers, edits: Edits): E
   known.names = names;
   return known;
 }
+
+const NOTHING_KNOWN: readonly never[] = [];
 
 const ID_FIELD = "X-Request-Id";
 

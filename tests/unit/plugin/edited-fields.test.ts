@@ -56,6 +56,19 @@ describe("fields that plugins set", () => {
     }
   });
 
+  test("are those of their own answer also after one that could not be made", () => {
+    const [headers, holder] = [base(), {}];
+    const names = ["X-A", "X-B"];
+    const draft = (a: string, b: string) => {
+      const made = draftOf(headers, holder);
+      made.setHeaders(names, [a, b]);
+      return made;
+    };
+    expect(sent(draft("1", "1"))).toMatchObject({ "x-a": "1", "x-b": "1" });
+    expect(() => sent(draft("2", "no\nvalue"))).toThrow(TypeError);
+    expect(sent(draft("1", "1"))).toMatchObject({ "x-a": "1", "x-b": "1" });
+  });
+
   test("are there for whoever looks at the headers, which are the answer's own from then on", () => {
     const [headers, holder] = [base(), {}];
     const draft = draftOf(headers, holder);
