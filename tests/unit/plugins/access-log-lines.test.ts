@@ -24,6 +24,14 @@ describe("milliseconds", () => {
     expect(written((out) => out.milliseconds(ms))).toBe(asJson(ms));
   });
 
+  test("all thousandths are written as JSON would", () => {
+    for (const whole of [0, 9, 10])
+      for (let at = 0; at < 1000; at++) {
+        const ms = whole + at / 1000;
+        expect(written((out) => out.milliseconds(ms))).toBe(asJson(ms));
+      }
+  });
+
   test("any number is written as JSON would", () => {
     for (let at = 0; at < 20_000; at++) {
       const ms = Math.random() * 10 ** (at % 9);
