@@ -4,7 +4,7 @@ import { asksForConsumer, compileCondition } from "../pdk/condition.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { asksForClient, keyReader } from "../pdk/request-key.ts";
-import { policyOf, retryAfter, Teller } from "./rate-limit/fields.ts";
+import { policyOf, retryAfter, LimitFields } from "./rate-limit/fields.ts";
 import {
   type Config,
   countedStatuses,
@@ -139,11 +139,11 @@ function demandsOf(limits: readonly Ready[], context: RequestContext): Demand[] 
 /** What an instance remembers of requests under way. */
 class States {
   readonly #own: Config;
-  readonly #teller: Teller;
+  readonly #fields: LimitFields;
 
   constructor(own: Config) {
     this.#own = own;
-    this.#teller = new Teller(own.headers);
+    this.#fields = new LimitFields(own.headers);
   }
 
   of(context: RequestContext): State | undefined {
@@ -165,7 +165,7 @@ class States {
   #refuse(state: State): Outcome {
     const { status, message } = this.#own;
     const headers: Record<string, string> = { "Retry-After": retryAfter(state.verdicts) };
-    const { names, values } = this.#teller.fields(state.demands, state.verdicts);
+    const { names, values } = this.#fields.of(state.demands, state.verdicts);
     for (const [at, name] of names.entries()) headers[name] = values[at] ?? "";
     const detail = message ?? "there were too many requests";
     return reject(status, "rl.exceeded", { detail, headers });
@@ -175,7 +175,7 @@ class States {
   readonly tell = (context: RequestContext, draft: ResponseDraft): void => {
     const state = this.of(context);
     if (state === undefined) return;
-    const { names, values } = this.#teller.fields(state.demands, state.verdicts);
+    const { names, values } = this.#fields.of(state.demands, state.verdicts);
     draft.setHeaders(names, values);
   };
 

@@ -253,7 +253,7 @@ export class TrafficWriter {
     record(this.#cells, this.#at(series) + histogramAt[histogram], us);
   }
 
-  /** A plain read, because an atomic one locks the bus: what has changed is seen a moment later, as with the other too. */
+  /** A plain read: the engine makes a locked instruction of an atomic one, and neither sees a change before it is made. */
   #at({ row, epoch }: Series): number {
     return (this.#epochs[row] === epoch ? row : OTHER_ROW) * ROW_CELLS;
   }

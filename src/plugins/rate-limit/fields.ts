@@ -40,7 +40,7 @@ const NAMES = { draft11: DRAFT, legacy: LEGACY, both: [...DRAFT, ...LEGACY] } as
 const NO_FIELDS: Fields = { names: [], values: [] };
 
 /** Makes the fields that tell clients what is left. */
-export class Teller {
+export class LimitFields {
   readonly #form: Form;
   /** Of one limit the last fields: clients that come one after the other have often as much left. */
   #rule: Rule | null = null;
@@ -56,7 +56,7 @@ export class Teller {
    * The two fields of draft-ietf-httpapi-ratelimit-headers-11, the older ones of the same draft and those that were there
    * before it, as the form says. The limit of which least is left comes first, and the older ones are about it.
    */
-  fields(demands: readonly Demand[], verdicts: readonly Verdict[]): Fields {
+  of(demands: readonly Demand[], verdicts: readonly Verdict[]): Fields {
     const rule = demands[0]?.rule;
     const verdict = verdicts[0];
     if (this.#form === "off" || rule === undefined || verdict === undefined) return NO_FIELDS;

@@ -49,8 +49,10 @@ export function isOverridden({ headers }: RequestContext): boolean {
   return false;
 }
 
-/** Paths whose keys are remembered: to make one, and to look for it, costs a hit twice as much as to find it again. */
+/** Paths whose keys are remembered: to make one, and to look for it, costs more than to find it again. */
 const RECENT_PATHS = 1000;
+/** Characters that such a path has at most: clients choose paths, and `max_total` does not count what is remembered here. */
+const LONGEST_RECENT_PATH = 256;
 
 /** A key with what it was made of beside the path, where there was nothing else. */
 interface RecentKey {
@@ -86,9 +88,10 @@ export function keyMaker({ key: own }: Pick<Config, "key">): KeyMaker {
   const recent = new RecentMap<string, RecentKey>(RECENT_PATHS);
   const isPlain = headers.length === 0 && own.cookies.length === 0;
   const keyOf = (context: RequestContext): CacheKey | null => {
-    if (!isPlain || !isOfAddress(context)) return wholeKeyOf(context);
-    const { host, clientHost, scheme, port, route } = context;
     const { path } = context.upstream;
+    if (!isPlain || path.length > LONGEST_RECENT_PATH || !isOfAddress(context))
+      return wholeKeyOf(context);
+    const { host, clientHost, scheme, port, route } = context;
     const known = recent.get(path);
     if (
       known !== undefined &&

@@ -34,7 +34,7 @@ const FACTS = {
 const NAMES = Object.keys(FACTS) as (keyof typeof FACTS)[];
 
 /** The request that has the second value of each fact whose bit is set. */
-function requestOf(bits: number): RequestContext {
+function requestOf(bits: number, path?: string): RequestContext {
   const fact = (name: keyof typeof FACTS) => FACTS[name][(bits >> NAMES.indexOf(name)) & 1];
   const request = {
     ...{ host: fact("host"), clientHost: fact("clientHost"), scheme: fact("scheme") },
@@ -44,7 +44,7 @@ function requestOf(bits: number): RequestContext {
     header: (name: string) => (name === "x-forwarded-prefix" ? fact("prefix") : null),
     cookie: () => null,
     upstream: {
-      ...{ path: fact("path"), query: fact("query"), host: fact("upstreamHost") },
+      ...{ path: path ?? fact("path"), query: fact("query"), host: fact("upstreamHost") },
       ...{ serviceId: fact("serviceId"), header: () => null },
     },
   };
@@ -80,4 +80,14 @@ test("each fact that counts makes another key, also right after the request with
     expect([name, before !== after]).toEqual([name, true]);
     expect(keyOf(maker, others)).toBe(before);
   }
+});
+
+test.each([
+  [256, true],
+  [257, false],
+])("the key of a path of %d characters is remembered: %p", (length, isRemembered) => {
+  const maker = keyMaker({ key: PLAIN });
+  const keys = [1, 2].map(() => maker.keyOf(requestOf(0, "/".padEnd(length, "x"))));
+  expect(keys[0]).toEqual(keys[1]!);
+  expect(keys[0] === keys[1]).toBe(isRemembered);
 });
