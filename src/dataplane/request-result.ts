@@ -2,27 +2,45 @@
 import type { RequestResult } from "../pdk/context.ts";
 import type { RequestRecord } from "./request-record.ts";
 
-/** Of a request that ends now, as `performance.now()` tells it, with this status. */
-export function resultOf(record: RequestRecord, status: number, now: number): RequestResult {
-  const { startedAt, headAt, upstreamAt, upstreamEndAt, targetId, attempts } = record;
-  const end = upstreamEndAt === 0 ? now : upstreamEndAt;
-  const wasUpstream = attempts > 0;
-  return {
+/** May be told of one request after the other: nothing is made anew then. */
+export class EndResult implements RequestResult {
+  status = 0;
+  upstreamStatus: number | null = null;
+  bytesIn = 0;
+  bytesOut = 0;
+  durationMs = 0;
+  firstByteMs: number | null = null;
+  targetId: string | null = null;
+  attempts = 0;
+  upstream: EndUpstream | null = null;
+  readonly #upstream = new EndUpstream();
+
+  /** A request has ended at this moment of `performance.now()`, with this status. */
+  tell(record: RequestRecord, status: number, endedAt: number): void {
+    const { startedAt, headAt, attempts } = record;
+    const wasUpstream = attempts > 0;
     // The client has seen the head of an answer that broke off, not the error after it.
-    status: record.isBrokenOff ? record.status : status,
-    upstreamStatus: headAt === 0 || record.status === 0 ? null : record.status,
-    bytesIn: record.bytesIn,
-    bytesOut: record.bytesOut,
-    durationMs: now - startedAt,
-    firstByteMs: headAt === 0 ? null : headAt - startedAt,
-    targetId: wasUpstream ? targetId : null,
-    attempts,
-    upstream: wasUpstream
-      ? {
-          startMs: upstreamAt - startedAt,
-          endMs: end - startedAt,
-          address: record.targetAddress,
-        }
-      : null,
-  };
+    this.status = record.isBrokenOff ? record.status : status;
+    this.upstreamStatus = headAt === 0 || record.status === 0 ? null : record.status;
+    this.bytesIn = record.bytesIn;
+    this.bytesOut = record.bytesOut;
+    this.durationMs = endedAt - startedAt;
+    this.firstByteMs = headAt === 0 ? null : headAt - startedAt;
+    this.targetId = wasUpstream ? record.targetId : null;
+    this.attempts = attempts;
+    if (wasUpstream) this.#upstream.tell(record, endedAt);
+    this.upstream = wasUpstream ? this.#upstream : null;
+  }
+}
+
+class EndUpstream {
+  startMs = 0;
+  endMs = 0;
+  address = "";
+
+  tell({ startedAt, upstreamAt, upstreamEndAt, targetAddress }: RequestRecord, endedAt: number) {
+    this.startMs = upstreamAt - startedAt;
+    this.endMs = (upstreamEndAt === 0 ? endedAt : upstreamEndAt) - startedAt;
+    this.address = targetAddress;
+  }
 }

@@ -32,7 +32,7 @@ import { streamScene } from "./plugin/stream-visit.ts";
 import { loopToken } from "./upstream/request-writer.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { RequestContext } from "./request-context.ts";
-import { tellEnd } from "./plugin/through-plugins.ts";
+import { EndedRequests } from "./plugin/ended-requests.ts";
 import { NameResolver } from "./names/name-resolver.ts";
 import { Overload } from "./overload.ts";
 import { PoolRegistry } from "./service-runtime.ts";
@@ -76,6 +76,7 @@ class Runtime implements DataPlane {
   readonly #sweeper: Timer;
   readonly #plugins: PluginLoader;
   readonly #uses = new CredentialUses(performance.now());
+  readonly #endedRequests = new EndedRequests();
   #live: Generation | null = null;
   #prepared: Prepared | null = null;
   /** Another process listens at the same ports: clients are to go there. */
@@ -209,6 +210,7 @@ class Runtime implements DataPlane {
     this.#live = generation;
     this.#scope.collectBudget.setLimit(generation.settings.limits.collect_budget_bytes);
     this.#options.board.set(this.#options.worker, "revision", revision);
+    this.#endedRequests.flush();
     if (before !== null && before.plugins !== generation.plugins)
       void this.#plugins.retire(before.plugins.all.values(), generation.plugins);
     this.#scope.geo.configure(generation.settings.geoip);
@@ -302,6 +304,7 @@ class Runtime implements DataPlane {
     const cutStreams = await Promise.all([this.#streams.drain(left), this.#udp.drain(left)]);
     const aborted = this.#scope.inFlight.size + cut + cutStreams[0] + cutStreams[1];
     await this.#listeners.close();
+    this.#endedRequests.flush();
     const closed = this.#plugins.retire(this.#live?.plugins.all.values() ?? [], PluginSet.empty);
     await Promise.race([closed, Bun.sleep(PLUGIN_CLOSE_MS)]);
     return aborted;
@@ -332,7 +335,7 @@ class Runtime implements DataPlane {
     const now = performance.now();
     this.#recorder.ended(context, status, now);
     this.#scope.overload.leave(context);
-    tellEnd(context, status, now);
+    this.#endedRequests.ended(context, status, now);
   }
 
   #report(context: RequestContext, error: ProxyError): void {

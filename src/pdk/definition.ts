@@ -58,6 +58,12 @@ export interface PluginHandlers {
   readonly response?: (context: RequestContext, response: ResponseDraft) => void;
   /** After the last byte, exactly once, whatever happened. Nobody waits for it. */
   readonly log?: (context: RequestContext) => void;
+  /**
+   * In the place of `log`, for instances that can wait: requests that have ended are told of one after the other, up to 20 ms
+   * later, which costs each a fraction. The context is only lent: after the call it may be that of another request. What is
+   * wanted later has to be taken out of it, and nothing can be waited for.
+   */
+  readonly logLater?: (context: RequestContext) => void;
   /** A stream connection was accepted. */
   readonly connect?: (context: StreamContext) => StreamRefusal | undefined;
   /** A stream connection that `connect` was asked about has ended. */

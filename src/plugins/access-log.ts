@@ -6,7 +6,6 @@ import { parseTraceParent } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
 import { FileSink } from "./access-log/file-sink.ts";
 import { type Format, formatOf, needsAnswer, textOf } from "./access-log/format.ts";
-import { Gathering } from "./access-log/gathering.ts";
 import { HttpSink, listBody, lokiBody, otlpBody, withPath } from "./access-log/http-sinks.ts";
 import { Queue, type QueueOptions, type Sink } from "./access-log/queue.ts";
 import { Redaction } from "./access-log/redaction.ts";
@@ -220,21 +219,20 @@ function handlersOf(own: Config, groups: readonly Group[], kit: PluginKit): Plug
   const isWanted = compileCondition(when);
   const isWantedStream = compileStreamCondition(when);
   const isSampled = () => sample === 1 || Math.random() < sample;
-  const writeLine = (subject: Subject) => {
-    for (const group of groups) writeTo(group, subject);
-  };
-  const lines = new Gathering(writeLine, (error) => {
-    kit.dropped(1);
-    kit.log("warn", "a record of an access log could not be written", { error: String(error) });
-  });
   const write = (subject: Subject) => {
     const { durationMs, status: code } = subject.result;
-    if (durationMs >= minDuration && isOfStatus(code) && isSampled()) lines.add(subject);
+    if (durationMs < minDuration || !isOfStatus(code) || !isSampled()) return;
+    try {
+      for (const group of groups) writeTo(group, subject);
+    } catch (error) {
+      kit.dropped(1);
+      kit.log("warn", "a record of an access log could not be written", { error: String(error) });
+    }
   };
   // What this plugin keeps in the memory of a request.
   const key = {};
   const handlers: PluginHandlers = {
-    log(context: RequestContext) {
+    logLater(context: RequestContext) {
       const { result } = context;
       if (result === null || !isWanted(context)) return;
       const answer = asksForAnswer ? (context.memory.get(key) as Headers | undefined) : undefined;
@@ -245,7 +243,6 @@ function handlersOf(own: Config, groups: readonly Group[], kit: PluginKit): Plug
       if (isWantedStream(context)) write(streamSubject(context, result));
     },
     async close() {
-      lines.flush();
       await closeAll(groups);
     },
   };

@@ -27,6 +27,7 @@ export class Chain {
   /** The last to see the request sees the answer first. */
   readonly response: readonly PluginRuntime[];
   readonly log: readonly PluginRuntime[];
+  readonly logLater: readonly PluginRuntime[];
   /** Whether a plugin gives requests their ids. */
   readonly namesRequests: boolean;
   /** Whether plugins want to hear of the end of requests, and of nothing before. */
@@ -48,8 +49,10 @@ export class Chain {
     this.request = having("request");
     this.response = having("response").reverse();
     this.log = having("log");
+    this.logLater = having("logLater");
     this.namesRequests = chosen.some(({ definition }) => definition.namesRequests === true);
-    this.isHeardOnly = this.log.length > 0 && !this.namesRequests && !chosen.some(actsBeforeEnd);
+    const isHeard = this.log.length + this.logLater.length > 0;
+    this.isHeardOnly = isHeard && !this.namesRequests && !chosen.some(actsBeforeEnd);
     this.#origin = origin;
   }
 

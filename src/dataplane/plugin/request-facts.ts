@@ -6,7 +6,7 @@ import type { RequestContext } from "../request-context.ts";
 import { IDENTITY_FIELDS } from "./identity-fields.ts";
 
 export class RequestFacts {
-  protected readonly context: RequestContext;
+  protected context: RequestContext;
 
   constructor(context: RequestContext) {
     this.context = context;

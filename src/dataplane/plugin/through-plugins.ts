@@ -55,13 +55,6 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
   return promise;
 }
 
-/** Tells plugins that the request has ended with this status. */
-export function tellEnd(context: RequestContext, status: number, now: number): void {
-  const { heardIn } = context;
-  const visit = context.visit ?? (heardIn === null ? null : new Visit(context, heardIn));
-  if (visit?.isHeard === true) visit.log(status, now);
-}
-
 /** What a visit needs beside the request; what few plugins ask for is made when one does. */
 class Passage extends ServedScene<PluginScene> implements VisitScene {
   readonly #context: RequestContext;
@@ -129,7 +122,7 @@ async function refetch(
   const scope: WorkerScope = {
     ...scene.scope,
     // No client has asked, and none goes away: only what was called for the copy hears of its end.
-    ended: (_own, status) => visit.log(status, performance.now()),
+    ended: (_own, status) => visit.logAll(status, performance.now()),
     aborted: new AbortedRequests(() => {}),
   };
   const outcome = await visit.runOn();

@@ -9,7 +9,6 @@ import type {
   Refetched,
   RefetchOptions,
   RequestContext as PluginRequest,
-  RequestResult,
   ResponseDraft,
 } from "../../pdk/context.ts";
 import type { RequestContext } from "../request-context.ts";
@@ -17,11 +16,9 @@ import type { AnswerDraft } from "./answer-draft.ts";
 import type { HeldBody } from "./held-body.ts";
 import { type Chain, requestPhases } from "./chain.ts";
 import { Course } from "./course.ts";
-import { resultOf } from "../request-result.ts";
-import { timeOfDay } from "../time-of-day.ts";
 import { NOBODY } from "./identity.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
-import { RequestFacts } from "./request-facts.ts";
+import { EndFacts } from "./end-facts.ts";
 import { RequestMemory } from "./request-memory.ts";
 import { identityLines } from "./identity-fields.ts";
 import { UpstreamEdits } from "./upstream-edits.ts";
@@ -35,19 +32,14 @@ export interface PluginAnswer {
 
 const NONE: readonly string[] = [];
 
-export class Visit extends RequestFacts implements PluginRequest {
-  readonly #scene: VisitScene;
+export class Visit extends EndFacts implements PluginRequest {
+  #scene: VisitScene;
   #chain: Chain;
   #identity = NOBODY;
   #memory: RequestMemory | null = null;
   /** Verdicts of `when`, so that it is asked once. */
   #verdicts: Map<PluginRuntime, boolean> | null = null;
   #reasons: string[] | null = null;
-  /** Of the answer; 0 until the request has ended, at that moment of `performance.now()`. */
-  #endStatus = 0;
-  #endedAt = 0;
-  #startedAt = 0;
-  #result: RequestResult | null = null;
   /** Null: it has met no plugin yet. */
   #course: Course | null = null;
   /** Who made the answer that plugins saw last. */
@@ -58,6 +50,20 @@ export class Visit extends RequestFacts implements PluginRequest {
     super(context);
     this.#scene = scene;
     this.#chain = scene.chain;
+  }
+
+  /** Another request in the place of this one, which nobody holds on to: nothing is left of it. */
+  lendTo(context: RequestContext, scene: VisitScene): void {
+    this.lendFactsTo(context);
+    this.#scene = scene;
+    this.#chain = scene.chain;
+    this.#identity = NOBODY;
+    this.#memory = null;
+    this.#verdicts = null;
+    this.#reasons = null;
+    this.#course = null;
+    this.seenSource = "gateway";
+    this.authMode = "default";
   }
 
   // What plugins see.
@@ -170,22 +176,6 @@ export class Visit extends RequestFacts implements PluginRequest {
   get memory(): RequestMemory {
     this.#memory ??= new RequestMemory();
     return this.#memory;
-  }
-
-  get startedAt(): number {
-    if (this.#startedAt === 0) this.#startedAt = this.#startedBefore(performance.now());
-    return this.#startedAt;
-  }
-
-  #startedBefore(now: number): number {
-    return Math.round(timeOfDay(this.context.record.startedAt, now));
-  }
-
-  /** Made when somebody asks for it. */
-  get result(): RequestResult | null {
-    if (this.#endedAt === 0) return null;
-    this.#result ??= resultOf(this.context.record, this.#endStatus, this.#endedAt);
-    return this.#result;
   }
 
   note(reason: string): void {
@@ -374,20 +364,37 @@ export class Visit extends RequestFacts implements PluginRequest {
     return this.#chain.log.length > 0;
   }
 
+  /** Whether anybody wants to hear of its end that can wait. */
+  get isHeardLater(): boolean {
+    return this.#chain.logLater.length > 0;
+  }
+
   /** The request has ended with this status, now as `performance.now()` tells it. */
   log(status: number, now: number): void {
-    if (this.#endedAt !== 0) return;
-    this.#endStatus = status;
-    this.#endedAt = now;
-    // Now, because whoever writes logs asks later, and a clock would have to be looked at again.
-    if (this.#startedAt === 0) this.#startedAt = this.#startedBefore(now);
-    for (const runtime of this.#chain.log) {
-      if (this.#course?.called?.has(runtime) === false || !this.applies(runtime)) continue;
-      try {
-        runtime.handlers.log?.(this);
-      } catch (error) {
-        this.#fail(runtime, error);
-      }
+    if (this.hasEnded) return;
+    this.end(status, now, now);
+    for (const runtime of this.#chain.log) this.#tell(runtime, "log");
+  }
+
+  /** The same for those that can wait, at the moment `now`. */
+  logLater(status: number, endedAt: number, now: number): void {
+    if (!this.hasEnded) this.end(status, endedAt, now);
+    for (const runtime of this.#chain.logLater) this.#tell(runtime, "logLater");
+  }
+
+  /** The same for all, at once. */
+  logAll(status: number, now: number): void {
+    if (this.hasEnded) return;
+    this.log(status, now);
+    this.logLater(status, now, now);
+  }
+
+  #tell(runtime: PluginRuntime, handler: "log" | "logLater"): void {
+    if (this.#course?.called?.has(runtime) === false || !this.applies(runtime)) return;
+    try {
+      runtime.handlers[handler]?.(this);
+    } catch (error) {
+      this.#fail(runtime, error);
     }
   }
 }
