@@ -48,7 +48,15 @@ export class EndedRequests {
     this.#timer = null;
     if (this.#isTelling) return;
     this.#isTelling = true;
-    const now = performance.now();
+    try {
+      this.#tellAll(performance.now());
+    } finally {
+      this.#count = 0;
+      this.#isTelling = false;
+    }
+  }
+
+  #tellAll(now: number): void {
     // For all that have no visit of their own.
     let lent: Visit | null = null;
     // A plugin may end a request while it is told of another one.
@@ -64,7 +72,5 @@ export class EndedRequests {
       }
       visit.logLater(this.#statuses[at] ?? 0, this.#endedAt[at] ?? now, now);
     }
-    this.#count = 0;
-    this.#isTelling = false;
   }
 }

@@ -390,8 +390,8 @@ export class Visit extends EndFacts implements PluginRequest {
   }
 
   #tell(runtime: PluginRuntime, handler: "log" | "logLater"): void {
-    if (this.#course?.called?.has(runtime) === false || !this.applies(runtime)) return;
     try {
+      if (this.#course?.called?.has(runtime) === false || !this.applies(runtime)) return;
       runtime.handlers[handler]?.(this);
     } catch (error) {
       this.#fail(runtime, error);
