@@ -127,7 +127,7 @@ ui-dev: setup
 api-types: setup
 	$(BUN) scripts/api-types.ts
 
-#? bench: Measure against nginx, HAProxy and Caddy, write docs/benchmarks.md (ARGS=--quick for one minute)
+#? bench: Measure against nginx, HAProxy and Caddy, write docs/benchmarks.md (ARGS=--quick for fewer rounds)
 .PHONY: bench
 bench: build
 	@scripts/debian-packages.sh nginx haproxy caddy wrk nghttp2-client openssl
