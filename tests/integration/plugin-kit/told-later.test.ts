@@ -18,6 +18,7 @@ interface Told {
   readonly hasTarget: boolean;
   readonly address: string | null;
   readonly route: string | null;
+  readonly groups: readonly string[];
   readonly reasons: readonly string[];
   readonly isRemembered: boolean;
   /** Milliseconds from when the client began to when it came. */
@@ -28,50 +29,53 @@ let told: (Told | "closed")[] = [];
 const requestsTold = () => told.filter((each) => each !== "closed");
 
 /** Writes down what it is told, and leaves marks on the request. */
-const later: AnyPlugin = definePlugin({
-  name: "later",
-  summary: "Writes down what it is told",
-  description: "",
-  group: "observability",
-  order: 1,
-  phases: ["log"],
-  scopes: httpScopes,
-  allowsMultiple: true,
-  config: config({
-    tag: t.String({ default: "", description: "Written down with each" }),
-    throws: t.Boolean({ default: false, description: "Whether it fails" }),
-  }),
-  example: {},
-  onError: "open",
-  create(own) {
-    const key = {};
-    return {
-      logLater(context) {
-        const { result } = context;
-        told.push({
-          tag: own.tag,
-          path: context.path,
-          id: context.id,
-          asked: context.header("x-asked"),
-          client: context.clientAddress(),
-          status: result?.status,
-          bytesOut: result?.bytesOut,
-          upstreamStatus: result?.upstreamStatus,
-          hasTarget: result?.targetId !== null,
-          address: result?.upstream?.address ?? null,
-          route: context.route?.name ?? null,
-          reasons: [...context.reasons],
-          isRemembered: context.memory.get(key) !== undefined,
-          afterMs: context.startedAt - Number(context.header("x-asked-at")),
-        });
-        context.note("seen");
-        context.memory.set(key, true);
-        if (own.throws) throw new Error("on demand");
-      },
-      close: () => void told.push("closed"),
-    };
-  },
-});
+const laterPlugin = (name: string, allowsMultiple: boolean): AnyPlugin =>
+  definePlugin({
+    name,
+    summary: "Writes down what it is told",
+    description: "",
+    group: "observability",
+    order: 1,
+    phases: ["log"],
+    scopes: httpScopes,
+    allowsMultiple,
+    config: config({
+      tag: t.String({ default: "", description: "Written down with each" }),
+      throws: t.Boolean({ default: false, description: "Whether it fails" }),
+    }),
+    example: {},
+    onError: "open",
+    create(own) {
+      const key = {};
+      return {
+        logLater(context) {
+          const { result } = context;
+          told.push({
+            tag: own.tag,
+            path: context.path,
+            id: context.id,
+            asked: context.header("x-asked"),
+            client: context.clientAddress(),
+            status: result?.status,
+            bytesOut: result?.bytesOut,
+            upstreamStatus: result?.upstreamStatus,
+            hasTarget: result?.targetId !== null,
+            address: result?.upstream?.address ?? null,
+            route: context.route?.name ?? null,
+            groups: [...context.groups],
+            reasons: [...context.reasons],
+            isRemembered: context.memory.get(key) !== undefined,
+            afterMs: context.startedAt - Number(context.header("x-asked-at")),
+          });
+          context.note("seen");
+          context.authenticate(null, { groups: ["seen"] });
+          context.memory.set(key, true);
+          if (own.throws) throw new Error("on demand");
+        },
+        close: () => void told.push("closed"),
+      };
+    },
+  });
 
 /** One that acts before the end, so that requests have a way through plugins. */
 const marks: AnyPlugin = definePlugin({
@@ -110,7 +114,7 @@ async function start(
 ) {
   told = [];
   scene = await pluginScene({
-    ownPlugins: [later, marks],
+    ownPlugins: [laterPlugin("later", true), laterPlugin("single", false), marks],
     plugins: plugins as never,
     routes: [{ name: "numbers", service_id: "web", paths: ["/n/"] }],
     answer(request) {
@@ -166,7 +170,7 @@ describe.each([
         hasTarget: isRouted,
         address: isRouted ? `127.0.0.1:${originPort}` : null,
         route: isRouted ? "numbers" : null,
-        ...{ reasons, isRemembered: false },
+        ...{ groups: [], reasons, isRemembered: false },
       });
       // Rounded, by a clock that is compared with that of the system once a second.
       expect(afterMs).toBeGreaterThanOrEqual(-3);
@@ -215,19 +219,25 @@ test("a condition holds for each request by itself", async () => {
   expect(requestsTold().map(({ path }) => path)).toEqual(["/n/1", "/n/11", "/n/21", "/n/31"]);
 });
 
-test("of requests on several routes, each instance is told of those of its place", async () => {
-  const { get } = await start([
-    { name: "later", label: "everywhere", config: { tag: "everywhere" } },
-    { name: "later", label: "here", routeId: "numbers", config: { tag: "here" } },
-  ]);
-  for (const number of range(40)) await get(number % 2 === 0 ? `/n/${number}` : `/off/${number}`);
-  await eventually(() => told.length >= 60);
-  const tagsOf = (isRouted: boolean) =>
-    new Set(
-      requestsTold()
-        .filter(({ path }) => path.startsWith("/n/") === isRouted)
-        .map(({ tag }) => tag),
-    );
-  expect([...tagsOf(true)].sort()).toEqual(["everywhere", "here"]);
-  expect([...tagsOf(false)]).toEqual(["everywhere"]);
-});
+test.each([
+  ["later", ["everywhere", "here"]],
+  ["single", ["here"]],
+])(
+  "of requests on several routes, instances of %s are told of those of their place",
+  async (name, here) => {
+    const { get } = await start([
+      { name, label: "everywhere", config: { tag: "everywhere" } },
+      { name, label: "here", routeId: "numbers", config: { tag: "here" } },
+    ]);
+    for (const number of range(40)) await get(number % 2 === 0 ? `/n/${number}` : `/off/${number}`);
+    await heardOf(20 + 20 * here.length);
+    const tagsOf = (isRouted: boolean) =>
+      new Set(
+        requestsTold()
+          .filter(({ path }) => path.startsWith("/n/") === isRouted)
+          .map(({ tag }) => tag),
+      );
+    expect([...tagsOf(true)].sort()).toEqual(here);
+    expect([...tagsOf(false)]).toEqual(["everywhere"]);
+  },
+);
