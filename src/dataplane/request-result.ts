@@ -2,7 +2,7 @@
 import type { RequestResult } from "../pdk/context.ts";
 import type { RequestRecord } from "./request-record.ts";
 
-/** May be told of one request after the other: nothing is made anew then. */
+/** May be filled for one request after the other. */
 export class EndResult implements RequestResult {
   status = 0;
   upstreamStatus: number | null = null;
@@ -16,7 +16,7 @@ export class EndResult implements RequestResult {
   readonly #upstream = new EndUpstream();
 
   /** A request has ended at this moment of `performance.now()`, with this status. */
-  tell(record: RequestRecord, status: number, endedAt: number): void {
+  fill(record: RequestRecord, status: number, endedAt: number): void {
     const { startedAt, headAt, attempts } = record;
     const wasUpstream = attempts > 0;
     // The client has seen the head of an answer that broke off, not the error after it.
@@ -28,7 +28,7 @@ export class EndResult implements RequestResult {
     this.firstByteMs = headAt === 0 ? null : headAt - startedAt;
     this.targetId = wasUpstream ? record.targetId : null;
     this.attempts = attempts;
-    if (wasUpstream) this.#upstream.tell(record, endedAt);
+    if (wasUpstream) this.#upstream.fill(record, endedAt);
     this.upstream = wasUpstream ? this.#upstream : null;
   }
 }
@@ -38,7 +38,7 @@ class EndUpstream {
   endMs = 0;
   address = "";
 
-  tell({ startedAt, upstreamAt, upstreamEndAt, targetAddress }: RequestRecord, endedAt: number) {
+  fill({ startedAt, upstreamAt, upstreamEndAt, targetAddress }: RequestRecord, endedAt: number) {
     this.startMs = upstreamAt - startedAt;
     this.endMs = (upstreamEndAt === 0 ? endedAt : upstreamEndAt) - startedAt;
     this.address = targetAddress;

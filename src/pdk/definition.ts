@@ -59,9 +59,9 @@ export interface PluginHandlers {
   /** After the last byte, exactly once, whatever happened. Nobody waits for it. */
   readonly log?: (context: RequestContext) => void;
   /**
-   * In the place of `log`, for instances that can wait: requests that have ended are told of one after the other, up to 20 ms
-   * later, which costs each a fraction. The context is only lent: after the call it may be that of another request. What is
-   * wanted later has to be taken out of it, and nothing can be waited for.
+   * In the place of `log`, for instances that can wait: called for many requests in a row, up to 20 ms after their end, which
+   * is several times cheaper. The context is reused for the next request after the call: what is wanted later has to be copied
+   * out of it, and nothing can be waited for.
    */
   readonly logLater?: (context: RequestContext) => void;
   /** A stream connection was accepted. */

@@ -14,7 +14,7 @@ export class EndFacts extends RequestFacts {
   #hasResult = false;
 
   /** Those of another request in the place of these. */
-  protected lendFactsTo(context: RequestContext): void {
+  protected reuseFactsFor(context: RequestContext): void {
     this.context = context;
     this.#endStatus = 0;
     this.#endedAt = 0;
@@ -35,7 +35,7 @@ export class EndFacts extends RequestFacts {
   get result(): RequestResult | null {
     if (this.#endedAt === 0) return null;
     this.#result ??= new EndResult();
-    if (!this.#hasResult) this.#result.tell(this.context.record, this.#endStatus, this.#endedAt);
+    if (!this.#hasResult) this.#result.fill(this.context.record, this.#endStatus, this.#endedAt);
     this.#hasResult = true;
     return this.#result;
   }

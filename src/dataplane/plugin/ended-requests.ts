@@ -67,7 +67,7 @@ export class EndedRequests {
       if (visit === null) {
         if (context.heardIn === null) continue;
         if (lent === null) lent = new Visit(context, context.heardIn);
-        else lent.lendTo(context, context.heardIn);
+        else lent.reuseFor(context, context.heardIn);
         visit = lent;
       }
       visit.logLater(this.#statuses[at] ?? 0, this.#endedAt[at] ?? now, now);

@@ -53,8 +53,8 @@ export class Visit extends EndFacts implements PluginRequest {
   }
 
   /** Another request in the place of this one, which nobody holds on to: nothing is left of it. */
-  lendTo(context: RequestContext, scene: VisitScene): void {
-    this.lendFactsTo(context);
+  reuseFor(context: RequestContext, scene: VisitScene): void {
+    this.reuseFactsFor(context);
     this.#scene = scene;
     this.#chain = scene.chain;
     this.#identity = NOBODY;

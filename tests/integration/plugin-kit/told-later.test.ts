@@ -97,6 +97,45 @@ const marks: AnyPlugin = definePlugin({
   }),
 });
 
+/** Sends a copy of each request on before the request itself. */
+const copies: AnyPlugin = definePlugin({
+  name: "copies",
+  summary: "Sends copies",
+  description: "",
+  group: "traffic",
+  order: 5,
+  phases: ["request"],
+  scopes: httpScopes,
+  config: config({}),
+  example: {},
+  onError: "open",
+  create: () => ({
+    async request(context) {
+      await context.refetch({ method: context.method, maxBytes: 1000 });
+      return undefined;
+    },
+  }),
+});
+
+/** Hears of the end of what it has seen before. */
+const inner: AnyPlugin = definePlugin({
+  name: "inner",
+  summary: "Writes down what it has seen and what it is told",
+  description: "",
+  group: "observability",
+  order: 1,
+  phases: ["request", "log"],
+  scopes: httpScopes,
+  config: config({}),
+  example: {},
+  onError: "open",
+  create: () => ({
+    request: () => undefined,
+    logLater: (context) => void ends.push(`${context.path} ${context.result?.status}`),
+  }),
+});
+let ends: string[] = [];
+
 let scene: PluginScene | null = null;
 afterEach(async () => {
   await scene?.stop();
@@ -113,8 +152,9 @@ async function start(
   }[],
 ) {
   told = [];
+  ends = [];
   scene = await pluginScene({
-    ownPlugins: [laterPlugin("later", true), laterPlugin("single", false), marks],
+    ownPlugins: [laterPlugin("later", true), laterPlugin("single", false), marks, copies, inner],
     plugins: plugins as never,
     routes: [{ name: "numbers", service_id: "web", paths: ["/n/"] }],
     answer(request) {
@@ -140,15 +180,17 @@ describe.each([
   test("it is told of every request once, with its own facts", async () => {
     const { get, plane, originPort } = await start(plugins);
     const ids: (string | null)[] = [];
+    const lengths: number[] = [];
     // Some at once, and some after the others.
     const ask = async (lane: number) => {
       for (let number = lane; number < 300; number += 10) {
         const path = number % 3 === 0 ? `/elsewhere/${number}` : `/n/${number}`;
-        const { headers } = await get(path, {
+        const { headers, body } = await get(path, {
           "x-asked": `number ${number}`,
           "x-asked-at": String(Date.now()),
         });
         ids[number] = headers.get("x-request-id");
+        lengths[number] = Buffer.byteLength(body);
       }
     };
     await Promise.all(range(10).map(ask));
@@ -165,7 +207,7 @@ describe.each([
       const reasons = isMarked ? [`marked${path}`] : [];
       expect(facts).toEqual({
         ...{ tag: "", path, id: ids[number] ?? "", asked, client: "127.0.0.1", status },
-        bytesOut: isRouted ? number : facts.bytesOut,
+        bytesOut: lengths[number] ?? 0,
         upstreamStatus: isRouted ? status : null,
         hasTarget: isRouted,
         address: isRouted ? `127.0.0.1:${originPort}` : null,
@@ -210,6 +252,14 @@ test("one that fails keeps neither others nor the next request from being told o
     const found = requestsTold().filter(({ path }) => path === `/n/${number}`);
     expect(found.map(({ tag }) => tag).sort()).toEqual(["a", "b"]);
   }
+});
+
+test("of a copy, only those are told that saw it on its way", async () => {
+  const { get, requests } = await start([{ name: "later" }, { name: "copies" }, { name: "inner" }]);
+  await get("/n/2");
+  await heardOf(1);
+  expect(requests).toHaveLength(2);
+  expect(ends).toEqual(["/n/2 200", "/n/2 200"]);
 });
 
 test("a condition holds for each request by itself", async () => {
