@@ -28,7 +28,7 @@ import { version, versionCommand } from "./cli/version.ts";
 import { systemClock } from "./clock.ts";
 import type { ControlPlane } from "./control/control-plane.ts";
 import { hostWarnings } from "./control/host-warnings.ts";
-import { loopToken } from "./dataplane/upstream/request-writer.ts";
+import { loopToken } from "./http/cdn-loop.ts";
 import { watchGarbage } from "./garbage.ts";
 import { createLog, type Log } from "./log.ts";
 import { catalogueOf, loadPlugins } from "./pdk/catalogue.ts";

@@ -1,5 +1,6 @@
 // What certificate authorities are shown while they check that names are ours; knows no order and no route.
 import type { Challenges } from "../snapshot/message.ts";
+import type { LocalResponse } from "./error-page.ts";
 import type { EndCertificate } from "./listener/tls-ends.ts";
 
 /** RFC 8555 section 8.3. */
@@ -67,19 +68,21 @@ export class OpenChallenges {
     this.#report(name);
   }
 
-  /** Null for everything but a token that an authority has given out: applications may have orders of their own. */
-  answer(method: string, path: string): Response | null {
+  /** Null for everything but a token that a CA has given out: applications may have orders of their own. */
+  respond(method: string, path: string): LocalResponse | null {
     if (!path.startsWith(CHALLENGE_PATH) || (method !== "GET" && method !== "HEAD")) return null;
     const bytes = this.#byToken.get(path.slice(CHALLENGE_PATH.length));
     if (bytes === undefined) return null;
     const isHead = method === "HEAD";
-    return new Response(isHead ? null : bytes, {
-      headers: {
+    return {
+      status: 200,
+      body: isHead ? null : bytes,
+      headers: new Headers({
         "Content-Type": "application/octet-stream",
         "Cache-Control": "no-store",
         ...(isHead ? { "Content-Length": String(bytes.byteLength) } : {}),
-      },
-    });
+      }),
+    };
   }
 
   /** The certificate for a handshake of an authority; null for every other handshake. */

@@ -8,7 +8,7 @@ import type { LogPlaces } from "../pdk/kit.ts";
 import type { PluginSource } from "../pdk/catalogue.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
 import type { TrafficRecorder } from "./traffic-recorder.ts";
-import type { WebSocketTimes } from "./upstream/websocket.ts";
+import type { WebSocketTimes } from "./websocket/sessions.ts";
 
 /** Writes one structured line to the gateway's log. */
 export type LogLine = (

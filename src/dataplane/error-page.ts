@@ -1,4 +1,4 @@
-// The gateway's own answers to requests that failed, in the form that the client likes; knows no cause and no upstream.
+// Error pages for requests that failed, in the form that the client accepts; knows no cause and no upstream.
 import { negotiate } from "../http/accept.ts";
 import { proxyStatus } from "../http/proxy-status.ts";
 import type { ProxyError } from "./error.ts";
@@ -45,38 +45,26 @@ const HTML = "text/html";
 const JSON_TYPES = ["application/problem+json", "application/json"];
 const encoder = new TextEncoder();
 
+/** A response that no target gave, before it is sent. */
+export interface LocalResponse {
+  readonly status: number;
+  /** Belongs to the response and may be changed, unless they are shared. */
+  readonly headers: Headers;
+  /** Null: none, or the request was HEAD. */
+  readonly body: Uint8Array | null;
+  /** Whether the headers serve other responses too: to be copied before they are changed. Default: false. */
+  readonly hasSharedHeaders?: boolean;
+}
+
 /**
- * The answer for `error`: HTML for browsers, JSON (RFC 9457) or text for others, never cached, with Proxy-Status (RFC 9209)
+ * The response for `error`: HTML for browsers, JSON (RFC 9457) or text for others, never cached, with Proxy-Status (RFC 9209)
  * and the request id to look for in the log. `retryAfter`: seconds after which the client may come back.
  */
 export function errorResponse(
   subject: ErrorPageSubject,
   error: ProxyError,
   retryAfter = RETRY_S,
-): Response {
-  return toResponse(errorAnswer(subject, error, retryAfter));
-}
-
-/** The answer as it is sent. */
-export const toResponse = ({ status, headers, body }: OwnAnswer): Response =>
-  new Response(body as BodyInit | null, { status, headers });
-
-/** An answer of the gateway's own before it is sent. */
-export interface OwnAnswer {
-  readonly status: number;
-  /** Belongs to the answer and may be changed. */
-  readonly headers: Headers;
-  readonly body: Uint8Array | null;
-  /** The headers are somebody else's after all: to be copied before they are changed. */
-  readonly hasSharedHeaders?: boolean;
-}
-
-/** The parts of `errorResponse`. */
-export function errorAnswer(
-  subject: ErrorPageSubject,
-  error: ProxyError,
-  retryAfter = RETRY_S,
-): OwnAnswer {
+): LocalResponse {
   const title = titles[error.status] ?? "Error";
   const problem = { status: error.status, title, detail: error.detail };
   const { type, body } = render(subject, problem, refreshAfter(subject, error, retryAfter));

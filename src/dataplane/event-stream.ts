@@ -8,9 +8,9 @@ import type { ResponseHead } from "./upstream/response-parser.ts";
 export const silentOpening: Uint8Array = Buffer.from(":\n\n");
 
 /** Whether `silentOpening` may be put before the body: never into coded, measured or protected content. */
-export function takesOpening({ status, isEventStream, framing, fields }: ResponseHead): boolean {
+export function takesOpening({ status, isEventStream, framing, headers }: ResponseHead): boolean {
   if (!isEventStream || status !== 200 || framing === "length") return false;
   // RFC 9110 section 7.7: a sender may ask that its content stays as it is.
-  const mayChange = fields.get("cache-control")?.toLowerCase().includes("no-transform") !== true;
-  return mayChange && !fields.has("content-encoding");
+  const mayChange = headers.get("cache-control")?.toLowerCase().includes("no-transform") !== true;
+  return mayChange && !headers.has("content-encoding");
 }

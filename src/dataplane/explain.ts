@@ -1,17 +1,22 @@
-// Says what would become of a request that nobody has sent, by the very steps that serve one; sends nothing and counts nothing.
-import type { Server } from "bun";
-import type { Geo } from "./plugin/geo.ts";
+// Explains what would become of a request that no client sent, by the very steps that serve one; sends nothing and counts nothing.
 import { explainPlugins } from "./plugin/explain-plugins.ts";
 import type { ExplainedRequest, ExplainedTarget, Explanation } from "../snapshot/explanation.ts";
 import { failures } from "./error.ts";
 import type { Generation } from "./generation.ts";
-import { isWebSocket } from "./handler.ts";
-import { maintenanceAnswer, redirectToHttps, sendsToHttps } from "./local-answer.ts";
 import { mismatchInWords } from "./mismatch.ts";
-import { readRequest, RequestContext } from "./request-context.ts";
-import { type RouteRuntime, upstreamHost, upstreamTarget } from "./route-runtime.ts";
+import { ClientRequest } from "./request/client-request.ts";
+import {
+  maintenanceResponse,
+  redirectsToHttps,
+  redirectToHttps,
+} from "./request/local-responses.ts";
+import { isWebSocket } from "./request/pipeline.ts";
+import { upstreamHost, upstreamTarget } from "./request/upstream-request.ts";
+import type { RouteRuntime } from "./route-runtime.ts";
+import type { ClientStream } from "./server/client-stream.ts";
 import type { ServiceRuntime, TargetRuntime } from "./service-runtime.ts";
-import { forwardFields } from "./upstream/request-writer.ts";
+import { writeUpstreamFields } from "./upstream/request-writer.ts";
+import type { WorkerServices } from "./worker-services.ts";
 
 const MAX_CANDIDATES = 100;
 
@@ -26,34 +31,40 @@ const answered = (outcome: Verdict["outcome"], status: number, detail: string | 
   targets: [],
 });
 
-/** As `handle` would serve it. A worker that is asked answers for all: they serve the same version. */
-export function explain(generation: Generation, request: ExplainedRequest, geo: Geo): Explanation {
-  const listenerId = listenerFor(generation, new URL(request.url));
+/** As the pipeline would serve it. One worker answers for all: they serve the same version. */
+export function explain(
+  generation: Generation,
+  asked: ExplainedRequest,
+  worker: WorkerServices,
+): Explanation {
+  const listenerId = listenerFor(generation, new URL(asked.url));
   const nothing = { listenerId, routeId: null, serviceId: null, candidates: [], plugins: [] };
   const rest = { ...nothing, routes: generation.router.size };
-  const context = contextOf(generation, listenerId, request);
-  if (context === null)
+  const listener = generation.listenerFacts.get(listenerId ?? "");
+  if (listener === undefined)
     return { ...rest, ...answered("refused", 0, "no listener speaks this scheme") };
-  if (!(context instanceof RequestContext))
-    return { ...rest, ...answered("refused", context.status, context.detail) };
-  const route = generation.router.match(context);
+  const request = new ClientRequest(streamOf(asked), listener, { generation, worker });
+  const problem = request.read();
+  if (problem !== null) return { ...rest, ...answered("refused", problem.status, problem.detail) };
+  const route = generation.router.match(request);
+  request.route = route;
   const candidates = generation.router
-    .standings(context, MAX_CANDIDATES)
+    .standings(request, MAX_CANDIDATES)
     .map(({ value, position, mismatch }) => ({
       routeId: value.id,
       position,
-      reason: mismatch === null ? null : mismatchInWords(value.route, mismatch, context),
+      reason: mismatch === null ? null : mismatchInWords(value.route, mismatch, request),
     }));
   const verdict =
     route === null
       ? answered("default_site", failures.noRoute.status, failures.noRoute.detail)
-      : verdictOf(generation, route, context);
+      : verdictOf(request, route);
   return {
     ...rest,
     ...verdict,
     routeId: route?.id ?? null,
     candidates,
-    plugins: explainPlugins(context, { generation, route, geo }),
+    plugins: explainPlugins(request, worker.geo),
     serviceId: verdict.serviceId ?? null,
   };
 }
@@ -68,39 +79,47 @@ function listenerFor(generation: Generation, url: URL): string | null {
   return (fitting.find(({ listener }) => listener.port === port) ?? fitting[0])?.id ?? null;
 }
 
-function contextOf(generation: Generation, listenerId: string | null, asked: ExplainedRequest) {
-  const listener = generation.listenerFacts.get(listenerId ?? "");
-  if (listener === undefined) return null;
+/** What is read of a request before it has a route: a real one would not take every method. */
+function streamOf(asked: ExplainedRequest): ClientStream {
   const url = new URL(asked.url);
   // No client sends it.
   url.hash = "";
-  const headers = new Headers({ host: url.host, ...asked.headers });
-  // What is read of a request before it has a route: a real one would not take every method.
-  const request = { url: url.href, method: asked.method, headers, body: null };
-  const server = { requestIP: () => ({ address: asked.clientIp }) };
-  return readRequest({
-    request: request as unknown as Request,
-    server: server as unknown as Server<unknown>,
-    listener,
+  const refused = (): never => {
+    throw new Error("an explained request has no client");
+  };
+  return {
+    method: asked.method,
+    url: url.href,
+    headers: new Headers({ host: url.host, ...asked.headers }).toJSON(),
     connection: null,
-  });
+    body: null,
+    signal: new AbortController().signal,
+    peerAddress: () => asked.clientIp,
+    suspendIdleTimeout() {},
+    restoreIdleTimeout() {},
+    closeAfterResponse() {},
+    respond: refused,
+    start: refused,
+    upgrade: refused,
+    abort: refused,
+  };
 }
 
-function verdictOf(generation: Generation, route: RouteRuntime, context: RequestContext): Verdict {
-  if (sendsToHttps(context, route)) {
-    const { headers, status } = redirectToHttps(context, route, generation);
+function verdictOf(request: ClientRequest, route: RouteRuntime): Verdict {
+  if (redirectsToHttps(request, route)) {
+    const { headers, status } = redirectToHttps(request, route);
     return answered("redirect", status, headers.get("location"));
   }
-  const closed = route.route.maintenance === null ? null : maintenanceAnswer(context, route);
+  const closed = maintenanceResponse(request, route);
   if (closed !== null) return answered("maintenance", closed.status, failures.maintenance.detail);
-  const service = generation.services.get(route.route.service_id ?? "");
+  const service = request.generation.services.get(route.route.service_id ?? "");
   const { status, detail } = failures.noTarget;
   if (service === undefined || !service.isHttp) return answered("unavailable", status, detail);
   const serviceId = service.id;
-  const fields = forwardFields(context, generation.loopToken);
-  if ("status" in fields)
-    return { ...answered("refused", fields.status, fields.detail), serviceId };
-  const path = upstreamTarget(route, service, context);
+  const problem = writeUpstreamFields(request);
+  if (problem !== null)
+    return { ...answered("refused", problem.status, problem.detail), serviceId };
+  const path = upstreamTarget(request, route, service);
   if (path === null)
     return { ...answered("refused", 400, "the rewritten path is not valid"), serviceId };
   if (service.targets.length === 0)
@@ -108,9 +127,9 @@ function verdictOf(generation: Generation, route: RouteRuntime, context: Request
   const targets = service.targets.map((target): ExplainedTarget => ({
     targetId: target.id,
     url: urlOf(service, target) + path,
-    host: upstreamHost({ route, service }, target, context),
+    host: upstreamHost({ request, route, service }, target),
   }));
-  const outcome = route.route.websocket && isWebSocket(context) ? "websocket" : "proxy";
+  const outcome = route.route.websocket && isWebSocket(request) ? "websocket" : "proxy";
   return { outcome, status: 0, detail: null, targets, serviceId };
 }
 

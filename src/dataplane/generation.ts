@@ -6,6 +6,7 @@ import type {
   SnapshotChange,
 } from "../snapshot/snapshot.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
+import { loopToken } from "../http/cdn-loop.ts";
 import type { Settings } from "../model/settings.ts";
 import { inFlightLimits, listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
 import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
@@ -23,7 +24,6 @@ import {
 } from "./service-runtime.ts";
 import { type StreamRouteRuntime, streamRouteRuntime } from "./stream/stream-runtime.ts";
 import type { TrafficRecorder } from "./traffic-recorder.ts";
-import { loopToken } from "./upstream/request-writer.ts";
 
 export interface Generation {
   readonly revision: number;

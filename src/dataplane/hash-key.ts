@@ -2,34 +2,34 @@
 import type { Service } from "../model/service.ts";
 import { cookieValue } from "../http/cookie.ts";
 import { hashText } from "./balancer/consistent-hash.ts";
-import type { RequestContext } from "./request-context.ts";
+import type { RouteSubject } from "./router/compiled-match.ts";
 
 type Source = Service["hash_on"]["source"];
 
 /** 32 bits of the value that the service names, of the fallback when that is absent; null when both are. */
-export function hashKey({ hash_on: hashOn }: Service, context: RequestContext): number | null {
+export function hashKey({ hash_on: hashOn }: Service, request: RouteSubject): number | null {
   const { source, name, fallback } = hashOn;
-  const value = textOf(source, name, context) ?? textOf(fallback, name, context);
+  const value = textOf(source, name, request) ?? textOf(fallback, name, request);
   return value === null ? null : hashText(value);
 }
 
 /** Null when absent or empty: all requests without a value on one target would be no balance. */
-function textOf(source: Source, name: string, context: RequestContext): string | null {
-  return rawTextOf(source, name, context) || null;
+function textOf(source: Source, name: string, request: RouteSubject): string | null {
+  return rawTextOf(source, name, request) || null;
 }
 
-function rawTextOf(source: Source, name: string, context: RequestContext): string | null {
+function rawTextOf(source: Source, name: string, request: RouteSubject): string | null {
   switch (source) {
     case "ip":
-      return context.clientAddress();
+      return request.clientAddress();
     case "header":
-      return context.header(name.toLowerCase());
+      return request.header(name.toLowerCase());
     case "cookie":
-      return cookieValue(context.header("cookie"), name);
+      return cookieValue(request.header("cookie"), name);
     case "query":
-      return new URLSearchParams(context.query).get(name);
+      return new URLSearchParams(request.query).get(name);
     case "path":
-      return context.path;
+      return request.path;
     case "consumer":
       // Nobody is recognised yet: the fallback decides.
       return null;

@@ -1,8 +1,8 @@
 // The requests that a worker is serving, and the one clock that watches all of them; knows no HTTP.
-import { LinkedList, type ListNode } from "./linked-list.ts";
+import { type Linked, LinkedList } from "./linked-list.ts";
 
-/** Something that is looked at about ten times a second while it lasts. */
-export interface Watched {
+/** Something in flight; `tick` runs about ten times a second while it lasts. */
+export interface InFlightEntry extends Linked<InFlightEntry> {
   tick(now: number): void;
 }
 
@@ -13,14 +13,14 @@ const TICK_MS = 100;
  * in flight, so an idle worker sleeps.
  */
 export class InFlight {
-  readonly #watched = new LinkedList<Watched>();
+  readonly #entries = new LinkedList<InFlightEntry>();
   #timer: Timer | null = null;
   #now = performance.now();
   #emptyTicks = 0;
   #onEmpty: (() => void) | null = null;
 
   get size(): number {
-    return this.#watched.size;
+    return this.#entries.size;
   }
 
   /** Milliseconds since the worker started, exact to a tick; use it for time-outs. */
@@ -30,20 +30,20 @@ export class InFlight {
     return this.#now;
   };
 
-  add(place: ListNode<Watched>): void {
+  add(entry: InFlightEntry): void {
     if (this.#timer === null) this.#startClock();
-    this.#watched.add(place);
+    this.#entries.add(entry);
   }
 
-  remove(place: ListNode<Watched>): void {
-    if (!place.isListed) return;
-    this.#watched.remove(place);
-    if (this.#watched.size === 0) this.#onEmpty?.();
+  remove(entry: InFlightEntry): void {
+    if (!entry.isListed) return;
+    this.#entries.remove(entry);
+    if (this.#entries.size === 0) this.#onEmpty?.();
   }
 
   /** Resolves when nothing is in flight, true, or after `timeoutMs`, false. */
   drained(timeoutMs: number): Promise<boolean> {
-    if (this.#watched.size === 0) return Promise.resolve(true);
+    if (this.#entries.size === 0) return Promise.resolve(true);
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(false), timeoutMs);
       this.#onEmpty = () => {
@@ -62,9 +62,9 @@ export class InFlight {
   #tick(): void {
     const now = performance.now();
     this.#now = now;
-    for (const node of this.#watched.nodes()) if (node.isListed) node.item.tick(now);
+    for (const entry of this.#entries.nodes()) if (entry.isListed) entry.tick(now);
     // Ten quiet ticks before the clock stops: starting it for each of a few requests a second would cost more.
-    if (this.#watched.size > 0) this.#emptyTicks = 0;
+    if (this.#entries.size > 0) this.#emptyTicks = 0;
     else if (++this.#emptyTicks > 10 && this.#timer !== null) {
       clearInterval(this.#timer);
       this.#timer = null;

@@ -1,7 +1,14 @@
 // A list that adds and removes in a few pointer writes; knows nothing of what it holds.
 
-/** A place in a list; keep it to remove the item again. */
-export class ListNode<T> {
+/** An item that carries its own place in a list, so that being listed costs no object. */
+export interface Linked<N> {
+  previous: N | null;
+  next: N | null;
+  isListed: boolean;
+}
+
+/** A place for an item that has none of its own; keep it to remove the item again. */
+export class ListNode<T> implements Linked<ListNode<T>> {
   readonly item: T;
   previous: ListNode<T> | null = null;
   next: ListNode<T> | null = null;
@@ -13,15 +20,15 @@ export class ListNode<T> {
 }
 
 /** Newest first. A Set does the same, but its add and delete cost 2 microseconds of a request's 30. */
-export class LinkedList<T> {
-  #first: ListNode<T> | null = null;
+export class LinkedList<N extends Linked<N>> {
+  #first: N | null = null;
   #size = 0;
 
   get size(): number {
     return this.#size;
   }
 
-  add(node: ListNode<T>): void {
+  add(node: N): void {
     if (node.isListed) return;
     node.isListed = true;
     node.next = this.#first;
@@ -30,7 +37,7 @@ export class LinkedList<T> {
     this.#size++;
   }
 
-  remove(node: ListNode<T>): void {
+  remove(node: N): void {
     if (!node.isListed) return;
     node.isListed = false;
     if (node.previous === null) this.#first = node.next;
@@ -43,8 +50,8 @@ export class LinkedList<T> {
   }
 
   /** What is in the list now; removing while walking it does no harm. */
-  nodes(): ListNode<T>[] {
-    const nodes: ListNode<T>[] = [];
+  nodes(): N[] {
+    const nodes: N[] = [];
     for (let node = this.#first; node !== null; node = node.next) nodes.push(node);
     return nodes;
   }

@@ -1,14 +1,9 @@
-// A route ready to be used by one worker: what it does to a path, a host and a time-out; knows no socket.
+// A route ready to be used by one worker; knows no request and no socket.
 import type { Route } from "../model/route.ts";
-import { canonicalPath, stripPrefix } from "../http/request-target.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import type { Series } from "../shared-memory/traffic-metrics.ts";
 import type { RoutePlan } from "../snapshot/snapshot.ts";
-import type { Chain } from "./plugin/chain.ts";
-import { PluginSet } from "./plugin/plugin-set.ts";
-import type { RequestContext } from "./request-context.ts";
-import type { ServiceRuntime, TargetRuntime } from "./service-runtime.ts";
-import type { ExchangeTimeouts } from "./upstream/exchange.ts";
+import { type Chain, PluginSet } from "./plugin/plugin-set.ts";
 
 export interface RouteRuntime {
   readonly id: string;
@@ -62,95 +57,4 @@ export function routeRuntime(plan: RoutePlan, series: Series): RouteRuntime {
           : route.https_redirect,
     plugins: { set: PluginSet.empty, chain: null },
   };
-}
-
-/** Path and query for the request line upstream; null when a rewrite made something that is no path. */
-export function upstreamTarget(
-  runtime: RouteRuntime,
-  service: ServiceRuntime,
-  context: RequestContext,
-): string | null {
-  const base = service.service.path;
-  const { edits } = context;
-  if (edits !== null && (edits.hasOwnPath || edits.hasOwnQuery))
-    return editedTarget(runtime, service, context);
-  if (base === "" && runtime.prefixes.length === 0 && runtime.rewrite === null)
-    return context.target;
-  const path = upstreamPath(runtime, context.path);
-  if (path === null) return null;
-  const query = context.target.slice(context.target.length - context.query.length - 1);
-  return query.startsWith("?") ? joinBase(base, path) + query : joinBase(base, path);
-}
-
-/** The target as plugins want it. */
-function editedTarget(
-  runtime: RouteRuntime,
-  service: ServiceRuntime,
-  { edits, path: own }: RequestContext,
-): string | null {
-  if (edits === null) return null;
-  const path = edits.hasOwnPath ? edits.path : upstreamPath(runtime, own);
-  if (path === null) return null;
-  const joined = joinBase(service.service.path, path);
-  return edits.query === "" ? joined : `${joined}?${edits.query}`;
-}
-
-const joinBase = (base: string, path: string) =>
-  base.endsWith("/") ? base + path.slice(1) : base + path;
-
-/** The path after the route has stripped and rewritten it; null when that is no path. */
-function upstreamPath(runtime: RouteRuntime, own: string): string | null {
-  let path = own;
-  for (const prefix of runtime.prefixes) {
-    const stripped = stripPrefix(path, prefix);
-    if (stripped === null) continue;
-    path = stripped;
-    break;
-  }
-  if (runtime.rewrite !== null) {
-    const rewritten = canonicalPath(
-      encodePath(path.replace(runtime.rewrite.regex, runtime.rewrite.to)),
-    );
-    if (rewritten === null) return null;
-    path = rewritten;
-  }
-  return path;
-}
-
-/** A replacement may hold text that a path cannot; it is escaped, not sent as it is. */
-function encodePath(path: string): string {
-  const absolute = path.startsWith("/") ? path : `/${path}`;
-  return absolute.replace(/[^!$%&-;=@-Z[\]_a-z|~]/gu, (character) => encodeURIComponent(character));
-}
-
-/** Host field for a target: the client's, the target's or a name of the service's choice. */
-export function upstreamHost(
-  path: { readonly route: RouteRuntime; readonly service: ServiceRuntime },
-  target: TargetRuntime,
-  context: RequestContext,
-): string {
-  const edited = context.edits?.host ?? null;
-  if (edited !== null) return edited;
-  const own = path.route.route.preserve_host;
-  const mode = own === null ? path.service.service.host_header : own ? "preserve" : "target";
-  if (mode === "preserve") return context.rawHost;
-  return mode === "target" ? target.authority : mode;
-}
-
-/** The service's time-outs with the route's in their place. */
-export function exchangeTimeouts(runtime: RouteRuntime, service: ServiceRuntime): ExchangeTimeouts {
-  const own = runtime.timeouts;
-  if (own === null) return service.timeouts;
-  const inherited = service.timeouts;
-  return {
-    connect: own.connect_timeout ?? inherited.connect,
-    response: own.response_timeout ?? inherited.response,
-    read: own.read_timeout ?? inherited.read,
-    write: own.write_timeout ?? inherited.write,
-  };
-}
-
-/** Milliseconds for the whole exchange, 0 for no limit. */
-export function totalTimeout(runtime: RouteRuntime, service: ServiceRuntime): number {
-  return runtime.timeouts?.request_timeout ?? service.service.request_timeout;
 }

@@ -11,6 +11,12 @@ interface Entry<R> extends Candidate {
   readonly value: R;
 }
 
+const NO_SUBJECT: RouteSubject = {
+  ...{ method: "", host: "", path: "", query: "", protocol: "http", listenerId: "" },
+  header: () => null,
+  clientAddress: () => "",
+};
+
 /** Routes to add or replace (by id), and ids to remove. */
 export interface RouterChanges<R> {
   readonly upserts: readonly R[];
@@ -41,6 +47,9 @@ export class Router<R extends { readonly route: Route }> {
   readonly #parts: Parts<R>;
   /** When what was found has it, nothing less specific can win: the usual case of equal priorities stops at the first hit. */
   readonly #highestPriority: number;
+
+  /** One for all requests: a search ends before the next one begins. */
+  readonly #search: Search = { subject: NO_SUBJECT, path: "", floor: 0 };
 
   private constructor(parts: Parts<R>) {
     this.#parts = parts;
@@ -107,7 +116,10 @@ export class Router<R extends { readonly route: Route }> {
   match(subject: RouteSubject): R | null {
     const { exactHosts, hostSuffixes, anyHost } = this.#parts;
     const { host } = subject;
-    const search: Search = { subject, path: comparablePath(subject.path), floor: -Infinity };
+    const search = this.#search;
+    search.subject = subject;
+    search.path = comparablePath(subject.path);
+    search.floor = -Infinity;
     let best: Entry<R> | null = null;
     if (exactHosts.size > 0) {
       best = exactHosts.get(host)?.find(search) ?? null;

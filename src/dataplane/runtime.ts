@@ -1,46 +1,45 @@
 // The data plane of one worker: holds the version that is served, prepares the next, swaps; knows no thread and no database.
+import { loopToken } from "../http/cdn-loop.ts";
 import type { Issue } from "../model/error.ts";
+import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
 import { AbortedRequests } from "./aborted-requests.ts";
+import { BufferBudget } from "./buffer-budget.ts";
 import { OpenChallenges } from "./challenges.ts";
-import { CollectBudget } from "./collecting.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
-import { errorResponse } from "./error-page.ts";
-import { ActiveChecks } from "./health/active-check.ts";
+import { failures } from "./error.ts";
 import { explain } from "./explain.ts";
-import { failures, type ProxyError } from "./error.ts";
-import { logFailure } from "./failure-log.ts";
 import { type Generation, nextGeneration } from "./generation.ts";
-import { type Answer, handle } from "./handler.ts";
+import { ActiveChecks } from "./health/active-check.ts";
 import { InFlight } from "./in-flight.ts";
 import { ConnectionLimits } from "./listener/connection-limits.ts";
-import type { RequestHandler } from "./listener/http-listener.ts";
 import { closeListeners, Listeners, type OpenedListeners } from "./listener/listeners.ts";
 import { RefusalLog } from "./listener/refusal-log.ts";
+import { NameResolver } from "./names/name-resolver.ts";
+import { Overload } from "./overload.ts";
 import { createCallout } from "./plugin/callout.ts";
 import { CredentialUses } from "./plugin/credential-uses.ts";
+import { DeferredLogQueue } from "./plugin/deferred-log-queue.ts";
 import { createGeo } from "./plugin/geo.ts";
+import { PluginHost } from "./plugin/plugin-host.ts";
 import {
   type LoadedPlugins,
   PluginLoader,
   type PluginLoaderOptions,
 } from "./plugin/plugin-loader.ts";
-import { purge } from "./plugin/purge.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
+import { purge } from "./plugin/purge.ts";
 import { streamScene } from "./plugin/stream-visit.ts";
-import { loopToken } from "./upstream/request-writer.ts";
-import { CounterTable } from "../shared-memory/counter-table.ts";
-import type { RequestContext } from "./request-context.ts";
-import { EndedRequests } from "./plugin/ended-requests.ts";
-import { NameResolver } from "./names/name-resolver.ts";
-import { Overload } from "./overload.ts";
+import { forward, type Pipeline, serve } from "./request/pipeline.ts";
+import { respondUnread } from "./request/respond.ts";
+import type { StreamHandler } from "./server/bun-stream.ts";
 import { PoolRegistry } from "./service-runtime.ts";
 import { discardPorts, type OpenedPorts, Streams, type StreamsOptions } from "./stream/streams.ts";
 import { discardUdpPorts, type OpenedUdpPorts, UdpStreams } from "./stream/udp-streams.ts";
-import { createWebSocketProxy } from "./upstream/websocket.ts";
 import { TrafficRecorder } from "./traffic-recorder.ts";
-import type { WorkerScope } from "./worker-scope.ts";
+import { createWebSockets } from "./websocket/sessions.ts";
+import type { WorkerServices } from "./worker-services.ts";
 
 interface Prepared {
   readonly generation: Generation;
@@ -65,19 +64,20 @@ export function createDataPlane(options: DataPlaneOptions): DataPlane {
 
 class Runtime implements DataPlane {
   readonly #options: DataPlaneOptions;
-  readonly #scope: WorkerScope;
+  readonly #worker: WorkerServices;
   readonly #recorder: TrafficRecorder;
   readonly #pools: PoolRegistry;
   readonly #checks: ActiveChecks;
-  readonly #webSockets: ReturnType<typeof createWebSocketProxy>;
+  readonly #webSockets: ReturnType<typeof createWebSockets>;
   readonly #streams: Streams;
   readonly #udp: UdpStreams;
   readonly #listeners: Listeners;
   readonly #sweeper: Timer;
   readonly #plugins: PluginLoader;
   readonly #uses = new CredentialUses(performance.now());
-  readonly #endedRequests = new EndedRequests();
-  #live: Generation | null = null;
+  readonly #deferredLogs = new DeferredLogQueue();
+  /** What requests are served with; null: nothing yet. */
+  #pipeline: Pipeline | null = null;
   #prepared: Prepared | null = null;
   /** Another process listens at the same ports: clients are to go there. */
   #isLeaving = false;
@@ -92,16 +92,19 @@ class Runtime implements DataPlane {
       log: options.log,
     });
     this.#checks = new ActiveChecks({ board: options.targets, worker: options.worker });
-    this.#webSockets = createWebSocketProxy({
-      inFlight,
+    this.#webSockets = createWebSockets({
       onCount: (open) => options.board.set(options.worker, "open_websockets", open),
-      report: (context, error) => this.#report(context, error),
-      ended: (context, status) => this.#scope.ended(context, status),
       times: options.webSocketTimes,
     });
-    this.#scope = {
+    this.#worker = {
+      index: options.worker,
+      board: options.board,
+      targets: options.targets,
+      log: options.log,
       inFlight,
-      collectBudget: new CollectBudget(0),
+      recorder: this.#recorder,
+      webSockets: this.#webSockets,
+      bufferBudget: new BufferBudget(0),
       overload: new Overload(options),
       challenges: new OpenChallenges(options.wanted ?? (() => {})),
       aborted: new AbortedRequests((client) =>
@@ -109,23 +112,8 @@ class Runtime implements DataPlane {
           client,
         }),
       ),
-      proxyWebSocket: this.#webSockets.proxy,
-      report: (context, error) => this.#report(context, error),
-      reportUnread: (id, error) => {
-        this.#recorder.unread(error.status);
-        logFailure(options.log, error, { request_id: id });
-      },
-      ended: (context, status) => this.#ended(context, status),
       // All workers read the same files: one says what is wrong with them.
       geo: createGeo(options.worker === 0 ? options.log : () => {}),
-      pluginFailed: (context, plan, error) =>
-        options.log("warn", "a plugin failed", {
-          request_id: context.id,
-          plugin: plan.name,
-          instance: plan.label ?? plan.id,
-          error: error instanceof Error ? error.message : String(error),
-        }),
-      decided: (plugin, decision) => this.#recorder.decided(plugin, decision),
     };
     this.#plugins = createPluginLoader(options, {
       used: (id) => this.#uses.note(id),
@@ -136,13 +124,13 @@ class Runtime implements DataPlane {
     this.#udp = new UdpStreams(streamOptions);
     const refusals = new RefusalLog((fields) => options.log("warn", "connections refused", fields));
     this.#listeners = new Listeners({
-      answerOn: (id) => this.#answerOn(id),
+      serveOn: (id) => this.#serveOn(id),
       websocket: this.#webSockets.handler,
       limits: new ConnectionLimits(options.targets, options.worker),
       adopt: (key, arrival) => this.#streams.adopt(key, arrival),
       refused: (listener, reason, client) => refusals.refused(listener, reason, client),
       shaken: (id, isDone) => this.#recorder.handshake(id, isDone),
-      challenges: this.#scope.challenges,
+      challenges: this.#worker.challenges,
       failed: (issue) => options.log("error", "a listener could not change", { ...issue }),
     });
     this.#sweeper = setInterval(() => this.#sweep(), 1000);
@@ -150,7 +138,7 @@ class Runtime implements DataPlane {
 
   #streamOptions(): StreamsOptions {
     const { worker, targets: board, log } = this.#options;
-    const { overload } = this.#scope;
+    const { overload, geo } = this.#worker;
     return {
       ...{ worker, board, recorder: this.#recorder },
       refused(reason, fields) {
@@ -158,7 +146,11 @@ class Runtime implements DataPlane {
         if (!overload.isShedding) log("warn", "stream refused", { reason, ...fields });
       },
       isShedding: () => overload.isShedding,
-      plugins: streamScene(this.#scope, log),
+      plugins: streamScene(
+        geo,
+        (plugin, decision) => this.#recorder.decided(plugin, decision),
+        log,
+      ),
     };
   }
 
@@ -185,7 +177,7 @@ class Runtime implements DataPlane {
     const { opened, issues } = this.#listeners.prepare(generation);
     const streams = this.#streams.prepare(generation);
     const udp = await this.#udp.prepare(generation);
-    await this.#scope.geo.prepare(generation.settings.geoip);
+    await this.#worker.geo.prepare(generation.settings.geoip);
     issues.push(...streams.issues, ...udp.issues);
     if (issues.length > 0) {
       discardPorts(streams.opened);
@@ -207,13 +199,13 @@ class Runtime implements DataPlane {
     this.#prepared = null;
     const before = this.#live;
     const { generation } = prepared;
-    this.#live = generation;
-    this.#scope.collectBudget.setLimit(generation.settings.limits.collect_budget_bytes);
+    this.#pipeline = this.#pipelineOf(generation);
+    this.#worker.bufferBudget.setLimit(generation.settings.limits.collect_budget_bytes);
     this.#options.board.set(this.#options.worker, "revision", revision);
-    this.#endedRequests.flush();
+    this.#deferredLogs.flush();
     if (before !== null && before.plugins !== generation.plugins)
       void this.#plugins.retire(before.plugins.all.values(), generation.plugins);
-    this.#scope.geo.configure(generation.settings.geoip);
+    this.#worker.geo.configure(generation.settings.geoip);
     this.#listeners.activate(generation, prepared.opened);
     this.#streams.activate(generation, prepared.openedPorts);
     this.#udp.activate(generation, prepared.openedUdp);
@@ -222,6 +214,16 @@ class Runtime implements DataPlane {
     if (before?.services !== generation.services) this.#checks.update(generation.services);
     if (prepared.removedRoutes.length > 0 || before?.services !== generation.services)
       this.#closeOrphans(prepared);
+  }
+
+  get #live(): Generation | null {
+    return this.#pipeline?.generation ?? null;
+  }
+
+  #pipelineOf(generation: Generation): Pipeline {
+    const serving = { generation, worker: this.#worker };
+    const host = { ...serving, deferredLogs: this.#deferredLogs, forward };
+    return { ...serving, pluginHost: new PluginHost(host) };
   }
 
   /** A WebSocket goes on through every change but one that takes its route, service or target away. */
@@ -257,9 +259,9 @@ class Runtime implements DataPlane {
 
   answer(question: WorkerQuestion): WorkerAnswer {
     if (question.kind === "explain")
-      return this.#live && explain(this.#live, question.request, this.#scope.geo);
+      return this.#live && explain(this.#live, question.request, this.#worker);
     if (question.kind === "challenges") {
-      this.#scope.challenges.replace(question.challenges);
+      this.#worker.challenges.replace(question.challenges);
       this.#listeners.reconcile();
       return true;
     }
@@ -275,7 +277,7 @@ class Runtime implements DataPlane {
   }
 
   relieve(): void {
-    const { overload } = this.#scope;
+    const { overload } = this.#worker;
     this.#listeners.pauseWhile(overload.isShortOfDescriptors);
     overload.relieve(performance.now());
   }
@@ -298,60 +300,41 @@ class Runtime implements DataPlane {
     clearInterval(this.#sweeper);
     this.#webSockets.goAway();
     const rest = waitsForWebSockets ? GOODBYE_MS : 0;
-    await this.#scope.inFlight.drained(Math.max(rest, deadline - performance.now()));
+    await this.#worker.inFlight.drained(Math.max(rest, deadline - performance.now()));
     const cut = await this.#webSockets.drained(Math.max(rest, deadline - performance.now()));
     const left = Math.max(0, deadline - performance.now());
     const cutStreams = await Promise.all([this.#streams.drain(left), this.#udp.drain(left)]);
-    const aborted = this.#scope.inFlight.size + cut + cutStreams[0] + cutStreams[1];
+    const aborted = this.#worker.inFlight.size + cut + cutStreams[0] + cutStreams[1];
     await this.#listeners.close();
-    this.#endedRequests.flush();
+    this.#deferredLogs.flush();
     const closed = this.#plugins.retire(this.#live?.plugins.all.values() ?? [], PluginSet.empty);
     await Promise.race([closed, Bun.sleep(PLUGIN_CLOSE_MS)]);
     return aborted;
   }
 
-  #answerOn(listenerId: string): RequestHandler {
-    const scope = this.#scope;
-    return (request, server, connection) => {
-      const generation = this.#live;
-      const listener = generation?.listenerFacts.get(listenerId);
-      // Bound while being prepared: until it is activated nothing is served through it.
-      if (generation === null || listener === undefined) return notServing(request);
+  #serveOn(listenerId: string): StreamHandler {
+    return (stream) => {
+      const pipeline = this.#pipeline;
+      const listener = pipeline?.generation.listenerFacts.get(listenerId);
+      if (this.#isLeaving) stream.closeAfterResponse();
+      if (pipeline === null || listener === undefined) {
+        // Bound while being prepared: until it is activated nothing is served through it.
+        respondUnread(stream, failures.starting, null);
+        return;
+      }
       try {
-        const answer = handle({ request, server, listener, connection }, { generation, scope });
-        return this.#isLeaving ? sendElsewhere(answer) : answer;
+        serve(stream, listener, pipeline);
       } catch (error) {
         // A bug of ours must not show Bun's page, and the worker goes on.
-        const failure = failures.internal(error);
-        scope.reportUnread(Bun.randomUUIDv7(), failure);
-        return errorResponse(subjectOf(request), failure);
+        respondUnread(stream, failures.internal(error), this.#worker);
       }
     };
-  }
-
-  /** Every request ends here, once. */
-  #ended(context: RequestContext, status: number): void {
-    this.#options.board.add(this.#options.worker, "requests_total", 1);
-    const now = performance.now();
-    this.#recorder.ended(context, status, now);
-    this.#scope.overload.leave(context);
-    this.#endedRequests.ended(context, status, now);
-  }
-
-  #report(context: RequestContext, error: ProxyError): void {
-    logFailure(this.#options.log, error, {
-      request_id: context.id,
-      client: context.clientAddress(),
-      method: context.method,
-      host: context.host,
-      path: context.path,
-    });
   }
 
   #sweep(): void {
     this.#listeners.reconcile();
     this.#pools.sweep(performance.now());
-    this.#options.board.set(this.#options.worker, "active_requests", this.#scope.inFlight.size);
+    this.#options.board.set(this.#options.worker, "active_requests", this.#worker.inFlight.size);
     const used = this.#uses.take(performance.now());
     if (used.length > 0) this.#options.used?.(used);
   }
@@ -374,27 +357,4 @@ function createPluginLoader(
     countersOf: (id, persist) => table.forInstance(worker, id, { persist }),
     callout: createCallout({ loopToken: loopToken(instanceId) }),
   });
-}
-
-/** RFC 9112 section 9.6: the client opens another connection for its next request. */
-function sendElsewhere(answer: Answer): Answer {
-  if (answer instanceof Promise) return answer.then(closing);
-  return closing(answer);
-}
-
-function closing(response: Response | undefined): Response | undefined {
-  response?.headers.set("connection", "close");
-  return response;
-}
-
-function notServing(request: Request): Response {
-  return errorResponse(subjectOf(request), failures.starting);
-}
-
-function subjectOf(request: Request) {
-  return {
-    id: Bun.randomUUIDv7(),
-    method: request.method,
-    header: (name: string) => request.headers.get(name),
-  };
 }

@@ -7,7 +7,7 @@ import type { ServicePlan } from "../snapshot/snapshot.ts";
 import { type Addresses, FixedAddress } from "./names/addresses.ts";
 import { ResolvedName, type ResolvedNameContext } from "./names/resolved-name.ts";
 import { TargetGroup } from "./health/target-group.ts";
-import type { Endpoint } from "./upstream/connection.ts";
+import type { Endpoint } from "./upstream/endpoint.ts";
 import type { ExchangeTimeouts } from "./upstream/exchange.ts";
 import { StickyTargets } from "./sticky.ts";
 import { HeadCache } from "./upstream/head-cache.ts";

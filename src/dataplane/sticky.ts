@@ -2,7 +2,6 @@
 import { createHmac } from "node:crypto";
 import type { Service } from "../model/service.ts";
 import { cookieValue } from "../http/cookie.ts";
-import type { RequestContext } from "./request-context.ts";
 
 /** Bytes of a signature in a cookie: 96 bits cannot be guessed. */
 const SIGNATURE_BYTES = 12;
@@ -26,8 +25,8 @@ export class StickyTargets<T extends { readonly id: string }> {
   }
 
   /** The target that the client's cookie names; null when it has none, or one that this service did not give. */
-  targetOf(context: RequestContext): T | null {
-    const value = cookieValue(context.header("cookie"), this.#cookie);
+  targetOf(cookies: string | null): T | null {
+    const value = cookieValue(cookies, this.#cookie);
     return value === null ? null : (this.#byValue.get(value) ?? null);
   }
 

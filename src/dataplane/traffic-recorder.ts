@@ -15,9 +15,7 @@ import {
   targetSeriesKey,
 } from "../shared-memory/series-key.ts";
 import { noFacts, RequestBatch } from "./request-batch.ts";
-import { httpVersionOf, tlsVersionOf } from "./protocol-version.ts";
-import type { RequestContext } from "./request-context.ts";
-import type { RequestRecord } from "./request-record.ts";
+import { httpVersionOf, tlsVersionOf, type VersionedRequest } from "./protocol-version.ts";
 import { timeOfDay } from "./time-of-day.ts";
 
 export interface TrafficRecorderOptions {
@@ -28,6 +26,48 @@ export interface TrafficRecorderOptions {
   readonly targetTraffic?: TrafficMetrics;
   /** Null: nothing is written down. */
   readonly requests: RequestRing | null;
+}
+
+/** An ended request, as far as it is recorded. Times as in `performance.now()`, 0: it did not happen. */
+export interface RecordedRequest extends VersionedRequest {
+  readonly startedAt: number;
+  readonly upstreamAt: number;
+  readonly upstreamEndAt: number;
+  readonly attemptAt: number;
+  readonly connectedAt: number;
+  readonly headAt: number;
+  readonly pluginsMs: number;
+  readonly queueMs: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly attempts: number;
+  readonly earlierAttempts:
+    | readonly {
+        readonly targetId: string;
+        readonly status: number;
+        readonly ms: number;
+      }[]
+    | null;
+  readonly upstreamStatus: number;
+  readonly isBrokenOff: boolean;
+  readonly reasons: string;
+  readonly knownId: string;
+  readonly method: string;
+  readonly host: string;
+  readonly target: string;
+  readonly userAgent: string | null;
+  readonly route: {
+    readonly id: string;
+    readonly series: Series;
+    readonly route: { readonly service_id: string | null };
+  } | null;
+  readonly otherServiceId: string | null;
+  readonly targetId: string;
+  readonly plugins: {
+    readonly consumer: { readonly username: string } | null;
+    readonly reasons: readonly string[];
+  } | null;
+  clientAddress(): string;
 }
 
 /** A connection of a stream route that has ended. */
@@ -90,33 +130,32 @@ export class TrafficRecorder {
   }
 
   /** Counts a request that has ended with this status, and writes it down. */
-  ended(context: RequestContext, status: number, now: number): void {
-    const { record } = context;
-    const end = record.upstreamEndAt === 0 ? now : record.upstreamEndAt;
+  finished(request: RecordedRequest, status: number, now: number): void {
+    const end = request.upstreamEndAt === 0 ? now : request.upstreamEndAt;
     const counted = this.#counted;
     // The client has seen the head of an answer that broke off, not the error after it.
-    counted.status = record.isBrokenOff ? record.status : status;
-    counted.totalUs = (now - record.startedAt) * 1000;
-    counted.upstreamUs = record.upstreamAt === 0 ? 0 : (end - record.upstreamAt) * 1000;
-    counted.bytesIn = record.bytesIn;
-    counted.bytesOut = record.bytesOut;
-    counted.retries = record.attempts > 1 ? record.attempts - 1 : 0;
-    counted.isBrokenOff = record.isBrokenOff;
-    this.#writer.ended(record.route?.series ?? this.#noRoute, counted);
-    if (this.#batch.isOn) this.#writeDown(context, now);
-    if (record.attempts > 0) this.#countTargets(record, end);
+    counted.status = request.isBrokenOff ? request.upstreamStatus : status;
+    counted.totalUs = (now - request.startedAt) * 1000;
+    counted.upstreamUs = request.upstreamAt === 0 ? 0 : (end - request.upstreamAt) * 1000;
+    counted.bytesIn = request.bytesIn;
+    counted.bytesOut = request.bytesOut;
+    counted.retries = request.attempts > 1 ? request.attempts - 1 : 0;
+    counted.isBrokenOff = request.isBrokenOff;
+    this.#writer.ended(request.route?.series ?? this.#noRoute, counted);
+    if (this.#batch.isOn) this.#writeDown(request, now);
+    if (request.attempts > 0) this.#countTargets(request, end);
   }
 
   /** Each attempt counts for its target: with the status that the target gave, or that the client was told in its place. */
-  #countTargets(record: RequestRecord, end: number): void {
+  #countTargets(request: RecordedRequest, end: number): void {
     if (this.#targetWriter === null) return;
     const counted = this.#counted;
-    if (record.headAt !== 0) counted.status = record.status;
-    counted.totalUs = Math.max(0, end - record.attemptAt) * 1000;
+    if (request.headAt !== 0) counted.status = request.upstreamStatus;
+    counted.totalUs = Math.max(0, end - request.attemptAt) * 1000;
     counted.upstreamUs = 0;
-    this.#targetWriter.ended(this.#targetSeries(record.targetId), counted);
-    if (record.earlier === null) return;
-    for (const attempt of record.earlier) {
+    this.#targetWriter.ended(this.#targetSeries(request.targetId), counted);
+    if (request.earlierAttempts === null) return;
+    for (const attempt of request.earlierAttempts) {
       const totalUs = attempt.ms * 1000;
       const failed = { ...nothingCounted(), status: attempt.status, totalUs };
       this.#targetWriter.ended(this.#targetSeries(attempt.targetId), failed);
@@ -137,35 +176,35 @@ export class TrafficRecorder {
     this.#targets.clear();
   }
 
-  #writeDown(context: RequestContext, now: number): void {
-    const { record, visit } = context;
-    const { connectedAt, headAt, startedAt, route } = record;
+  #writeDown(request: RecordedRequest, now: number): void {
+    const { connectedAt, headAt, startedAt, route, plugins } = request;
     const facts = this.#batch.next();
     facts.kind = "http";
     facts.status = this.#counted.status;
-    facts.attempts = record.attempts;
+    facts.attempts = request.attempts;
     facts.started_at = timeOfDay(startedAt, now);
-    facts.queue = record.queueMs;
-    facts.plugins = record.pluginsMs;
-    facts.connect = connectedAt === 0 ? -1 : connectedAt - record.attemptAt;
+    facts.queue = request.queueMs;
+    facts.plugins = request.pluginsMs;
+    facts.connect = connectedAt === 0 ? -1 : connectedAt - request.attemptAt;
     facts.first_byte = headAt === 0 ? -1 : headAt - startedAt;
     facts.total = now - startedAt;
-    facts.bytes_in = record.bytesIn;
-    facts.bytes_out = record.bytesOut;
-    facts.id = context.knownId;
-    facts.method = context.method;
-    facts.scheme = context.listener.protocol;
-    facts.host = context.host;
-    facts.target = context.target;
-    facts.user_agent = context.known.userAgent ?? "";
-    facts.client = context.clientAddress();
-    facts.consumer = visit?.consumer?.username ?? "";
-    facts.reasons = visit === null ? record.reasons : reasonsOf(record.reasons, visit.reasons);
+    facts.bytes_in = request.bytesIn;
+    facts.bytes_out = request.bytesOut;
+    facts.id = request.knownId;
+    facts.method = request.method;
+    facts.scheme = request.listener.protocol;
+    facts.host = request.host;
+    facts.target = request.target;
+    facts.user_agent = request.userAgent ?? "";
+    facts.client = request.clientAddress();
+    facts.consumer = plugins?.consumer?.username ?? "";
+    facts.reasons =
+      plugins === null ? request.reasons : reasonsOf(request.reasons, plugins.reasons);
     facts.route = route === null ? "" : route.id;
-    facts.service = record.otherServiceId ?? route?.route.service_id ?? "";
-    facts.target_id = record.targetId;
-    facts.tls_version = tlsVersionOf(context);
-    facts.http_version = httpVersionOf(context);
+    facts.service = request.otherServiceId ?? route?.route.service_id ?? "";
+    facts.target_id = request.targetId;
+    facts.tls_version = tlsVersionOf(request);
+    facts.http_version = httpVersionOf(request);
   }
 
   /** Writes down what waits, so that whoever asks now sees everything that has ended. */

@@ -13,11 +13,11 @@
 /** A valid request target in its one canonical form. */
 export interface RequestTarget {
   /** Starts with `/`. What the router and the plugins see, and what goes upstream. */
-  readonly path: string;
+  path: string;
   /** Without `?`, as sent; "" when there is none. */
-  readonly query: string;
+  query: string;
   /** Path and query as they are written into a request line; a lone `?` is kept. */
-  readonly target: string;
+  target: string;
 }
 
 // Everything that a path in canonical form cannot hold without a closer look: bytes that Bun would have encoded, an
@@ -37,28 +37,28 @@ const DOT_SEGMENT = /(?:^|\/|%2F|%5C)\.\.?(?:\/|%2F|%5C|;|%3B|$)/;
 const AMBIGUOUS_PARAMETER = /\/[^/;]*;[^/]*?%(?:2F|5C)/;
 
 /**
- * Splits `req.url`; null when the target is invalid and the request must get 400: it has a fragment (RFC 9112 3.2
- * allows none, and a rule that looks at the end of a path would be fooled), or a path that `canonicalPath` refuses.
+ * Splits `req.url` into the three; false when the target is invalid and the request must get 400: it has a fragment (RFC
+ * 9112 3.2 allows none, and a rule that looks at the end of a path would be fooled), or a path that `canonicalPath` refuses.
  */
-export function splitTarget(url: string): RequestTarget | null {
+export function readTarget(url: string, into: RequestTarget): boolean {
   let start = 0;
   if (url.charCodeAt(0) !== 47) {
     // `http://` or `https://`: the host may be odd, so nothing is assumed of it but that it holds no slash.
     start = url.indexOf("/", url.charCodeAt(4) === 115 ? 8 : 7);
-    if (start < 0) return null;
+    if (start < 0) return false;
   }
   const mark = url.indexOf("?", start);
   const path = mark < 0 ? url.slice(start) : url.slice(start, mark);
   const canonical = NEEDS_A_LOOK.test(path) ? canonicalPath(path) : path;
-  if (canonical === null) return null;
-  if (mark < 0) return { path: canonical, query: "", target: canonical };
+  if (canonical === null) return false;
+  into.path = canonical;
+  into.target = canonical;
+  if (mark < 0) return true;
   const query = url.slice(mark + 1);
-  if (NOT_IN_A_QUERY.test(query)) return null;
-  return {
-    path: canonical,
-    query,
-    target: canonical === path ? url.slice(start) : `${canonical}?${query}`,
-  };
+  if (NOT_IN_A_QUERY.test(query)) return false;
+  into.query = query;
+  into.target = canonical === path ? url.slice(start) : `${canonical}?${query}`;
+  return true;
 }
 
 /** Whether the text can stand behind the `?` of a request line. */

@@ -9,12 +9,12 @@ const MOST_TOKENS = 100;
 const TOKENS_PER_TICK = 1;
 
 /** Pays in for one request: `percent` of a token. */
-export function payIn(board: TargetBoard, service: number, percent: number): void {
+export function deposit(board: TargetBoard, service: number, percent: number): void {
   if (board.get(service, "spent") > 0) board.add(service, "spent", -percent);
 }
 
 /** Takes one token; false when there is none: no retry. `percent` 0 allows none at all. */
-export function takeToken(
+export function withdraw(
   board: TargetBoard,
   service: number,
   { percent, now }: { readonly percent: number; readonly now: number },

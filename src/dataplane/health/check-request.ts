@@ -1,7 +1,7 @@
 // What the active check of a target asks and expects, made from the settings of its service; knows no schedule.
 import type { Service } from "../../model/service.ts";
 import { authorityOf, type TargetRuntime, tlsOptions } from "../service-runtime.ts";
-import type { Endpoint } from "../upstream/connection.ts";
+import type { Endpoint } from "../upstream/endpoint.ts";
 import type { ProbeSpec } from "./probe.ts";
 
 type ActiveCheck = Service["health"]["active"];

@@ -1,9 +1,10 @@
 // One active check of one target from connecting to the verdict; knows no schedule and no health.
 import type { Failure } from "../../shared-memory/target-health.ts";
-import { failureOf } from "../attempts.ts";
 import type { ProxyError } from "../error.ts";
-import { type ConnectionHome, type Endpoint, UpstreamConnection } from "../upstream/connection.ts";
-import { Exchange, type ExchangeOwner } from "../upstream/exchange.ts";
+import { failureOf } from "../request/upstream-attempts.ts";
+import { type ConnectionOwner, UpstreamConnection } from "../upstream/connection.ts";
+import type { Endpoint } from "../upstream/endpoint.ts";
+import { Exchange, type ExchangeOwner, type ExchangeSubject } from "../upstream/exchange.ts";
 import { HeadCache } from "../upstream/head-cache.ts";
 import type { ResponseHead } from "../upstream/response-parser.ts";
 
@@ -28,10 +29,13 @@ const MAX_HEAD_BYTES = 65_536;
 const NO_TIMEOUTS = { connect: 0, response: 0, read: 0, write: 0 };
 
 /** Every check has a connection of its own, so that it also tells whether the target accepts one. */
-const NO_HOME: ConnectionHome = { takeBack: (connection) => connection.destroy(), closed() {} };
+const NO_POOL: ConnectionOwner = { release: (connection) => connection.destroy(), closed() {} };
 
 /** Starts with being made; `done` is called once, null for a success, and never after `stop`. */
 export class Probe implements ExchangeOwner {
+  readonly body = null;
+  readonly timeouts = NO_TIMEOUTS;
+  readonly request: ExchangeSubject;
   readonly #spec: ProbeSpec;
   readonly #done: (failure: Failure | null) => void;
   readonly #timer: Timer;
@@ -44,10 +48,16 @@ export class Probe implements ExchangeOwner {
 
   constructor(spec: ProbeSpec, done: (failure: Failure | null) => void) {
     this.#spec = spec;
+    this.request = {
+      upstreamMethod: spec.request?.isHead === true ? "HEAD" : "GET",
+      generation: { maxResponseHeadBytes: MAX_HEAD_BYTES },
+      connectedAt: 0,
+      receivedAt: 0,
+    };
     this.#done = done;
     this.#timer = setTimeout(() => this.#timedOut(), spec.timeoutMs);
     try {
-      this.#begin(new UpstreamConnection(spec.endpoint, NO_HOME));
+      this.#begin(new UpstreamConnection(spec.endpoint, NO_POOL));
     } catch {
       // Certificates to trust that are none, for example.
       this.#end("the check could not be sent");
@@ -56,8 +66,7 @@ export class Probe implements ExchangeOwner {
 
   #begin(connection: UpstreamConnection): void {
     this.#connection = connection;
-    const { request } = this.#spec;
-    if (request === null) {
+    if (this.#spec.request === null) {
       connection.attach({
         connected: () => this.#end(null),
         received() {},
@@ -66,27 +75,21 @@ export class Probe implements ExchangeOwner {
       });
       return;
     }
-    const { head, isHead } = request;
-    const exchange = {
-      head,
-      isHead,
-      body: null,
-      timeouts: NO_TIMEOUTS,
-      maxHeadBytes: MAX_HEAD_BYTES,
-      heads: new HeadCache(),
-      times: { connectedAt: 0, arrivedAt: 0 },
-    };
-    this.#exchange = new Exchange(connection, exchange, this);
+    this.#exchange = new Exchange(connection, new HeadCache(), this);
     this.#exchange.start(0);
   }
 
-  head({ status }: ResponseHead): void {
+  requestHead(): string {
+    return this.#spec.request?.head ?? "";
+  }
+
+  onHead({ status }: ResponseHead): void {
     const { request } = this.#spec;
     if (request?.accepts(status) === false) this.#end({ status });
     else if (request?.text === null) this.#end(null);
   }
 
-  content(chunk: Buffer): void {
+  onContent(chunk: Buffer): void {
     const text = this.#spec.request?.text;
     if (this.#isOver || !text) return;
     const seen = Buffer.concat([this.#tail, chunk.subarray(0, MAX_BODY_BYTES - this.#bytes)]);
@@ -96,13 +99,13 @@ export class Probe implements ExchangeOwner {
     else this.#tail = seen.subarray(Math.max(0, seen.length - text.length + 1));
   }
 
-  waiting(): void {}
+  onWaiting(): void {}
 
-  finished(): void {
+  onFinished(): void {
     this.#end("the answer lacks the expected text");
   }
 
-  failed(error: ProxyError): void {
+  onFailed(error: ProxyError): void {
     this.#end(failureOf(error));
   }
 

@@ -1,7 +1,7 @@
 // The targets of one service as one worker uses them: who may be chosen now, who is chosen, how busy they are; knows no HTTP.
 import type { Service } from "../../model/service.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
-import { payIn, takeToken } from "../../shared-memory/retry-budget.ts";
+import { deposit, withdraw } from "../../shared-memory/retry-budget.ts";
 import { isForbidden, isUnhealthy, nextTurn } from "../../shared-memory/target-health.ts";
 import { createBalancer } from "../balancer/algorithms.ts";
 import type { Balancer, Candidate, Load, PickRequest } from "../balancer/balancer.ts";
@@ -82,13 +82,13 @@ export class TargetGroup<T extends Grouped> {
   }
 
   /** Pays into the budget of retries for one request. */
-  payIn(percent: number): void {
-    payIn(this.#context.board, this.#row, percent);
+  deposit(percent: number): void {
+    deposit(this.#context.board, this.#row, percent);
   }
 
   /** Takes a retry out of the budget; false when it is used up. */
-  takeToken(percent: number): boolean {
-    return takeToken(this.#context.board, this.#row, { percent, now: Date.now() });
+  withdraw(percent: number): boolean {
+    return withdraw(this.#context.board, this.#row, { percent, now: Date.now() });
   }
 
   /** A request begins on the target. False: it must not, because others were faster and it is full, or it was deleted. */

@@ -1,5 +1,6 @@
 // What is known of a client's connection that arrives over a second one on this machine; knows no socket and no request.
-import type { Arrival } from "./arriving-connection.ts";
+import type { ClientHello } from "../../net/client-hello.ts";
+import type { ProxiedEnds } from "../../net/proxy-protocol.ts";
 
 /** What a server behind the front is told of a connection, because its own socket shows only the front. */
 export interface ConnectionFacts {
@@ -53,7 +54,13 @@ export class KnownConnections {
 }
 
 /** What is known before TLS ends. */
-export function factsOf({ ends, hello }: Arrival): ConnectionFacts {
+export function factsOf({
+  ends,
+  hello,
+}: {
+  readonly ends: ProxiedEnds;
+  readonly hello: ClientHello | null;
+}): ConnectionFacts {
   return {
     address: ends.source.address,
     port: ends.source.port,

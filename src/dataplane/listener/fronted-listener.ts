@@ -4,14 +4,14 @@ import type { Listener } from "../../model/listener.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import { ACME_PROTOCOL, type OpenChallenges } from "../challenges.ts";
-import { hangUp } from "../hang-up.ts";
 import type { Arrival, Ticket, Verdict } from "./arriving-connection.ts";
 import type { SocketOwner } from "./carried-connection.ts";
 import { CertificateIndex } from "./certificate-index.ts";
 import { clientAuthOf } from "./client-auth.ts";
 import { factsOf, KnownConnections } from "./connection-facts.ts";
 import { Front } from "./front.ts";
-import { type HttpListener, type ListenerContext, startHttpServer } from "./http-listener.ts";
+import { type HttpListener, type ListenerContext, startHttpServer } from "../server/bun-server.ts";
+import { fetchHandler } from "../server/bun-stream.ts";
 import { TlsEnds } from "./tls-ends.ts";
 
 /** Whether the listener asks for something that Bun.serve cannot do by itself. `isShared`: stream routes take names away from it. */
@@ -79,15 +79,14 @@ function serveBehind(
   context: FrontContext,
   known: KnownConnections,
 ): Server<unknown> {
-  const { answer } = context;
   const endsTls = plan.listener.client_auth === "none";
   return startHttpServer({ ...plan, tls: endsTls ? plan.tls : null }, context, {
     hostname: "127.0.0.1",
     port: 0,
-    fetch(request: Request, own: Server<unknown>) {
-      const facts = known.find(own.requestIP(request));
-      return facts === null ? hangUp() : answer(request, own, facts);
-    },
+    fetch: fetchHandler(
+      context.serve,
+      (request, server) => known.find(server.requestIP(request)) ?? undefined,
+    ),
   });
 }
 

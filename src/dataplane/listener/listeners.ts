@@ -7,7 +7,8 @@ import type { SocketOwner } from "./carried-connection.ts";
 import type { OpenChallenges } from "../challenges.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import { needsFront, openFrontedListener } from "./fronted-listener.ts";
-import { type HttpListener, openHttpListener, type RequestHandler } from "./http-listener.ts";
+import { type HttpListener, openHttpListener } from "../server/bun-server.ts";
+import type { StreamHandler } from "../server/bun-stream.ts";
 
 /** What listeners are bound for: one version of the configuration. */
 export interface ListenerVersion {
@@ -18,7 +19,7 @@ export interface ListenerVersion {
 }
 
 export interface ListenersOptions {
-  answerOn(listenerId: string): RequestHandler;
+  serveOn(listenerId: string): StreamHandler;
   readonly websocket: WebSocketHandler<never>;
   readonly limits: ConnectionLimits;
   /** The stream route at the port that takes the name; null when none does. */
@@ -163,9 +164,9 @@ export class Listeners {
   }
 
   #open(plan: ListenerPlan, version: ListenerVersion): HttpListener {
-    const { answerOn, websocket, limits, adopt, refused, challenges, shaken } = this.#options;
+    const { serveOn, websocket, limits, adopt, refused, challenges, shaken } = this.#options;
     const { id, listener } = plan;
-    const context = { answer: answerOn(id), websocket, certificates: version.certificates };
+    const context = { serve: serveOn(id), websocket, certificates: version.certificates };
     if (!this.#isFronted(plan, version)) return openHttpListener(plan, context);
     const key = portKey(listener.address, listener.port);
     return openFrontedListener(plan, {

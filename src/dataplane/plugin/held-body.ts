@@ -1,9 +1,9 @@
 // A request body that a plugin may read before it goes upstream; knows no plugin and no target.
-import type { RequestContext } from "../request-context.ts";
 import { failures, type ProxyError } from "../error.ts";
+import type { ClientRequest } from "../request/client-request.ts";
 
 export interface HeldBodyOptions {
-  readonly context: RequestContext;
+  readonly request: ClientRequest;
   /** Milliseconds in which the client must send something; 0: no limit. */
   readonly readTimeout: number;
   /** The request has to be refused: it cannot be read any further. */
@@ -12,14 +12,6 @@ export interface HeldBodyOptions {
 
 /** What a plugin may ask for at most, whatever it says. */
 const MAX_HELD_BYTES = 64 * 1_048_576;
-
-/** -1: unknown, 0: there is no body. */
-export function declaredLength({ known, request }: RequestContext): number {
-  if (known.transferEncoding !== null) return -1;
-  const { contentLength: length } = known;
-  if (length !== null) return Number(length);
-  return request.body === null ? 0 : -1;
-}
 
 /** Made for requests whose body a plugin wants; costs nothing until somebody asks. */
 export class HeldBody {
@@ -34,23 +26,23 @@ export class HeldBody {
   /** Declared length, -1 when unknown, 0: no body. */
   get length(): number {
     if (this.#bytes !== null) return this.#bytes.byteLength;
-    return declaredLength(this.#options.context);
+    return this.#options.request.declaredLength;
   }
 
   limit(maxBytes: number, reason: string): void {
-    const { context } = this.#options;
-    if (context.bodyLimit !== 0 && context.bodyLimit <= maxBytes) return;
-    context.bodyLimit = maxBytes;
-    context.bodyLimitReason = reason;
+    const { request } = this.#options;
+    if (request.bodyLimit !== 0 && request.bodyLimit <= maxBytes) return;
+    request.bodyLimit = maxBytes;
+    request.bodyLimitReason = reason;
   }
 
   /** Whoever reads the body from here on gets it through this. False: there is none, or it was read already. */
   pass(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean {
-    const { context } = this.#options;
+    const { request } = this.#options;
     if (this.#bytes !== null || this.#read !== null || this.length === 0) return false;
-    const stream = context.bodyStream ?? context.request.body;
+    const stream = request.bodyStream ?? request.stream.body;
     if (stream === null) return false;
-    context.bodyStream = through(stream);
+    request.bodyStream = through(stream);
     return true;
   }
 
@@ -70,11 +62,11 @@ export class HeldBody {
   }
 
   async #readUpTo(most: number): Promise<Uint8Array | null> {
-    const { context } = this.#options;
-    const stream = context.bodyStream ?? context.request.body;
+    const { request } = this.#options;
+    const stream = request.bodyStream ?? request.stream.body;
     if (stream === null) return new Uint8Array(0);
     // While a body arrives, our own time-outs rule.
-    context.server.timeout(context.request, 0);
+    request.stream.suspendIdleTimeout();
     const reader = stream.getReader();
     const pieces: Uint8Array[] = [];
     let size = 0;
@@ -84,19 +76,19 @@ export class HeldBody {
       pieces.push(value);
       size += value.byteLength;
       // Of a request that goes on, what the target was sent is counted in its place.
-      context.record.bytesIn = size;
-      const { maxBodyBytes } = context.listener;
-      const limit = Math.min(maxBodyBytes || Infinity, context.bodyLimit || Infinity);
+      request.bytesIn = size;
+      const { maxBodyBytes } = request.listener;
+      const limit = Math.min(maxBodyBytes || Infinity, request.bodyLimit || Infinity);
       if (size > limit) return await this.#giveUp(failures.bodyTooLarge);
       if (size > most) {
-        context.bodyStream = continued(pieces, reader);
-        context.server.timeout(context.request, context.listener.idleTimeout);
+        request.bodyStream = continued(pieces, reader);
+        request.stream.restoreIdleTimeout(request.listener.idleTimeout);
         return null;
       }
     }
-    context.server.timeout(context.request, context.listener.idleTimeout);
+    request.stream.restoreIdleTimeout(request.listener.idleTimeout);
     this.#bytes = pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
-    context.bodyBytes = this.#bytes;
+    request.bodyBytes = this.#bytes;
     return this.#bytes;
   }
 

@@ -1,13 +1,19 @@
 // A body that is passed on as it comes and changed by plugins on its way; knows no plugin and no target.
-import { StreamedBody, type StreamSource } from "../response-builder.ts";
-import type { TransformPipe } from "./answer-draft.ts";
+import type { BodyReader, BodyWriter } from "../server/client-stream.ts";
+import type { TransformPipe } from "./response-draft.ts";
 
-/** Like StreamedBody. One piece at a time goes through the pipe; while it is waited for, the target is paused. */
-export class PipedBody {
-  readonly #body: StreamedBody;
-  readonly #source: StreamSource;
+export interface PipedBodyOptions {
+  /** Begins the response; the pieces that it is given stay with plugins too. */
+  readonly start: (reader: BodyReader) => BodyWriter;
+  /** So many bytes go on to the client. */
+  readonly passed: (bytes: number) => void;
+}
+
+/** One piece at a time goes through the pipe; while it is waited for, the target is paused. */
+export class PipedBody implements BodyWriter {
+  readonly #writer: BodyWriter;
+  readonly #reader: BodyReader;
   readonly #pipe: TransformPipe;
-  /** Bytes go on to the client. */
   readonly #passed: (bytes: number) => void;
   #done: (() => void) | null = null;
   readonly #waiting: Uint8Array[] = [];
@@ -15,44 +21,36 @@ export class PipedBody {
   #isEnded = false;
   #isClosed = false;
 
-  constructor(source: StreamSource, pipe: TransformPipe, passed: (bytes: number) => void) {
+  constructor(pipe: TransformPipe, reader: BodyReader, { start, passed }: PipedBodyOptions) {
     this.#passed = passed;
-    this.#source = source;
+    this.#reader = reader;
     this.#pipe = pipe;
-    this.#body = new StreamedBody(
-      {
-        wanted: () => {
-          if (!this.#isBusy) source.wanted();
-        },
-        cancelled: () => {
-          this.#abort();
-          source.cancelled();
-        },
+    this.#writer = start({
+      wanted: () => {
+        if (!this.#isBusy) reader.wanted();
       },
-      // Plugins may keep what went through them.
-      { isShared: true },
-    );
-  }
-
-  get stream(): ReadableStream<Uint8Array> {
-    return this.#body.stream;
+      cancelled: () => {
+        this.#abort();
+        reader.cancelled();
+      },
+    });
   }
 
   get isEmpty(): boolean {
-    return this.#body.isEmpty;
+    return this.#writer.isEmpty;
   }
 
   /** False when the source should pause. */
-  push(chunk: Uint8Array): boolean {
+  write(chunk: Uint8Array): boolean {
     const { pieceBytes } = this.#pipe;
-    if (chunk.byteLength <= pieceBytes) return this.#pushPiece(chunk);
+    if (chunk.byteLength <= pieceBytes) return this.#writePiece(chunk);
     let wantsMore = true;
     for (let at = 0; at < chunk.byteLength; at += pieceBytes)
-      wantsMore = this.#pushPiece(chunk.subarray(at, at + pieceBytes));
+      wantsMore = this.#writePiece(chunk.subarray(at, at + pieceBytes));
     return wantsMore;
   }
 
-  #pushPiece(chunk: Uint8Array): boolean {
+  #writePiece(chunk: Uint8Array): boolean {
     if (this.#isClosed) return true;
     if (this.#isBusy) {
       this.#waiting.push(chunk);
@@ -70,7 +68,7 @@ export class PipedBody {
 
   fail(error: Error): void {
     this.#abort();
-    this.#body.fail(error);
+    this.#writer.fail(error);
   }
 
   #abort(): void {
@@ -106,7 +104,7 @@ export class PipedBody {
       const goesOn = this.#pass(next);
       if (!this.#isBusy) this.#goOn(goesOn);
     } else if (this.#isEnded) this.#finish();
-    else if (wantsMore) this.#source.wanted();
+    else if (wantsMore) this.#reader.wanted();
   }
 
   #finish(): void {
@@ -115,19 +113,19 @@ export class PipedBody {
     const rest = this.#try(() => this.#pipe.end());
     const close = (bytes: Uint8Array | null) => {
       if (bytes !== null) this.#give(bytes);
-      this.#body.end(() => this.#done?.());
+      this.#writer.end(() => this.#done?.());
     };
     if (!(rest instanceof Promise)) close(rest);
     else
       rest.then(close, (error: Error) => {
-        this.#body.fail(error);
+        this.#writer.fail(error);
         this.#done?.();
       });
   }
 
   #give(bytes: Uint8Array): boolean {
     this.#passed(bytes.byteLength);
-    return this.#body.push(bytes);
+    return this.#writer.write(bytes);
   }
 
   #try(run: () => Uint8Array | null | Promise<Uint8Array | null>) {
@@ -141,8 +139,8 @@ export class PipedBody {
   #broken(error: Error): void {
     if (this.#isClosed) return;
     this.#abort();
-    this.#body.fail(error);
-    this.#source.cancelled();
+    this.#writer.fail(error);
+    this.#reader.cancelled();
     this.#done?.();
   }
 }

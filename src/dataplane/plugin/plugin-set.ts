@@ -1,10 +1,9 @@
-// All plugin instances of one version and which of them apply where; knows no request.
+// All plugin instances of one version, which of them apply where, and the chain that they make there; knows no request.
 import type { Condition } from "../../model/condition.ts";
 import { asksForConsumer, compileCondition, compileStreamCondition } from "../../pdk/condition.ts";
 import type { RequestContext, StreamContext } from "../../pdk/context.ts";
 import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
 import type { PluginPlan } from "../../snapshot/snapshot.ts";
-import { Chain } from "./chain.ts";
 
 /** An instance in this worker. It outlives versions of the configuration that do not change it. */
 export interface PluginRuntime {
@@ -61,6 +60,65 @@ const NONE: readonly PluginRuntime[] = [];
 
 /** Routes that change their service leave chains behind. */
 const MAX_STREAM_CHAINS = 10_000;
+
+/** Phases before the answer. */
+export const requestPhases = ["early", "auth", "access", "request"] as const;
+export type RequestPhase = (typeof requestPhases)[number];
+
+/** Chains for single consumers that one chain remembers. */
+const MAX_CONSUMERS = 10_000;
+
+/** Immutable but for what it remembers. */
+export class Chain {
+  readonly all: readonly PluginRuntime[];
+  /** Those that take away what clients must not say; whether their conditions hold makes no difference. */
+  readonly protecting: readonly PluginRuntime[];
+  readonly early: readonly PluginRuntime[];
+  readonly auth: readonly PluginRuntime[];
+  readonly access: readonly PluginRuntime[];
+  readonly request: readonly PluginRuntime[];
+  /** The last to see the request sees the answer first. */
+  readonly response: readonly PluginRuntime[];
+  readonly log: readonly PluginRuntime[];
+  readonly logBatch: readonly PluginRuntime[];
+  /** Whether a plugin gives requests their ids. */
+  readonly namesRequests: boolean;
+  readonly #origin: { readonly set: PluginSet; readonly place: Place };
+  readonly #byConsumer = new Map<string, Chain>();
+
+  constructor(
+    chosen: readonly PluginRuntime[],
+    origin: { readonly set: PluginSet; readonly place: Place },
+  ) {
+    const having = (phase: keyof PluginHandlers) =>
+      chosen.filter(({ handlers }) => handlers[phase] !== undefined);
+    this.all = chosen;
+    this.protecting = having("protect");
+    this.early = having("early");
+    this.auth = having("auth");
+    this.access = having("access");
+    this.request = having("request");
+    this.response = having("response").reverse();
+    this.log = having("log");
+    this.logBatch = having("logLater");
+    this.namesRequests = chosen.some(({ definition }) => definition.namesRequests === true);
+    this.#origin = origin;
+  }
+
+  /** With the instances for this consumer in the place of those for all; the same chain when there are none. */
+  forConsumer(consumerId: string): Chain {
+    const { set, place } = this.#origin;
+    if (!set.hasConsumers) return this;
+    const known = this.#byConsumer.get(consumerId);
+    if (known !== undefined) return known;
+    const chain = set.hasOwn(consumerId, place)
+      ? new Chain(set.chosenAt(place, consumerId), this.#origin)
+      : this;
+    if (this.#byConsumer.size >= MAX_CONSUMERS) this.#byConsumer.clear();
+    this.#byConsumer.set(consumerId, chain);
+    return chain;
+  }
+}
 
 /** Immutable; chains are put together when they are first needed. */
 export class PluginSet {

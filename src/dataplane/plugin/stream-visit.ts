@@ -1,10 +1,10 @@
 // One stream connection on its way past plugins: what they see of it, and the running of their handlers; knows no socket.
 import type { NamedObject, StreamContext, StreamRefusal, StreamResult } from "../../pdk/context.ts";
 import type { LogLine } from "../data-plane.ts";
-import type { WorkerScope } from "../worker-scope.ts";
+import type { PluginDecision } from "./chain-cursor.ts";
+import type { Geo } from "./geo.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
 import { RequestMemory } from "./request-memory.ts";
-import type { Decision } from "./visit-scene.ts";
 
 /** What visits need beside the connection. */
 export interface StreamScene {
@@ -13,11 +13,15 @@ export interface StreamScene {
   /** A handler failed. */
   readonly failed: (runtime: PluginRuntime, connectionId: string, error: unknown) => void;
   /** For the counters. */
-  readonly decided: (plugin: string, decision: Decision) => void;
+  readonly decided: (plugin: string, decision: PluginDecision) => void;
 }
 
 /** The same for all connections of a worker. */
-export const streamScene = ({ geo, decided }: WorkerScope, log: LogLine): StreamScene => ({
+export const streamScene = (
+  geo: Geo,
+  decided: StreamScene["decided"],
+  log: LogLine,
+): StreamScene => ({
   country: geo.country,
   asn: geo.asn,
   decided,

@@ -5,8 +5,15 @@ import { queryValue } from "../../http/query.ts";
 import { canonicalPath, isQuery } from "../../http/request-target.ts";
 import { parseAuthority } from "../../http/authority.ts";
 import type { UpstreamRequest } from "../../pdk/context.ts";
-import type { RequestContext } from "../request-context.ts";
 import { IDENTITY_FIELDS } from "./identity-fields.ts";
+
+/** What is edited. */
+interface EditedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  header(name: string): string | null;
+}
 
 /** Where services are found. */
 interface Services {
@@ -15,7 +22,7 @@ interface Services {
 
 /** Lives as long as the request; made when the first plugin changes something. */
 export class UpstreamEdits implements UpstreamRequest {
-  readonly #context: RequestContext;
+  readonly #request: EditedRequest;
   readonly #services: Services;
   /** Lines by lower-case name, in the place of the client's. */
   #fields: FieldLines | null = null;
@@ -28,8 +35,8 @@ export class UpstreamEdits implements UpstreamRequest {
   serviceId: string | null = null;
   body: Uint8Array | null = null;
 
-  constructor(context: RequestContext, services: Services) {
-    this.#context = context;
+  constructor(request: EditedRequest, services: Services) {
+    this.#request = request;
     this.#services = services;
   }
 
@@ -40,20 +47,20 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   get method(): string {
-    return this.#method ?? this.#context.method;
+    return this.#method ?? this.#request.method;
   }
 
   get path(): string {
-    return this.#path ?? this.#context.path;
+    return this.#path ?? this.#request.path;
   }
 
   get query(): string {
-    return this.#query ?? this.#context.query;
+    return this.#query ?? this.#request.query;
   }
 
   /** The same for another request. */
-  copyFor(context: RequestContext): UpstreamEdits {
-    const copy = new UpstreamEdits(context, this.#services);
+  copyFor(request: EditedRequest): UpstreamEdits {
+    const copy = new UpstreamEdits(request, this.#services);
     if (this.#fields !== null) copy.#own.take(this.#fields);
     copy.identity = this.identity;
     copy.#method = this.#method;
@@ -80,19 +87,19 @@ export class UpstreamEdits implements UpstreamRequest {
     if (own !== undefined) return valuesIn(own, lower);
     return (
       valuesIn(this.identity, lower) ??
-      (IDENTITY_FIELDS.has(lower) ? null : this.#context.header(lower))
+      (IDENTITY_FIELDS.has(lower) ? null : this.#request.header(lower))
     );
   }
 
   snapshot(): (name: string) => string | null {
     if (this.#fields === null && this.identity === "") {
-      const context = this.#context;
+      const request = this.#request;
       return (name) => {
         const lower = name.toLowerCase();
-        return IDENTITY_FIELDS.has(lower) ? null : context.header(lower);
+        return IDENTITY_FIELDS.has(lower) ? null : request.header(lower);
       };
     }
-    const copy = this.copyFor(this.#context);
+    const copy = this.copyFor(this.#request);
     return (name) => copy.header(name);
   }
 

@@ -10,9 +10,9 @@ export interface Candidate extends Ranked {
 
 /** One look-up under way. */
 export interface Search {
-  readonly subject: RouteSubject;
+  subject: RouteSubject;
   /** Comparable form of the subject's path. */
-  readonly path: string;
+  path: string;
   /** Priority that a candidate must exceed: patterns are visited from the most specific on, so later ones win by priority only. */
   floor: number;
 }

@@ -1,5 +1,5 @@
 // Carries bytes between two sockets, both ways, with back-pressure and half-closes; knows no target and no route.
-import { passedOn } from "../passed-on.ts";
+import { passedOn } from "../buffer-release.ts";
 import type { Socket } from "bun";
 
 /** What the pipe needs of a socket; Bun's own has it. */

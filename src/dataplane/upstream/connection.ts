@@ -2,31 +2,13 @@
 import type { Socket } from "bun";
 import { isIP } from "node:net";
 import { failures, type ProxyError } from "../error.ts";
-import type { Address, Addresses } from "../names/addresses.ts";
+import type { Address } from "../names/addresses.ts";
+import type { Endpoint } from "./endpoint.ts";
 import { Dial, type DialOwner, type SocketUser } from "./dial.ts";
 import { tlsBroken, tlsFailure } from "./tls-failure.ts";
 
-/** Where a connection leads. */
-export interface Endpoint {
-  /** The target's name or address; over TLS the name that its certificate must be for, unless another one is given. */
-  readonly hostname: string;
-  /** 0: as the addresses say. */
-  readonly port: number;
-  readonly addresses: Addresses;
-  /** Null for plain TCP. */
-  readonly tls: {
-    readonly rejectUnauthorized: boolean;
-    readonly ca?: string;
-    readonly serverName?: string;
-    readonly minVersion: number;
-    /** PEM chain and key to show to the target. */
-    readonly cert?: string;
-    readonly key?: string;
-  } | null;
-}
-
-/** Who is told what happens on a connection. */
-export interface ConnectionUser {
+/** What handles the events of a connection. */
+export interface ConnectionHandler {
   connected(): void;
   received(chunk: Buffer): void;
   /** All that was held back has been written. */
@@ -38,10 +20,10 @@ export interface ConnectionUser {
   ended(error: ProxyError | null, isReset: boolean): void;
 }
 
-/** Who lends a connection out. */
-export interface ConnectionHome {
+/** Where a connection comes from and goes back to. */
+export interface ConnectionOwner {
   /** Its user is done with it, and it is in working order. */
-  takeBack(connection: UpstreamConnection): void;
+  release(connection: UpstreamConnection): void;
   /** It has ended, whenever and however. Called once. */
   closed(connection: UpstreamConnection): void;
 }
@@ -59,7 +41,7 @@ export class UpstreamConnection implements DialOwner, SocketUser {
   idleSince = 0;
   #state: State = "connecting";
   #socket: Socket<SocketUser> | null = null;
-  #user: ConnectionUser | null = null;
+  #user: ConnectionHandler | null = null;
   #held: Buffer | null = null;
   #endsWhenWritten = false;
   /** Where it leads to; null until it got there. */
@@ -72,12 +54,12 @@ export class UpstreamConnection implements DialOwner, SocketUser {
   /** Takes back the wait for the first address. */
   #stopWaiting: (() => void) | null = null;
   readonly #endpoint: Endpoint;
-  readonly #home: ConnectionHome;
+  readonly #owner: ConnectionOwner;
 
   /** Starts to connect; attach a user in the same turn to hear the outcome.  */
-  constructor(endpoint: Endpoint, home: ConnectionHome) {
+  constructor(endpoint: Endpoint, owner: ConnectionOwner) {
     this.#endpoint = endpoint;
-    this.#home = home;
+    this.#owner = owner;
     const { addresses } = endpoint;
     if (this.#dial()) return;
     this.#stopWaiting = addresses.whenFound(() => {
@@ -133,14 +115,14 @@ export class UpstreamConnection implements DialOwner, SocketUser {
   }
 
   /** Gives the connection to its next user. */
-  attach(user: ConnectionUser): void {
+  attach(user: ConnectionHandler): void {
     this.#user = user;
   }
 
   /** Returns it to where it came from, for the next request. */
   giveBack(): void {
     this.#user = null;
-    this.#home.takeBack(this);
+    this.#owner.release(this);
   }
 
   /** Leaves the connection without a user: anything that arrives then ends it. */
@@ -207,13 +189,13 @@ export class UpstreamConnection implements DialOwner, SocketUser {
     return false;
   }
 
-  #close(): ConnectionUser | null {
+  #close(): ConnectionHandler | null {
     const user = this.#user;
     this.#endDialling();
     this.#state = "closed";
     this.#user = null;
     this.#held = null;
-    this.#home.closed(this);
+    this.#owner.closed(this);
     return user;
   }
 

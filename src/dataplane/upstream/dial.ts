@@ -2,7 +2,7 @@
 import type { Socket, SocketHandler, TCPSocketConnectOptions, UnixSocketOptions } from "bun";
 import { failures, type ProxyError } from "../error.ts";
 import type { Address } from "../names/addresses.ts";
-import type { Endpoint } from "./connection.ts";
+import type { Endpoint } from "./endpoint.ts";
 
 /** Who hears what happens on a socket. */
 export interface SocketUser {

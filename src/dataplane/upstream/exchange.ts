@@ -1,7 +1,7 @@
 // One request and its response on one upstream connection; knows no client and no route.
 import { failures, type ProxyError } from "../error.ts";
 import { ChunkedDecoder } from "./chunked-decoder.ts";
-import type { ConnectionUser, UpstreamConnection } from "./connection.ts";
+import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
 import type { HeadCache } from "./head-cache.ts";
 import { type ResponseHead, ResponseSyntaxError } from "./response-parser.ts";
@@ -14,33 +14,37 @@ export interface ExchangeTimeouts {
   readonly write: number;
 }
 
-/** What the exchange tells its owner. `head` comes once, then content and one `finished`, or `failed` at any time; nothing after those two. */
+/**
+ * Whose request it is. `onHead` runs once, then `onContent` and one `onFinished`, or `onFailed` at any time; nothing after
+ * those two.
+ */
 export interface ExchangeOwner {
-  /** The head has arrived. Throws when the fields are not valid. */
-  head(head: ResponseHead): void;
-  content(chunk: Buffer): void;
-  /** All that has arrived was handed on, and the response is not complete. */
-  waiting(): void;
-  finished(): void;
-  failed(error: ProxyError): void;
-  /**
-   * The target answered 101: the exchange is over, and the connection with the bytes behind the head belongs to the owner.
-   * Only an owner that asked for an upgrade has it.
-   */
-  upgraded?(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void;
-}
-
-export interface ExchangeRequest {
-  /** Request line and fields with the empty line, one character a byte. */
-  readonly head: string;
-  readonly isHead: boolean;
+  /** Request line and fields with the empty line, one character a byte; asked for once. */
+  requestHead(): string;
   readonly body: RequestBody | null;
   readonly timeouts: ExchangeTimeouts;
-  readonly maxHeadBytes: number;
-  /** Of the target that the request goes to. */
-  readonly heads: HeadCache;
-  /** Written to: when the connection was there, and when something last arrived. */
-  readonly times: { connectedAt: number; arrivedAt: number };
+  /** `connectedAt` and `receivedAt` are written to, in `performance.now()`. */
+  readonly request: ExchangeSubject;
+  /** The head has arrived. Throws when the fields are not valid. */
+  onHead(head: ResponseHead): void;
+  onContent(chunk: Buffer): void;
+  /** All that has arrived was handed on, and the response is not complete. */
+  onWaiting(): void;
+  onFinished(): void;
+  onFailed(error: ProxyError): void;
+  /**
+   * The target sent 101: the exchange is over, and the connection with the bytes behind the head belongs to the owner.
+   * Only an owner that asked for an upgrade has it.
+   */
+  onUpgraded?(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void;
+}
+
+export interface ExchangeSubject {
+  /** As it goes upstream. */
+  readonly upstreamMethod: string;
+  readonly generation: { readonly maxResponseHeadBytes: number };
+  connectedAt: number;
+  receivedAt: number;
 }
 
 type Phase = "connecting" | "sending" | "awaiting" | "reading" | "done";
@@ -49,13 +53,16 @@ const EMPTY = Buffer.alloc(0);
 
 const USUAL_HEAD_BYTES = 2048;
 
-/** Drives one attempt. The owner's clock calls `tick`; time-outs need no timer of their own. */
-export class Exchange implements ConnectionUser {
+/** Drives one attempt. The owner's clock calls `tick`; timeouts need no timer of their own. */
+export class Exchange implements ConnectionHandler {
   /** True once a byte of the request may have reached the target. */
   isSent = false;
   readonly #connection: UpstreamConnection;
-  readonly #request: ExchangeRequest;
   readonly #owner: ExchangeOwner;
+  readonly #timeouts: ExchangeTimeouts;
+  readonly #body: RequestBody | null;
+  /** Of the target that the request goes to. */
+  readonly #heads: HeadCache;
   readonly #isReused: boolean;
   #phase: Phase = "connecting";
   #deadline = 0;
@@ -70,12 +77,14 @@ export class Exchange implements ConnectionUser {
   #now = 0;
 
   /** Takes a connection that may still be connecting. Nothing happens before `start`, so that the owner knows the exchange first. */
-  constructor(connection: UpstreamConnection, request: ExchangeRequest, owner: ExchangeOwner) {
+  constructor(connection: UpstreamConnection, heads: HeadCache, owner: ExchangeOwner) {
     this.#connection = connection;
-    this.#request = request;
+    this.#heads = heads;
     this.#owner = owner;
+    this.#timeouts = owner.timeouts;
+    this.#body = owner.body;
     this.#isReused = connection.requests > 0;
-    this.#bodyIsSent = request.body === null;
+    this.#bodyIsSent = owner.body === null;
     connection.requests++;
     connection.attach(this);
   }
@@ -83,7 +92,7 @@ export class Exchange implements ConnectionUser {
   /** Sends the request, as soon as the connection is open. `now` in the owner's milliseconds. */
   start(now: number): void {
     this.#now = now;
-    this.#deadline = after(now, this.#request.timeouts.connect);
+    this.#deadline = after(now, this.#timeouts.connect);
     if (this.#connection.isOpen) this.connected();
   }
 
@@ -92,19 +101,19 @@ export class Exchange implements ConnectionUser {
     this.#phase = "sending";
     this.isSent = true;
     // A connection that was kept is there at once: no need to look at the clock.
-    if (!this.#isReused) this.#request.times.connectedAt = performance.now();
-    const { head, body } = this.#request;
-    if (body === null) {
+    if (!this.#isReused) this.#owner.request.connectedAt = performance.now();
+    const head = this.#owner.requestHead();
+    if (this.#body === null) {
       this.#connection.writeText(head);
       this.#awaitResponse();
       return;
     }
-    this.#sendBody(head, body);
+    this.#sendBody(head, this.#body);
   }
 
   /** Like everything here that needs a closure, by itself: where it stood, each request would make room for what it holds. */
   #sendBody(head: string, body: RequestBody): void {
-    this.#deadline = after(this.#now, this.#request.timeouts.write);
+    this.#deadline = after(this.#now, this.#timeouts.write);
     body.sendTo(head, this.#connection, (error) => this.#bodyEnded(error));
   }
 
@@ -120,18 +129,18 @@ export class Exchange implements ConnectionUser {
 
   #awaitResponse(): void {
     this.#phase = "awaiting";
-    this.#deadline = after(this.#now, this.#request.timeouts.response);
+    this.#deadline = after(this.#now, this.#timeouts.response);
   }
 
   drained(): void {
-    this.#request.body?.drained();
+    this.#body?.drained();
   }
 
   /** Called about ten times a second with the owner's time. */
   tick(now: number): void {
     this.#now = now;
-    if (this.#phase === "sending" && this.#request.body !== null) {
-      const stalled = this.#request.body.stalledSince(now);
+    if (this.#phase === "sending" && this.#body !== null) {
+      const stalled = this.#body.stalledSince(now);
       if (stalled !== null) this.#checkStall(stalled, now);
       return;
     }
@@ -152,22 +161,22 @@ export class Exchange implements ConnectionUser {
   ): void {
     if (
       stalled.by === "target" &&
-      now - stalled.sinceMs >= (this.#request.timeouts.write || Number.POSITIVE_INFINITY)
+      now - stalled.sinceMs >= (this.#timeouts.write || Number.POSITIVE_INFINITY)
     )
       this.#fail(failures.writeTimeout);
     else if (stalled.by === "client") this.#fail(failures.bodyTimeout);
   }
 
   received(chunk: Buffer): void {
-    this.#request.times.arrivedAt = performance.now();
+    this.#owner.request.receivedAt = performance.now();
     try {
       if (this.#phase === "reading") {
-        this.#deadline = after(this.#now, this.#request.timeouts.read);
-        this.#body(chunk);
+        this.#deadline = after(this.#now, this.#timeouts.read);
+        this.#bodyBytes(chunk);
       } else if (this.#phase === "sending" || this.#phase === "awaiting") {
         this.#headBytes(chunk);
       }
-      if (this.#phase === "reading") this.#owner.waiting();
+      if (this.#phase === "reading") this.#owner.onWaiting();
     } catch (error) {
       this.refuse(error);
     }
@@ -187,7 +196,9 @@ export class Exchange implements ConnectionUser {
 
   #headBytes(chunk: Buffer): void {
     const bytes = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
-    const { maxHeadBytes, isHead, heads } = this.#request;
+    const heads = this.#heads;
+    const { upstreamMethod, generation } = this.#owner.request;
+    const { maxResponseHeadBytes: maxHeadBytes } = generation;
     // One piece of text for finding the end and for parsing: most heads are as long as the last one, or shorter than this.
     let text = bytes.toString(
       "latin1",
@@ -212,7 +223,10 @@ export class Exchange implements ConnectionUser {
       return;
     }
     heads.usualBytes = size;
-    const head = heads.read(size === text.length ? text : text.slice(0, size), isHead);
+    const head = heads.read(
+      size === text.length ? text : text.slice(0, size),
+      upstreamMethod === "HEAD",
+    );
     this.#received = EMPTY;
     const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
     if (head.status >= 200) this.#takeHead(head, rest);
@@ -225,26 +239,26 @@ export class Exchange implements ConnectionUser {
 
   #switchProtocols(head: ResponseHead, rest: Buffer): void {
     // An upgrade that nobody asked for would turn the connection into something that we do not read as HTTP.
-    if (this.#owner.upgraded === undefined)
+    if (this.#owner.onUpgraded === undefined)
       throw new ResponseSyntaxError("the target switched protocols without being asked");
     this.#phase = "done";
     this.#connection.detach();
-    this.#owner.upgraded(head, this.#connection, rest);
+    this.#owner.onUpgraded(head, this.#connection, rest);
   }
 
   #takeHead(head: ResponseHead, rest: Buffer): void {
     this.#head = head;
     this.#phase = "reading";
-    this.#deadline = after(this.#now, this.#request.timeouts.read);
+    this.#deadline = after(this.#now, this.#timeouts.read);
     this.#remaining = head.length;
     if (head.framing === "chunked") this.#decoder = new ChunkedDecoder();
-    this.#owner.head(head);
+    this.#owner.onHead(head);
     if (this.#isDone()) return;
     if (head.framing === "none" || head.length === 0) {
       if (rest.length > 0) throw new ResponseSyntaxError("the target sent bytes after its answer");
       this.#finish();
     } else if (rest.length > 0) {
-      this.#body(rest);
+      this.#bodyBytes(rest);
     }
   }
 
@@ -253,24 +267,24 @@ export class Exchange implements ConnectionUser {
     return this.#phase === "done";
   }
 
-  #body(chunk: Buffer): void {
+  #bodyBytes(chunk: Buffer): void {
     if (this.#decoder !== null) {
       this.#decode(this.#decoder, chunk);
       return;
     }
     if (this.#head?.framing === "close") {
-      this.#owner.content(chunk);
+      this.#owner.onContent(chunk);
       return;
     }
     if (chunk.length > this.#remaining)
       throw new ResponseSyntaxError("the target sent more than its Content-Length");
     this.#remaining -= chunk.length;
-    this.#owner.content(chunk);
+    this.#owner.onContent(chunk);
     if (this.#remaining === 0) this.#finish();
   }
 
   #decode(decoder: ChunkedDecoder, chunk: Buffer): void {
-    const used = decoder.push(chunk, (piece) => this.#owner.content(piece));
+    const used = decoder.push(chunk, (piece) => this.#owner.onContent(piece));
     if (used < chunk.length)
       throw new ResponseSyntaxError("the target sent bytes after its answer");
     if (decoder.done) this.#finish();
@@ -281,9 +295,9 @@ export class Exchange implements ConnectionUser {
     const connection = this.#connection;
     // An answer that came before the whole request was read leaves bytes in between that nobody can place.
     const mayKeep = this.#bodyIsSent && !connection.isHolding && this.#head?.keepAlive === true;
-    this.#owner.finished();
+    this.#owner.onFinished();
     this.#phase = "done";
-    if (!this.#bodyIsSent) this.#request.body?.cancel();
+    if (!this.#bodyIsSent) this.#body?.cancel();
     if (this.#isPaused) connection.resume();
     connection.detach();
     if (mayKeep) connection.giveBack();
@@ -318,7 +332,7 @@ export class Exchange implements ConnectionUser {
   #fail(error: ProxyError): void {
     if (this.#phase === "done") return;
     this.abort();
-    this.#owner.failed(error);
+    this.#owner.onFailed(error);
   }
 
   /** Ends the exchange from outside: the client went away, or the whole took too long. */
@@ -326,7 +340,7 @@ export class Exchange implements ConnectionUser {
     if (this.#phase === "done") return;
     this.#phase = "done";
     // A body of which nothing was read goes with the next attempt.
-    if (this.isSent) this.#request.body?.cancel();
+    if (this.isSent) this.#body?.cancel();
     this.#connection.detach();
     this.#connection.destroy();
   }
@@ -342,7 +356,7 @@ export class Exchange implements ConnectionUser {
     if (!this.#isPaused) return;
     this.#isPaused = false;
     if (this.#phase === "done") return;
-    this.#deadline = after(now, this.#request.timeouts.read);
+    this.#deadline = after(now, this.#timeouts.read);
     this.#connection.resume();
   }
 }

@@ -38,7 +38,7 @@ export class HeadCache {
   #remember(text: string): ResponseHead {
     const head = parseResponseHead(text, false);
     // What belongs to one client is not kept longer than its answer takes.
-    if (head.status < 200 || head.fields.has("set-cookie")) return head;
+    if (head.status < 200 || head.headers.has("set-cookie")) return head;
     if (this.#heads.size >= MAX_HEADS) this.#heads.clear();
     this.#heads.set(text, head);
     return head;

@@ -1,5 +1,6 @@
 // The connections to one target: kept ones are used again, latest first; knows no HTTP.
-import { type ConnectionHome, type Endpoint, UpstreamConnection } from "./connection.ts";
+import { type ConnectionOwner, UpstreamConnection } from "./connection.ts";
+import type { Endpoint } from "./endpoint.ts";
 
 export interface PoolOptions {
   /** Idle connections kept. */
@@ -14,7 +15,7 @@ export interface PoolOptions {
 const SURPLUS_MS = 1000;
 
 /** A pool belongs to a target's address and TLS settings, not to a version of the configuration. */
-export class ConnectionPool implements ConnectionHome {
+export class ConnectionPool implements ConnectionOwner {
   #options: PoolOptions;
   readonly endpoint: Endpoint;
   readonly #now: () => number;
@@ -40,7 +41,7 @@ export class ConnectionPool implements ConnectionHome {
   }
 
   /** A connection for one request: a kept one when there is one and `fresh` is false. */
-  lease(fresh = false): UpstreamConnection {
+  acquire(fresh = false): UpstreamConnection {
     if (this.endpoint.addresses.version !== this.#version) this.#closeGone();
     const kept = fresh ? undefined : this.#idle.pop();
     if (kept !== undefined) return kept;
@@ -54,7 +55,7 @@ export class ConnectionPool implements ConnectionHome {
     this.#options = options;
   }
 
-  takeBack(connection: UpstreamConnection): void {
+  release(connection: UpstreamConnection): void {
     const { size, maxRequests } = this.#options;
     const isWorn = maxRequests > 0 && connection.requests >= maxRequests;
     if (this.#isClosed || isWorn || size === 0 || !connection.isOpen || this.#isGone(connection)) {

@@ -1,6 +1,6 @@
 // Carries the client's request body to the target with back-pressure; knows no response.
 import { failures, type ProxyError } from "../error.ts";
-import { passedOn } from "../passed-on.ts";
+import { passedOn } from "../buffer-release.ts";
 import type { UpstreamConnection } from "./connection.ts";
 
 /** Bodies up to this size go out in one write with the head. */

@@ -1,18 +1,8 @@
 // Writes the head of every request that leaves the gateway: the one place where fields are dropped and added; knows no socket.
+import { namesLoop } from "../../http/cdn-loop.ts";
 import { connectionOptions, HOP_BY_HOP } from "../../http/hop-by-hop.ts";
 import { failures, type ProxyError } from "../error.ts";
-import type { RequestContext } from "../request-context.ts";
-
-/** The client's fields as they go on, and how its body is framed. */
-export interface ForwardedFields {
-  /** Lines that end in CRLF, without Host and framing. */
-  readonly lines: string;
-  /** What the body is: null none, -1 of unknown length. */
-  readonly bodyLength: number | null;
-}
-
-/** Identity of this gateway in CDN-Loop (RFC 8586). */
-export const loopToken = (instanceId: string) => `sluice-${instanceId}`;
+import type { ClientRequest } from "../request/client-request.ts";
 
 /** Reads a name with `_` as `-`: an application that does the same must not take it for one of ours. */
 const ALIASES =
@@ -51,26 +41,24 @@ const isFromProxy = (name: string) => name.startsWith("x-forwarded-") || name ==
 
 /**
  * The client's fields in the form that goes upstream (RFC 9110 section 7.6): hop-by-hop fields and those that Connection
- * names are gone before ours are added, so no client can strip what the gateway says. A ProxyError when a limit is passed
- * or the request has been here before.
+ * names are gone before ours are added, so no client can strip what the gateway says. Sets `upstreamFields` and
+ * `upstreamBodyLength`; the error says that a limit is passed or that the request has been here before.
  */
-export function forwardFields(
-  context: RequestContext,
-  token: string,
-): ForwardedFields | ProxyError {
-  const { headers, known, listener } = context;
-  const named = connectionOptions(known.connection);
-  const isTrusted = context.isFromTrustedProxy();
+export function writeUpstreamFields(request: ClientRequest): ProxyError | null {
+  const { headers, listener } = request;
+  const token = request.generation.loopToken;
+  const named = connectionOptions(request.connectionField);
+  const isTrusted = request.isFromTrustedProxy();
   let lines = "";
   let count = 0;
   // Request line and empty line.
-  const { edits, tellsId } = context;
-  let bytes = context.method.length + context.target.length + 14;
+  const { edits, sendsId } = request;
+  let bytes = request.method.length + request.target.length + 14;
   for (const name in headers) {
     const value = headers[name] ?? "";
     count++;
     bytes += name.length + value.length + 4;
-    if (NOT_FORWARDED.has(name) || (tellsId && name === "x-request-id")) continue;
+    if (NOT_FORWARDED.has(name) || (sendsId && name === "x-request-id")) continue;
     if (name.indexOf("_") >= 0 && ALIASES.test(name)) continue;
     if (edits?.replaces(name) === true) continue;
     const isOfProxy = isFromProxy(name);
@@ -81,88 +69,86 @@ export function forwardFields(
   }
   if (count > listener.maxHeaderFields) return failures.tooManyFields;
   if (bytes > listener.maxHeaderBytes) return failures.headTooLarge;
-  const { cdnLoop: loop } = known;
-  if (loop !== null && hasToken(loop, token)) return failures.loop;
+  const { cdnLoop: loop } = request;
+  if (loop !== null && namesLoop(loop, token)) return failures.loop;
   if (edits !== null) lines += edits.lines();
-  if (tellsId && edits?.replaces("x-request-id") !== true) lines += idLine(context, isTrusted);
-  return withBody(context, lines + ownFields(context, token));
+  if (sendsId && edits?.replaces("x-request-id") !== true) lines += idLine(request, isTrusted);
+  request.upstreamFields = lines + ownFields(request, token);
+  return frameBody(request);
 }
 
 /** An id goes to logs, pages and fields: nothing in it may mean anything there. */
 const ID = /^[\w.~+/=:@-]{1,128}$/;
 
 /** The request's id. That of a trusted proxy before this one is kept; anybody else could make two requests look like one. */
-function idLine(context: RequestContext, isTrusted: boolean): string {
-  const given = isTrusted ? context.headers["x-request-id"] : undefined;
-  if (given !== undefined && ID.test(given)) context.setId(given);
-  return `x-request-id: ${context.id}\r\n`;
+function idLine(request: ClientRequest, isTrusted: boolean): string {
+  const given = isTrusted ? request.headers["x-request-id"] : undefined;
+  if (given !== undefined && ID.test(given)) request.id = given;
+  return `x-request-id: ${request.id}\r\n`;
 }
 
 /**
  * What the gateway says of the client and of itself. Here Connection counts for nothing: through a trusted proxy that
  * passes it on, a client could make the target take the proxy for the client (Traefik CVE-2024-45410), or hide a loop.
  */
-function ownFields(context: RequestContext, token: string): string {
-  const { via, cdnLoop } = context.known;
-  const isTrusted = context.isFromTrustedProxy();
-  const chain = isTrusted ? before(context.header("x-forwarded-for")) : "";
-  const connection = isTrusted ? trustedFields(context) : context.listener.upstreamFields;
-  const isReplaced = context.edits?.replaces("client-cert") === true;
-  const certificate = isReplaced ? "" : (context.connection?.clientCertificateField ?? "");
-  return `${certificate}x-forwarded-for: ${chain}${context.peerAddress()}\r\nx-real-ip: ${context.clientAddress()}\r\nx-forwarded-host: ${context.clientHost()}\r\n${connection}via: ${before(via)}1.1 sluice\r\ncdn-loop: ${before(cdnLoop)}${token}\r\n`;
+function ownFields(request: ClientRequest, token: string): string {
+  const { via, cdnLoop, listener } = request;
+  const isTrusted = request.isFromTrustedProxy();
+  const chain = isTrusted ? before(request.header("x-forwarded-for")) : "";
+  const connection = isTrusted ? trustedFields(request) : listener.upstreamFields;
+  const isReplaced = request.edits?.replaces("client-cert") === true;
+  const certificate = isReplaced ? "" : (request.stream.connection?.clientCertificateField ?? "");
+  return `${certificate}x-forwarded-for: ${chain}${request.peerAddress()}\r\nx-real-ip: ${request.clientAddress()}\r\nx-forwarded-host: ${request.clientHost()}\r\n${connection}via: ${before(via)}1.1 sluice\r\ncdn-loop: ${before(cdnLoop)}${token}\r\n`;
 }
 
 /** What somebody else has said already, to add to it. */
 const before = (value: string | null) => (value === null ? "" : `${value}, `);
 
-function withBody(context: RequestContext, lines: string): ForwardedFields | ProxyError {
-  const held = context.edits?.body ?? context.bodyBytes;
-  if (held !== null) return { lines, bodyLength: held.byteLength === 0 ? null : held.byteLength };
-  const bodyLength = bodyLengthOf(context);
-  if (bodyLength === null || context.request.body !== null) return { lines, bodyLength };
+/** How the body goes upstream. */
+function frameBody(request: ClientRequest): ProxyError | null {
+  const held = request.edits?.body ?? request.bodyBytes;
+  if (held !== null) {
+    request.upstreamBodyLength = held.byteLength === 0 ? null : held.byteLength;
+    return null;
+  }
+  const bodyLength = bodyLengthOf(request);
+  const { method } = request;
+  request.upstreamBodyLength = bodyLength;
+  if (bodyLength === null || request.stream.body !== null) return null;
+  request.upstreamBodyLength = null;
   // Bun hides the body of these. To drop it could change what is asked for (a search in a GET), so say no.
-  if (context.method === "GET" || context.method === "HEAD" || context.method === "TRACE")
-    return failures.badRequest(`a ${context.method} with a body cannot be passed on`);
-  return { lines, bodyLength: null };
+  return method === "GET" || method === "HEAD" || method === "TRACE"
+    ? failures.badRequest(`a ${method} with a body cannot be passed on`)
+    : null;
 }
 
 /** What a trusted proxy said of the client's connection goes on. */
-function trustedFields(context: RequestContext): string {
-  const port = context.header("x-forwarded-port");
-  const knownPort = port !== null && /^\d{1,5}$/.test(port) ? port : String(context.listener.port);
-  return `x-forwarded-proto: ${context.clientScheme()}\r\nx-forwarded-port: ${knownPort}\r\n`;
-}
-
-/** Whether a CDN-Loop value holds the token as a member; parameters do not count. */
-function hasToken(value: string, token: string): boolean {
-  return value.split(",").some((member) => (member.split(";")[0] ?? "").trim() === token);
+function trustedFields(request: ClientRequest): string {
+  const port = request.header("x-forwarded-port");
+  const knownPort = port !== null && /^\d{1,5}$/.test(port) ? port : String(request.listener.port);
+  return `x-forwarded-proto: ${request.clientScheme()}\r\nx-forwarded-port: ${knownPort}\r\n`;
 }
 
 /** RFC 9112 section 6: a coding or a length announces a body; HTTP/2 needs neither. */
-function bodyLengthOf(context: RequestContext): number | null {
-  const { known, method } = context;
-  if (known.transferEncoding !== null) return -1;
-  const { contentLength: length } = known;
-  if (length !== null) return length === "0" ? null : Number(length);
-  if (method === "GET" || method === "HEAD" || context.request.body === null) return null;
+function bodyLengthOf(request: ClientRequest): number | null {
+  const { transferEncoding, contentLength, method } = request;
+  if (transferEncoding !== null) return -1;
+  if (contentLength !== null) return contentLength === "0" ? null : Number(contentLength);
+  if (method === "GET" || method === "HEAD" || request.stream.body === null) return null;
   return -1;
 }
 
 /** Everything that goes before a body: request line, Host, fields, framing. */
 export function requestHead(
-  context: RequestContext,
-  fields: ForwardedFields,
-  upstream: {
-    readonly target: string;
-    readonly host: string;
-    /** What is asked of the connection after the exchange; an upgrade is always to a WebSocket. */
-    readonly connection: "keep" | "close" | "upgrade";
-  },
+  request: ClientRequest,
+  host: string,
+  connection: keyof typeof CONNECTION,
 ): string {
-  const method = context.upstreamMethod;
-  return `${method} ${upstream.target} HTTP/1.1\r\nhost: ${upstream.host}\r\n${fields.lines}${framing(method, fields.bodyLength)}${CONNECTION[upstream.connection]}\r\n`;
+  const method = request.upstreamMethod;
+  return `${method} ${request.upstreamTarget} HTTP/1.1\r\nhost: ${host}\r\n${request.upstreamFields}${framing(method, request.upstreamBodyLength)}${CONNECTION[connection]}\r\n`;
 }
 
+/** What is asked of the connection after the exchange; an upgrade is always to a WebSocket. */
 const CONNECTION = {
   keep: "",
   close: "connection: close\r\n",

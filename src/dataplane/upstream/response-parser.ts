@@ -1,5 +1,6 @@
 // Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112); knows no socket.
 import type { EditedFields } from "../plugin/edited-fields.ts";
+import type { OutgoingHead } from "../server/client-stream.ts";
 
 /** Header fields in a form that `new Response` takes: an object while no name repeats, else pairs. */
 type FieldList = Record<string, string> | [string, string][];
@@ -10,9 +11,9 @@ export type BodyFraming = "none" | "length" | "chunked" | "close";
 export interface ResponseHead {
   readonly status: number;
   /** Without hop-by-hop fields. Several requests may share it: copy it to change it. */
-  readonly fields: Headers;
-  /** A copy of `fields` for what changes with every request, written anew before each use; made at the first. */
-  scratch?: Headers;
+  readonly headers: Headers;
+  /** The same with the id of the last request, written anew before each use; made at the first. */
+  withId?: OutgoingHead;
   /** The same with what plugins have set. */
   edited?: EditedFields;
   readonly framing: BodyFraming;
@@ -200,7 +201,7 @@ function finish(list: FieldList, framing: Framing, line: StatusLine): ResponseHe
   }
   return {
     status: line.status,
-    fields: new Headers(fields),
+    headers: new Headers(fields),
     framing: kind,
     length: kind === "length" ? framing.length : -1,
     hasLength,

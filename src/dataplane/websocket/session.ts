@@ -1,6 +1,6 @@
 // One open WebSocket: messages both ways, back-pressure, the end of either side; knows no handshake and no configuration.
 import type { ServerWebSocket } from "bun";
-import type { ConnectionUser, UpstreamConnection } from "../upstream/connection.ts";
+import type { ConnectionHandler, UpstreamConnection } from "../upstream/connection.ts";
 import {
   BINARY,
   closeCodes,
@@ -36,7 +36,7 @@ const MAX_OPEN_PINGS = 16;
  * Bun speaks with the client, our own frames with the target. Each side is paused while the other does not take what is
  * there, so a session holds one message and what the system hands over in one read.
  */
-export class WebSocketSession implements ConnectionUser, FrameSink {
+export class WebSocketSession implements ConnectionHandler, FrameSink {
   readonly path: SessionPath;
   /** Bytes of frames, to the target and from it: what both sides say, with the few bytes in front of each message. */
   bytesIn = 0;

@@ -1,11 +1,7 @@
 // Paths and targets of requests: one canonical form, and no server that reads it sees more than the rules have seen.
 import fc from "fast-check";
-import {
-  canonicalPath,
-  comparablePath,
-  splitTarget,
-  stripPrefix,
-} from "../../../src/http/request-target.ts";
+import { canonicalPath, comparablePath, stripPrefix } from "../../../src/http/request-target.ts";
+import { splitTarget } from "../../support/request-target.ts";
 import { defineTarget, must, mustEqual } from "../target.ts";
 
 interface Input {

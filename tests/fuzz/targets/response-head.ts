@@ -147,15 +147,15 @@ export const target = defineTarget<Input>({
     must((found === null) === (wanted === null), found === null ? "it is refused" : "it is taken");
     if (found === null || wanted === null) return;
     mustEqual(comparable(found), wanted, "the head");
-    for (const field of found.fields.keys()) must(!HOP_BY_HOP.has(field), `${field} passes on`);
+    for (const field of found.headers.keys()) must(!HOP_BY_HOP.has(field), `${field} passes on`);
     const heads = new HeadCache();
     heads.read(text, false);
     mustEqual(comparable(heads.read(text, isHead)), wanted, "the head when it comes again");
   },
 });
 
-const comparable = ({ status, fields, framing, length, keepAlive, upgrade }: ResponseHead) => ({
-  ...{ status, fields: [...fields], framing, length, keepAlive, upgrade },
+const comparable = ({ status, headers, framing, length, keepAlive, upgrade }: ResponseHead) => ({
+  ...{ status, fields: [...headers], framing, length, keepAlive, upgrade },
 });
 
 /** Null: refused, in one of the two ways that a caller knows. */

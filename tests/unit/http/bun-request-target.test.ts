@@ -1,7 +1,7 @@
 // What Bun.serve makes of request targets, seen through a raw socket: a new version of Bun must not change it unnoticed.
 import { afterAll, expect, test } from "bun:test";
 import { normalizeHost } from "../../../src/http/authority.ts";
-import { splitTarget } from "../../../src/http/request-target.ts";
+import { splitTarget } from "../../support/request-target.ts";
 
 const server = Bun.serve({
   port: 0,

@@ -1,11 +1,7 @@
 // The canonical path, the form paths are compared in, and what is refused on the way.
 import { expect, test } from "bun:test";
-import {
-  canonicalPath,
-  comparablePath,
-  splitTarget,
-  stripPrefix,
-} from "../../../src/http/request-target.ts";
+import { splitTarget } from "../../support/request-target.ts";
+import { canonicalPath, comparablePath, stripPrefix } from "../../../src/http/request-target.ts";
 
 test.each([
   ["http://h/", "/", "", "/"],

@@ -1,17 +1,17 @@
 // Fields that plugins set in answers that look the same: each answer gets its own values, whatever the one before had.
 import { describe, expect, test } from "bun:test";
-import { AnswerDraft } from "../../../src/dataplane/plugin/answer-draft.ts";
+import { ResponseDraft } from "../../../src/dataplane/plugin/response-draft.ts";
 import type { EditHolder } from "../../../src/dataplane/plugin/edited-fields.ts";
 import { Random } from "../../support/random.ts";
 
 const base = () => new Headers({ "Content-Type": "text/plain", Server: "origin" });
 
-function draftOf(headers: Headers, sharedBy: EditHolder): AnswerDraft {
-  return new AnswerDraft({ source: "upstream", status: 200, headers, sharedBy, isHead: false });
+function draftOf(headers: Headers, sharedBy: EditHolder): ResponseDraft {
+  return new ResponseDraft({ source: "upstream", status: 200, headers, sharedBy, isHead: false });
 }
 
 /** The fields as a Response copies them. */
-const sent = (draft: AnswerDraft) => Object.fromEntries(new Headers(draft.sentHeaders));
+const sent = (draft: ResponseDraft) => Object.fromEntries(new Headers(draft.sentHeaders));
 
 describe("fields that plugins set", () => {
   test("change from answer to answer, and leave the shared ones alone", () => {
@@ -125,7 +125,7 @@ describe("fields that plugins set", () => {
           }
         }
         if (random.chance(0.5)) {
-          draft.tellId(`id${answer}`);
+          draft.setId(`id${answer}`);
           model.set("X-Request-Id", `id${answer}`);
         }
         expect(sent(draft)).toEqual(Object.fromEntries(model));

@@ -1,7 +1,7 @@
 // Which target comes next, when none does, and that every place that was taken is given back.
 import { describe, expect, test } from "bun:test";
 import { failures, type ProxyError } from "../../../src/dataplane/error.ts";
-import { backOff } from "../../../src/dataplane/attempts.ts";
+import { backOff } from "../../../src/dataplane/request/upstream-attempts.ts";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
 import { Random, seedOfRun } from "../../support/random.ts";
 import { World } from "./fixture.ts";
@@ -12,9 +12,9 @@ const tiers = [{}, {}, { priority: 1 }, { priority: 1 }, { priority: 2 }];
 /** Fails one attempt after another and names the targets, until the failure stands. */
 function allTargets(world: World, error = failures.closedEarly): string[] {
   const attempts = world.attempts();
-  const targets = [attempts.begin()?.id ?? "none"];
+  const targets = [attempts.startAttempt()?.id ?? "none"];
   while (attempts.pauseAfterFailure(error, "repeatable") !== null)
-    targets.push(attempts.begin()?.id ?? "none");
+    targets.push(attempts.startAttempt()?.id ?? "none");
   attempts.end();
   return targets;
 }
@@ -60,7 +60,11 @@ describe("tiers", () => {
 
   test("none at all: nothing is begun", () => {
     const attempts = new World(first, []).attempts();
-    expect([attempts.begin(), attempts.target, attempts.count]).toEqual([null, null, 0]);
+    expect([attempts.startAttempt(), attempts.target, attempts.request.attempts]).toEqual([
+      null,
+      null,
+      0,
+    ]);
     attempts.end();
   });
 });
@@ -69,13 +73,13 @@ describe("a place on the next target", () => {
   test("is taken before the pause, so that the attempt is certain", () => {
     const world = new World({ ...first, max_connections_per_target: 1 }, [{}, {}]);
     const attempts = world.attempts();
-    attempts.begin();
+    attempts.startAttempt();
     expect(attempts.pauseAfterStatus(503, "repeatable")).not.toBeNull();
     expect(world.active()).toEqual([0, 1]);
     // Another request finds that target full and takes the one that has become free.
     const other = world.attempts();
-    expect(other.begin()?.id).toBe("app-0");
-    expect(attempts.begin()?.id).toBe("app-1");
+    expect(other.startAttempt()?.id).toBe("app-0");
+    expect(attempts.startAttempt()?.id).toBe("app-1");
     attempts.end();
     other.end();
     expect(world.active()).toEqual([0, 0]);
@@ -84,7 +88,7 @@ describe("a place on the next target", () => {
   test("is given back when the request ends in the pause", () => {
     const world = new World(first, [{}, {}]);
     const attempts = world.attempts();
-    attempts.begin();
+    attempts.startAttempt();
     attempts.pauseAfterStatus(503, "repeatable");
     attempts.end();
     attempts.end();
@@ -101,7 +105,7 @@ describe("a place on the next target", () => {
         {},
       ]);
       const attempts = world.attempts();
-      attempts.begin();
+      attempts.startAttempt();
       expect(attempts.pauseAfterFailure(failures.closedEarly, body)).toBeNull();
       expect(attempts.isHeldByBody).toBe(body === "gone");
       expect(world.active()).toEqual([1, 0]);
@@ -125,7 +129,7 @@ describe("a place on the next target", () => {
     for (let step = 0; step < 5000; step++) {
       const attempts = open.size < 5 ? world.attempts() : random.pick([...open]);
       if (!open.has(attempts)) {
-        if (attempts.begin() !== null) open.add(attempts);
+        if (attempts.startAttempt() !== null) open.add(attempts);
         continue;
       }
       const body = random.next() < 0.1 ? "gone" : "repeatable";
@@ -133,7 +137,7 @@ describe("a place on the next target", () => {
       if (pause === null || random.next() < 0.1) {
         attempts.end();
         open.delete(attempts);
-      } else expect(attempts.begin(), `seed ${seed}, step ${step}`).not.toBeNull();
+      } else expect(attempts.startAttempt(), `seed ${seed}, step ${step}`).not.toBeNull();
     }
     for (const attempts of open) attempts.end();
     expect(world.active(), `seed ${seed}`).toEqual([0, 0, 0]);
@@ -144,17 +148,17 @@ describe("a kept connection that was closed", () => {
   test("is made up for once, at once, on the same target, and counts as no retry", () => {
     const world = new World({ ...first, retries: { count: 1, on: ["reset"] } }, [{}, {}, {}]);
     const attempts = world.attempts();
-    attempts.begin();
-    expect(attempts.needsFresh).toBe(false);
+    attempts.startAttempt();
+    expect(attempts.isFresh).toBe(false);
     expect(attempts.pauseAfterFailure(failures.closedKept, "repeatable")).toBe(0);
-    expect(attempts.begin()?.id).toBe("app-0");
-    expect(attempts.needsFresh).toBe(true);
+    expect(attempts.startAttempt()?.id).toBe("app-0");
+    expect(attempts.isFresh).toBe(true);
     // The second time it is a reset like any other, and the one retry goes elsewhere.
     expect(attempts.pauseAfterFailure(failures.closedKept, "repeatable")).not.toBeNull();
-    expect(attempts.begin()?.id).toBe("app-1");
-    expect(attempts.needsFresh).toBe(false);
+    expect(attempts.startAttempt()?.id).toBe("app-1");
+    expect(attempts.isFresh).toBe(false);
     expect(attempts.pauseAfterFailure(failures.closedKept, "repeatable")).toBeNull();
-    expect(attempts.count).toBe(3);
+    expect(attempts.request.attempts).toBe(3);
     attempts.end();
     expect(world.active()).toEqual([0, 0, 0]);
   });
@@ -162,12 +166,12 @@ describe("a kept connection that was closed", () => {
   test("is made up for at a later attempt too", () => {
     const world = new World(first, [{}, {}]);
     const attempts = world.attempts();
-    attempts.begin();
+    attempts.startAttempt();
     attempts.pauseAfterFailure(failures.refused(), "repeatable");
-    attempts.begin();
+    attempts.startAttempt();
     expect(attempts.pauseAfterFailure(failures.closedKept, "repeatable")).toBe(0);
-    expect(attempts.begin()?.id).toBe("app-1");
-    expect(attempts.needsFresh).toBe(true);
+    expect(attempts.startAttempt()?.id).toBe("app-1");
+    expect(attempts.isFresh).toBe(true);
     attempts.end();
   });
 
@@ -176,7 +180,7 @@ describe("a kept connection that was closed", () => {
     ["PUT", "gone"],
   ] as const)("%s with a body that is %s: not", (method, body) => {
     const attempts = new World(first, [{}, {}]).attempts(method);
-    attempts.begin();
+    attempts.startAttempt();
     expect(attempts.pauseAfterFailure(failures.closedKept, body)).toBeNull();
   });
 });
@@ -193,7 +197,7 @@ describe("the pause", () => {
   test("is drawn anew each time", () => {
     const pauses = Array.from({ length: 50 }, () => {
       const attempts = new World({ ...first, retries: { backoff_ms: 100 } }, [{}, {}]).attempts();
-      attempts.begin();
+      attempts.startAttempt();
       return attempts.pauseAfterStatus(503, "repeatable") ?? -1;
     });
     expect(Math.min(...pauses)).toBeGreaterThanOrEqual(0);
@@ -205,9 +209,9 @@ describe("the pause", () => {
     const attempts = new World({ ...first, retries: { backoff_ms: 2000 } }, [{}, {}, {}]).attempts(
       "POST",
     );
-    attempts.begin();
+    attempts.startAttempt();
     expect(attempts.pauseAfterFailure(failures.refused(), "repeatable")).toBe(0);
-    attempts.begin();
+    attempts.startAttempt();
     expect(attempts.pauseAfterFailure(failures.refused(), "repeatable")).not.toBe(0);
     attempts.end();
   });
@@ -231,8 +235,8 @@ describe("what the target is told", () => {
   test.each(upstream)("%s is a failure that people can read", (_, error) => {
     const world = new World(first, [{}]);
     const attempts = world.attempts();
-    attempts.begin();
-    attempts.failed(error);
+    attempts.startAttempt();
+    attempts.attemptFailed(error);
     const { lastError } = readHealth(world.board, world.row(0), Date.now());
     expect(lastError).toMatch(/^the (target|TLS|answer)/);
     expect(world.board.get(world.row(0), "failures")).toBe(1);
@@ -243,8 +247,8 @@ describe("what the target is told", () => {
     (error) => {
       const world = new World(first, [{}]);
       const attempts = world.attempts();
-      attempts.begin();
-      attempts.failed(error);
+      attempts.startAttempt();
+      attempts.attemptFailed(error);
       expect(world.board.get(world.row(0), "failures")).toBe(0);
     },
   );
@@ -254,17 +258,17 @@ describe("what the target is told", () => {
     const told = () =>
       ["failures", "outcome"].map((word) => world.board.get(world.row(0), word as "outcome"));
     const attempts = world.attempts();
-    attempts.begin();
-    attempts.answered(200);
+    attempts.startAttempt();
+    attempts.attemptAnswered(200);
     expect(told()).toEqual([0, 0]);
-    attempts.failed(failures.incomplete);
-    attempts.completed();
+    attempts.attemptFailed(failures.incomplete);
+    attempts.attemptCompleted();
     expect(told()).toEqual([1, 2]);
-    attempts.answered(200);
-    attempts.completed();
+    attempts.attemptAnswered(200);
+    attempts.attemptCompleted();
     expect(told()).toEqual([0, 1]);
-    attempts.answered(503);
-    attempts.completed();
+    attempts.attemptAnswered(503);
+    attempts.attemptCompleted();
     expect(told()).toEqual([1, 2]);
   });
 });

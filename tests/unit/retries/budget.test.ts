@@ -1,6 +1,6 @@
 // The budget of retries: a share of the requests and a reserve, one for all workers.
 import { expect, test } from "bun:test";
-import { payIn, takeToken } from "../../../src/shared-memory/retry-budget.ts";
+import { deposit, withdraw } from "../../../src/shared-memory/retry-budget.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 
 const START = Date.now();
@@ -13,7 +13,7 @@ function setUp() {
 /** Takes until there is none left; returns how many. */
 function takeAll(board: TargetBoard, service: number, now: number): number {
   let taken = 0;
-  while (taken < 10_000 && takeToken(board, service, { percent: 20, now })) taken++;
+  while (taken < 10_000 && withdraw(board, service, { percent: 20, now })) taken++;
   return taken;
 }
 
@@ -31,15 +31,15 @@ test.each([0, 1, 20, 50, 100])("of 1000 requests %i percent may be retried", (pe
   takeAll(board, service, START);
   let taken = 0;
   for (let request = 0; request < 1000; request++) {
-    payIn(board, service, percent);
-    if (takeToken(board, service, { percent: 20, now: START })) taken++;
+    deposit(board, service, percent);
+    if (withdraw(board, service, { percent: 20, now: START })) taken++;
   }
   expect(taken).toBe(percent * 10);
 });
 
 test("requests that nobody retries save nothing up", () => {
   const { board, service } = setUp();
-  for (let request = 0; request < 10_000; request++) payIn(board, service, 100);
+  for (let request = 0; request < 10_000; request++) deposit(board, service, 100);
   expect(takeAll(board, service, START)).toBe(100);
 });
 
@@ -47,15 +47,15 @@ test("workers share it", () => {
   const { board, other, service } = setUp();
   let taken = 0;
   for (let turn = 0; turn < 200; turn++)
-    if (takeToken(turn % 2 === 0 ? board : other, service, { percent: 20, now: START })) taken++;
+    if (withdraw(turn % 2 === 0 ? board : other, service, { percent: 20, now: START })) taken++;
   expect(taken).toBe(100);
-  for (let request = 0; request < 5; request++) payIn(other, service, 20);
+  for (let request = 0; request < 5; request++) deposit(other, service, 20);
   expect(takeAll(board, service, START)).toBe(1);
 });
 
 test("0 percent allows none", () => {
   const { board, service } = setUp();
-  expect(takeToken(board, service, { percent: 0, now: START })).toBe(false);
+  expect(withdraw(board, service, { percent: 0, now: START })).toBe(false);
 });
 
 test("services do not share it", () => {

@@ -1,11 +1,10 @@
 // The attempts of a request without any socket: real targets on a real board, a request that only has a method and fields.
-import type { Server } from "bun";
-import { Attempts } from "../../../src/dataplane/attempts.ts";
-import { knownFields } from "../../../src/http/known-fields.ts";
 import type { ListenerFacts } from "../../../src/dataplane/listener/listener-facts.ts";
 import { NameResolver } from "../../../src/dataplane/names/name-resolver.ts";
-import type { Plan } from "../../../src/dataplane/plan.ts";
-import { RequestContext } from "../../../src/dataplane/request-context.ts";
+import { ClientRequest, type ServeContext } from "../../../src/dataplane/request/client-request.ts";
+import { UpstreamAttempts } from "../../../src/dataplane/request/upstream-attempts.ts";
+import type { RouteRuntime } from "../../../src/dataplane/route-runtime.ts";
+import type { ClientStream } from "../../../src/dataplane/server/client-stream.ts";
 import {
   PoolRegistry,
   type ServiceRuntime,
@@ -68,27 +67,47 @@ export class World {
       this.runtime.group.passive.failed(this.row(index), "the target refused the connection");
   }
 
-  attempts(method = "GET", headers: Record<string, string> = {}): Attempts {
-    const context = contextOf(method, headers);
-    return new Attempts({
-      context,
-      service: this.runtime,
-      route: { route: { retries: null } },
-    } as unknown as Plan);
+  attempts(method = "GET", headers: Record<string, string> = {}): TestAttempts {
+    const route = { route: { retries: null } } as unknown as RouteRuntime;
+    return new TestAttempts(requestOf(method, headers), route, this.runtime);
   }
 }
 
-export function contextOf(
+/** Attempts without an exchange. */
+class TestAttempts extends UpstreamAttempts {
+  get isFresh(): boolean {
+    return this.needsFresh;
+  }
+
+  end(): void {
+    this.endAttempts();
+  }
+
+  detach(): () => void {
+    return this.detachTarget();
+  }
+}
+
+export function requestOf(
   method: string,
   headers: Record<string, string> = {},
   { path = "/", query = "" } = {},
-): RequestContext {
+): ClientRequest {
   const target = query === "" ? path : `${path}?${query}`;
-  const server = { requestIP: () => ({ address: "192.0.2.7" }) } as unknown as Server<unknown>;
-  const listener = { trustsAnyone: false, protocol: "http" } as unknown as ListenerFacts;
-  const all = { host: "h", ...headers };
-  return new RequestContext(
-    { request: new Request(`http://h${target}`, { method }), server, listener, connection: null },
-    { host: "h", path, query, target, headers: all, known: knownFields(all) },
+  const stream = {
+    method,
+    url: `http://h${target}`,
+    headers: { host: "h", ...headers },
+    connection: null,
+    peerAddress: () => "192.0.2.7",
+  } as unknown as ClientStream;
+  const hosts = { normalize: (host: string) => host };
+  const listener = { trustsAnyone: false, protocol: "http", maxTargetBytes: 8192, hosts };
+  const request = new ClientRequest(
+    stream,
+    listener as unknown as ListenerFacts,
+    {} as ServeContext,
   );
+  request.read();
+  return request;
 }

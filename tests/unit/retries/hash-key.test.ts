@@ -2,19 +2,19 @@
 import { describe, expect, test } from "bun:test";
 import { hashText } from "../../../src/dataplane/balancer/consistent-hash.ts";
 import { hashKey } from "../../../src/dataplane/hash-key.ts";
-import type { RequestContext } from "../../../src/dataplane/request-context.ts";
+import type { ClientRequest } from "../../../src/dataplane/request/client-request.ts";
 import type { Service } from "../../../src/model/service.ts";
-import { contextOf } from "./fixture.ts";
+import { requestOf } from "./fixture.ts";
 
 type HashOn = Service["hash_on"];
 
-const keyOf = (context: RequestContext, source: HashOn["source"], more: Partial<HashOn> = {}) =>
+const keyOf = (context: ClientRequest, source: HashOn["source"], more: Partial<HashOn> = {}) =>
   hashKey({ hash_on: { source, name: "X-User", fallback: source, ...more } } as Service, context);
 const keys = (text: string) => hashText(text);
 const ADDRESS = keys("192.0.2.7");
 
 describe("each source", () => {
-  const context = contextOf(
+  const context = requestOf(
     "GET",
     { "x-user": "ada", cookie: "a=b; X-User=bob; X-User=eve" },
     { path: "/some/path", query: "q=1&X-User=c%20d&X-User=e" },
@@ -31,7 +31,7 @@ describe("each source", () => {
   });
 
   test("path is without the query", () => {
-    const paths = ["a=1", "a=2", ""].map((query) => contextOf("GET", {}, { path: "/p", query }));
+    const paths = ["a=1", "a=2", ""].map((query) => requestOf("GET", {}, { path: "/p", query }));
     expect(new Set(paths.map((each) => keyOf(each, "path")))).toEqual(new Set([keys("/p")]));
   });
 });
@@ -49,7 +49,7 @@ describe("the fallback", () => {
     ["query", {}, "X-User"],
     ["consumer", {}, ""],
   ] as const)("decides when there is no %s: %p %p", (source, headers, query) => {
-    const context = contextOf("GET", headers, { query });
+    const context = requestOf("GET", headers, { query });
     expect(keyOf(context, source, { fallback: "ip" })).toBe(ADDRESS);
     expect(keyOf(context, source, { fallback: "path" })).toBe(keys("/"));
     // Both are absent: there is nothing to hash, and a target is chosen at random.
@@ -57,7 +57,7 @@ describe("the fallback", () => {
   });
 
   test("does not when there is a value", () => {
-    expect(keyOf(contextOf("GET", { "x-user": "0" }), "header", { fallback: "ip" })).toBe(
+    expect(keyOf(requestOf("GET", { "x-user": "0" }), "header", { fallback: "ip" })).toBe(
       keys("0"),
     );
   });

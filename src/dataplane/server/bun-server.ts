@@ -2,15 +2,8 @@
 import type { Server, WebSocketHandler } from "bun";
 import type { Listener } from "../../model/listener.ts";
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
-import type { ConnectionFacts } from "./connection-facts.ts";
-import { idleTimeoutOf } from "./listener-facts.ts";
-
-/** Answers a request; a WebSocket that was accepted has no answer. `connection` null: the server's own socket is the client's. */
-export type RequestHandler = (
-  request: Request,
-  server: Server<unknown>,
-  connection: ConnectionFacts | null,
-) => Response | undefined | Promise<Response | undefined>;
+import { idleTimeoutOf } from "../listener/listener-facts.ts";
+import { fetchHandler, type StreamHandler } from "./bun-stream.ts";
 
 export interface HttpListener {
   readonly plan: ListenerPlan;
@@ -28,7 +21,7 @@ export interface HttpListener {
 
 /** What a listener is given beside its own plan. */
 export interface ListenerContext {
-  readonly answer: RequestHandler;
+  readonly serve: StreamHandler;
   readonly websocket: WebSocketHandler<never>;
   /** Those of a plain listener do not matter. */
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
@@ -36,13 +29,12 @@ export interface ListenerContext {
 
 /** Binds at once, beside the other workers on the same port. Throws the system's error. */
 export function openHttpListener(plan: ListenerPlan, context: ListenerContext): HttpListener {
-  const { answer } = context;
   const server = startHttpServer(plan, context, {
     hostname: plan.listener.address,
     port: plan.listener.port,
     reusePort: true,
     ...(plan.listener.http3 && plan.tls !== null ? { http3: true } : {}),
-    fetch: (request: Request, own: Server<unknown>) => answer(request, own, null),
+    fetch: fetchHandler(context.serve, () => null),
   });
   return {
     plan,

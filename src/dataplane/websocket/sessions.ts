@@ -1,15 +1,9 @@
-// The WebSockets of one worker: opens them, counts them, closes them at the end; knows no route matching.
+// The open WebSockets of one worker: counts them, watches them, closes them at the end; knows no handshake.
 import type { WebSocketHandler } from "bun";
-import type { ProxyError } from "../error.ts";
-import type { WebSocketProxy } from "../handler.ts";
-import type { InFlight } from "../in-flight.ts";
-import type { Plan } from "../plan.ts";
-import type { RequestContext } from "../request-context.ts";
-import { exchangeTimeouts } from "../route-runtime.ts";
-import { closeCodes, FrameEncoder, MAX_MESSAGE_BYTES } from "../websocket/frame.ts";
-import { Opening, type Switched } from "../websocket/opening.ts";
-import type { SessionTimes } from "../websocket/peer-watch.ts";
-import { type SessionPath, WebSocketSession } from "../websocket/session.ts";
+import type { UpstreamConnection } from "../upstream/connection.ts";
+import { closeCodes, FrameEncoder, MAX_MESSAGE_BYTES } from "./frame.ts";
+import type { SessionTimes } from "./peer-watch.ts";
+import { type SessionPath, WebSocketSession } from "./session.ts";
 
 /** After as many seconds of silence a peer is asked whether it is still there; after as many more it is gone. */
 const IDLE_SECONDS = 120;
@@ -24,21 +18,30 @@ export interface WebSocketTimes {
   readonly closingSeconds?: number;
 }
 
-export interface WebSocketProxyOptions {
-  /** Handshakes count as requests in flight until they are answered. */
-  readonly inFlight: InFlight;
+export interface WebSocketsOptions {
   /** How many are open, whenever that changes. */
   onCount(open: number): void;
-  /** A handshake failed. */
-  report(context: RequestContext, error: ProxyError): void;
-  /** A handshake was refused, or the WebSocket that it opened has ended; once for each. */
-  ended(context: RequestContext, status: number): void;
   readonly times?: WebSocketTimes | undefined;
+}
+
+/** A target that has switched protocols. */
+export interface SwitchedTarget {
+  readonly path: SessionPath;
+  readonly connection: UpstreamConnection;
+  /** The first bytes that the target sent as frames. */
+  readonly rest: Buffer;
+  /** Milliseconds in which something of what waits for a peer must go out; 0 for no limit. */
+  readonly writeTimeout: number;
+  /** Switches the client's connection to the session; false when that failed. Throws what the engine throws. */
+  readonly switchClient: (session: WebSocketSession) => boolean;
+  /** Both sides have ended. */
+  readonly ended: (session: WebSocketSession) => void;
 }
 
 /** The WebSockets of one worker. They belong to no version of the configuration: a change leaves them alone. */
 export interface WebSockets {
-  readonly proxy: WebSocketProxy;
+  /** Opens a session between the target and the client; false when the client could not be switched. */
+  open(target: SwitchedTarget): boolean;
   /** For Bun.serve. */
   readonly handler: WebSocketHandler<never>;
   /** How many are open. */
@@ -53,12 +56,12 @@ export interface WebSockets {
   drained(timeoutMs: number): Promise<number>;
 }
 
-export function createWebSocketProxy(options: WebSocketProxyOptions): WebSockets {
+export function createWebSockets(options: WebSocketsOptions): WebSockets {
   return new SessionSet(options);
 }
 
 class SessionSet implements WebSockets {
-  readonly #options: WebSocketProxyOptions;
+  readonly #options: WebSocketsOptions;
   readonly #sessions = new Set<WebSocketSession>();
   readonly #encoder = new FrameEncoder();
   /** Nobody can know it, so nobody's own ping is taken for the gateway's. */
@@ -70,7 +73,7 @@ class SessionSet implements WebSockets {
   #clock: Timer | null = null;
   #onEmpty: (() => void) | null = null;
 
-  constructor(options: WebSocketProxyOptions) {
+  constructor(options: WebSocketsOptions) {
     this.#options = options;
     const { idleSeconds = IDLE_SECONDS, closingSeconds = CLOSING_SECONDS } = options.times ?? {};
     this.#times = { idle: idleSeconds * 1000, closing: closingSeconds * 1000 };
@@ -80,45 +83,24 @@ class SessionSet implements WebSockets {
     return this.#sessions.size;
   }
 
-  readonly proxy: WebSocketProxy = (plan) => {
-    const { inFlight, report, ended } = this.#options;
-    const owner = {
-      inFlight,
-      report: (failed: Plan, error: ProxyError) => report(failed.context, error),
-      switched: (opened: Plan, switched: Switched) => this.#open(opened, switched),
-    };
-    return new Promise((resolve) => {
-      const answer = (response: Response | undefined): void => {
-        if (response !== undefined) ended(plan.context, response.status);
-        resolve(response);
-      };
-      new Opening(owner, plan, answer).begin();
-    });
-  };
-
-  #open(plan: Plan, { target, connection, fields, rest, leave }: Switched): boolean {
-    const { context, route, service } = plan;
+  open(target: SwitchedTarget): boolean {
     const session = new WebSocketSession({
-      path: { routeId: route.id, serviceId: service.id, targetId: target.id },
-      connection,
+      path: target.path,
+      connection: target.connection,
       encoder: this.#encoder,
-      writeTimeout: exchangeTimeouts(route, service).write,
+      writeTimeout: target.writeTimeout,
       probe: this.#probe,
       now: performance.now(),
       onEnd: () => {
-        leave();
         this.#remove(session);
-        context.record.bytesIn = session.bytesIn;
-        context.record.bytesOut = session.bytesOut;
-        this.#options.ended(context, 101);
+        target.ended(session);
       },
     });
-    // Bun opens the client's side before this returns.
-    if (!context.server.upgrade(context.request, { headers: fields, data: session })) return false;
+    if (!target.switchClient(session)) return false;
     this.#sessions.add(session);
     this.#startClock();
     this.#options.onCount(this.#sessions.size);
-    if (rest.length > 0) session.received(rest);
+    if (target.rest.length > 0) session.received(target.rest);
     if (this.#isGoingAway) session.close(closeCodes.goingAway, GOODBYE);
     return true;
   }

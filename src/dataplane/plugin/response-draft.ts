@@ -1,5 +1,5 @@
-// An answer on its way to the client while plugins look at it; knows no plugin and no connection.
-import type { BodyTransform, ResponseDraft } from "../../pdk/context.ts";
+// A response on its way to the client while plugins look at it; knows no plugin and no connection.
+import type { BodyTransform, ResponseDraft as DraftForPlugins } from "../../pdk/context.ts";
 import type { ProxyError } from "../error.ts";
 import {
   applyEdits,
@@ -10,7 +10,7 @@ import {
 } from "./edited-fields.ts";
 
 export interface DraftParts {
-  readonly source: ResponseDraft["source"];
+  readonly source: DraftForPlugins["source"];
   readonly status: number;
   /** May be changed, unless they are shared. */
   readonly headers: Headers;
@@ -25,12 +25,14 @@ export interface DraftParts {
 const NONE: readonly BodyTransform[] = [];
 const NO_EDITS: readonly never[] = [];
 
-export class AnswerDraft implements ResponseDraft {
-  readonly source: ResponseDraft["source"];
+export class ResponseDraft implements DraftForPlugins {
+  readonly source: DraftForPlugins["source"];
   status: number;
-  readonly error: ResponseDraft["error"];
+  readonly error: DraftForPlugins["error"];
   readonly bodyLength: number | null;
   readonly wholeBody: Uint8Array | null;
+  /** Whether bytes are counted as they come out of plugins, and not as they come from the target. */
+  isPiped = false;
   readonly #isHead: boolean;
   #headers: Headers;
   /** Null once the headers are this answer's own. */
@@ -87,8 +89,8 @@ export class AnswerDraft implements ResponseDraft {
     for (let at = 0; at < names.length; at++) this.#edit(names[at] ?? "", values[at] ?? "");
   }
 
-  /** The client is told the id, whatever anybody else has set. */
-  tellId(id: string): void {
+  /** The id that the client gets, whatever plugins have set. */
+  setId(id: string): void {
     if (this.#sharedBy === null) this.#edit("X-Request-Id", id);
     else this.#id = id;
   }

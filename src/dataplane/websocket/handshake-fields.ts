@@ -1,28 +1,31 @@
 // The opening handshake on both sides (RFC 6455 sections 4.1 and 4.2), as a check of fields; knows no socket.
 import { createHash } from "node:crypto";
 import { failures, type ProxyError } from "../error.ts";
-import type { RequestContext } from "../request-context.ts";
 import type { ResponseHead } from "../upstream/response-parser.ts";
 
 /** Sixteen bytes in base64. */
 const KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/** What is wrong with the client's side; null when nothing is. `bodyLength` as in ForwardedFields. */
-export function handshakeProblem(
-  context: RequestContext,
-  bodyLength: number | null,
-): ProxyError | null {
-  if (bodyLength !== null) return failures.badRequest("a WebSocket handshake has no body");
-  if (context.header("sec-websocket-version") !== "13") return failures.webSocketVersion;
-  if (!KEY.test(context.header("sec-websocket-key") ?? ""))
+/** The client's side. */
+interface HandshakeRequest {
+  readonly upstreamBodyLength: number | null;
+  header(name: string): string | null;
+}
+
+/** What is wrong with the client's side; null when nothing is. */
+export function handshakeProblem(request: HandshakeRequest): ProxyError | null {
+  if (request.upstreamBodyLength !== null)
+    return failures.badRequest("a WebSocket handshake has no body");
+  if (request.header("sec-websocket-version") !== "13") return failures.webSocketVersion;
+  if (!KEY.test(request.header("sec-websocket-key") ?? ""))
     return failures.badRequest("the Sec-WebSocket-Key is not valid");
   return null;
 }
 
 /** The fields for the client's 101 when the target's is valid, in the form that `server.upgrade` takes. */
 export function switchedFields(
-  context: RequestContext,
+  request: HandshakeRequest,
   head: ResponseHead,
 ): [string, string][] | ProxyError {
   if (head.upgrade?.toLowerCase() !== "websocket")
@@ -31,7 +34,7 @@ export function switchedFields(
   let accept: string | null = null;
   let protocol: string | null = null;
   // A field that came twice is joined with a comma, and so fits nothing that was asked for.
-  for (const [name, value] of head.fields) {
+  for (const [name, value] of head.headers) {
     switch (name) {
       case "sec-websocket-accept":
         accept = value;
@@ -45,9 +48,9 @@ export function switchedFields(
         passed.push([name, value]);
     }
   }
-  if (accept !== acceptOf(context.header("sec-websocket-key") ?? ""))
+  if (accept !== acceptOf(request.header("sec-websocket-key") ?? ""))
     return failures.upgrade("the target's Sec-WebSocket-Accept is not right");
-  if (protocol !== null && !offeredProtocols(context).includes(protocol))
+  if (protocol !== null && !offeredProtocols(request).includes(protocol))
     return failures.upgrade("the target chose a sub-protocol that was not offered");
   // Without a field of ours Bun answers with the first one that the client offers; an empty one it leaves out.
   passed.push(["Sec-WebSocket-Protocol", protocol ?? ""]);
@@ -58,7 +61,7 @@ function acceptOf(key: string): string {
   return createHash("sha1").update(`${key}${ACCEPT_SUFFIX}`).digest("base64");
 }
 
-function offeredProtocols(context: RequestContext): readonly string[] {
-  const offered = context.header("sec-websocket-protocol");
+function offeredProtocols(request: HandshakeRequest): readonly string[] {
+  const offered = request.header("sec-websocket-protocol");
   return offered === null ? [] : offered.split(",").map((name) => name.trim());
 }

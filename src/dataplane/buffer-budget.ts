@@ -1,11 +1,11 @@
-// Bodies that are being collected before they are answered: how many bytes a worker may hold, and who waits too long; knows no socket.
+// Response bodies that are buffered before they are sent: how many bytes a worker may hold, and which wait too long; knows no socket.
 import { LinkedList, type ListNode } from "./linked-list.ts";
 
-/** A body that is waited for. */
-export interface Collecting {
+/** A body whose end is awaited. */
+export interface BufferedBody {
   /** When its last byte came, from `performance.now()`. */
   readonly lastByteAt: number;
-  /** Enough waiting: answer with what is there and stream the rest. Must not throw. */
+  /** Sends what is there and streams the rest. Must not throw. */
   startStreaming(): void;
 }
 
@@ -13,10 +13,10 @@ export interface Collecting {
 const MAX_WAIT_MS = 20;
 const LOOK_EVERY_MS = 10;
 
-export class CollectBudget {
+export class BufferBudget {
   #limit: number;
   #held = 0;
-  readonly #waiting = new LinkedList<Collecting>();
+  readonly #waiting = new LinkedList<ListNode<BufferedBody>>();
   #timer: Timer | null = null;
 
   /** `limit`: bytes that one worker may hold. */
@@ -43,12 +43,12 @@ export class CollectBudget {
     this.#held -= bytes;
   }
 
-  watch(item: ListNode<Collecting>): void {
+  watch(item: ListNode<BufferedBody>): void {
     this.#waiting.add(item);
     this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
   }
 
-  unwatch(item: ListNode<Collecting>): void {
+  unwatch(item: ListNode<BufferedBody>): void {
     this.#waiting.remove(item);
   }
 

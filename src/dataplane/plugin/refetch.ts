@@ -1,0 +1,133 @@
+// Requests of the gateway's own: a copy of a client's request that plugins lead on from where they are; knows no plugin.
+import type { Refetched, RefetchOptions } from "../../pdk/context.ts";
+import type { ClientRequest } from "../request/client-request.ts";
+import type {
+  BodyReader,
+  BodyWriter,
+  ClientStream,
+  OutgoingHead,
+} from "../server/client-stream.ts";
+import type { PluginContext } from "./plugin-context.ts";
+import { settle } from "./run-plugin-chain.ts";
+
+/** Makes a copy of the request that belongs to no client, and runs what comes after the plugin that asks. */
+export async function refetch(
+  from: PluginContext,
+  options: RefetchOptions,
+  forward: (request: ClientRequest) => void,
+): Promise<Refetched> {
+  const { request } = from;
+  const stream = new DetachedStream(request, options);
+  const copy = request.copyFor(stream);
+  const plugins = from.copyFor(copy);
+  copy.plugins = plugins;
+  copy.edits = request.edits?.copyFor(copy) ?? null;
+  options.prepare?.(plugins.upstream);
+  settle(plugins, await plugins.cursor.resume(), forward);
+  return { ...(await stream.response), source: plugins.responseSource };
+}
+
+type Response = Omit<Refetched, "source">;
+
+/** A stream without a client: it collects the response. */
+class DetachedStream implements ClientStream {
+  readonly method: string;
+  readonly url = "http://detached/";
+  readonly headers: Record<string, string>;
+  readonly connection: ClientStream["connection"];
+  readonly body = null;
+  readonly signal: AbortSignal;
+  readonly #maxBytes: number;
+  readonly #done = Promise.withResolvers<Response>();
+
+  constructor({ headers, stream }: ClientRequest, options: RefetchOptions) {
+    const { method, timeoutMs, maxBytes } = options;
+    const { "content-length": _length, "transfer-encoding": _coding, ...others } = headers;
+    this.method = method;
+    this.headers = others;
+    this.connection = stream.connection;
+    this.signal =
+      timeoutMs === undefined ? new AbortController().signal : AbortSignal.timeout(timeoutMs);
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Its body is null when it is longer than asked for, or broke off. */
+  get response(): Promise<Response> {
+    return this.#done.promise;
+  }
+
+  peerAddress(): string {
+    return "";
+  }
+
+  suspendIdleTimeout(): void {}
+
+  restoreIdleTimeout(): void {}
+
+  closeAfterResponse(): void {}
+
+  respond({ status, headers }: OutgoingHead, pieces: readonly Uint8Array[]): void {
+    const body = this.method === "HEAD" ? new Uint8Array(0) : Buffer.concat(pieces);
+    const isTooLong = body.byteLength > this.#maxBytes;
+    this.#done.resolve({ status, headers: new Headers(headers), body: isTooLong ? null : body });
+  }
+
+  start(head: OutgoingHead, reader: BodyReader): BodyWriter {
+    const { status } = head;
+    const headers = new Headers(head.headers);
+    return new BodyCollector(reader, this.#maxBytes, (body) =>
+      this.#done.resolve({ status, headers, body }),
+    );
+  }
+
+  /** A connection that went on as something else has no response. */
+  upgrade(): boolean {
+    return false;
+  }
+
+  abort(): void {
+    this.#done.resolve({ status: 200, headers: new Headers(), body: null });
+  }
+}
+
+/** Collects a streamed body up to a limit; what is longer is cancelled. */
+class BodyCollector implements BodyWriter {
+  isEmpty = true;
+  readonly #reader: BodyReader;
+  readonly #maxBytes: number;
+  readonly #done: (body: Uint8Array | null) => void;
+  readonly #pieces: Uint8Array[] = [];
+  #size = 0;
+  #isOver = false;
+
+  constructor(reader: BodyReader, maxBytes: number, done: (body: Uint8Array | null) => void) {
+    this.#reader = reader;
+    this.#maxBytes = maxBytes;
+    this.#done = done;
+  }
+
+  write(chunk: Uint8Array): boolean {
+    this.isEmpty = false;
+    if (this.#isOver) return true;
+    this.#size += chunk.byteLength;
+    if (this.#size > this.#maxBytes) {
+      this.#end(null);
+      this.#reader.cancelled();
+    } else this.#pieces.push(chunk);
+    return true;
+  }
+
+  end(done: () => void): void {
+    if (!this.#isOver) this.#end(Buffer.concat(this.#pieces));
+    done();
+  }
+
+  fail(): void {
+    if (!this.#isOver) this.#end(null);
+  }
+
+  #end(body: Uint8Array | null): void {
+    this.#isOver = true;
+    this.#done(body);
+  }
+}

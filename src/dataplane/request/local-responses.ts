@@ -1,0 +1,88 @@
+// Responses that the configuration asks for: redirect to HTTPS, maintenance, default site; knows no upstream.
+import type { Settings } from "../../model/settings.ts";
+import { CHALLENGE_PATH } from "../challenges.ts";
+import { errorResponse, type LocalResponse } from "../error-page.ts";
+import { failures } from "../error.ts";
+import type { RouteRuntime } from "../route-runtime.ts";
+import type { ClientRequest } from "./client-request.ts";
+
+/** What the route responds with by itself, whoever asks; null: nothing. */
+export function routeResponse(request: ClientRequest, route: RouteRuntime): LocalResponse | null {
+  if (redirectsToHttps(request, route)) return redirectToHttps(request, route);
+  return route.route.maintenance === null ? null : maintenanceResponse(request, route);
+}
+
+/**
+ * Whether the route responds with a redirect to HTTPS. A CA may come over plain HTTP to an application behind the gateway,
+ * too: its path goes on to a service that is there.
+ */
+export const redirectsToHttps = (request: ClientRequest, route: RouteRuntime): boolean =>
+  route.redirectStatus > 0 &&
+  request.clientScheme() === "http" &&
+  !(route.route.service_id !== null && request.path.startsWith(CHALLENGE_PATH));
+
+/**
+ * Same host and target under https. A client that named a port reached us directly, so it needs the port of the https
+ * listener; one that did not came through port 80, and 443 stands beside it.
+ */
+export function redirectToHttps(request: ClientRequest, route: RouteRuntime): LocalResponse {
+  const named = /:\d+$/.test(request.clientHost());
+  const host = request.clientHost().replace(/:\d+$/, "");
+  const { httpsPort } = request.generation;
+  const port = named && httpsPort !== null && httpsPort !== 443 ? `:${httpsPort}` : "";
+  return redirect(`https://${host}${port}${request.target}`, route.redirectStatus);
+}
+
+function redirect(location: string, status: number): LocalResponse {
+  const headers = new Headers({ Location: location, "Cache-Control": "no-store" });
+  return { status, headers, body: null };
+}
+
+/** The response of a route in maintenance; null for clients that are served as usual. */
+export function maintenanceResponse(
+  request: ClientRequest,
+  route: RouteRuntime,
+): LocalResponse | null {
+  const { maintenance } = route.route;
+  if (maintenance === null || route.bypassesMaintenance(request.clientAddress())) return null;
+  const response =
+    maintenance.html === ""
+      ? errorResponse(request, failures.maintenance, maintenance.retry_after)
+      : page(request, maintenance.html, 503);
+  response.headers.set("Retry-After", String(maintenance.retry_after));
+  return response;
+}
+
+/** The response to a request that no route matches: `close` ends the connection, null stands for the plain 404. */
+export function defaultSiteResponse(
+  request: ClientRequest,
+  site: Settings["default_site"],
+): LocalResponse | "close" | null {
+  switch (site.action) {
+    case "404":
+      return null;
+    case "redirect":
+      return redirect(site.to, 302);
+    case "html":
+      return page(request, site.html, 404);
+    case "close":
+      return "close";
+    default:
+      return site.action satisfies never;
+  }
+}
+
+function page(request: ClientRequest, html: string, status: number): LocalResponse {
+  const body = new TextEncoder().encode(html);
+  const isHead = request.method === "HEAD";
+  return {
+    status,
+    body: isHead ? null : body,
+    headers: new Headers({
+      "Content-Type": "text/html; charset=utf-8",
+      "Cache-Control": "no-store",
+      "X-Request-Id": request.id,
+      ...(isHead ? { "Content-Length": String(body.byteLength) } : {}),
+    }),
+  };
+}

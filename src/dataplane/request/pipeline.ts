@@ -1,0 +1,147 @@
+// The path of one client request, phase by phase as phases.ts lists them; knows no engine and no configuration store.
+import { connectionOptions } from "../../http/hop-by-hop.ts";
+import { failures } from "../error.ts";
+import type { Generation } from "../generation.ts";
+import type { ListenerFacts } from "../listener/listener-facts.ts";
+import type { PluginHost } from "../plugin/plugin-host.ts";
+import { runPluginChain } from "../plugin/run-plugin-chain.ts";
+import { chainOf } from "../route-runtime.ts";
+import type { ClientStream } from "../server/client-stream.ts";
+import { writeUpstreamFields } from "../upstream/request-writer.ts";
+import { WebSocketHandshake } from "../websocket/websocket-handshake.ts";
+import { ClientRequest, type ServeContext } from "./client-request.ts";
+import { defaultSiteResponse, routeResponse } from "./local-responses.ts";
+import { ProxyTransaction } from "./proxy-transaction.ts";
+import { respondClosed, respondError, respondLocal, respondUnread } from "./respond.ts";
+import { upstreamTarget } from "./upstream-request.ts";
+
+/** One version of the configuration, ready to serve from; made when it is activated. */
+export interface Pipeline extends ServeContext {
+  readonly pluginHost: PluginHost;
+}
+
+/** Serves one request with the given version of the configuration, to its end. */
+export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: Pipeline): void {
+  const { clientAuthority } = listener;
+  if (clientAuthority !== null && stream.connection?.clientAuthority !== clientAuthority) {
+    // Made before the listener asked for what it asks for now: this client was never verified.
+    stream.abort();
+    return;
+  }
+  const request = new ClientRequest(stream, listener, pipeline);
+  const problem = request.read();
+  if (problem !== null) return respondUnread(stream, problem, pipeline.worker);
+  if (isRefused(request)) return;
+  const { router, plugins: instances } = pipeline.generation;
+  const route = router.match(request);
+  request.route = route;
+  const chain = instances.isEmpty
+    ? null
+    : route === null
+      ? instances.elsewhere
+      : chainOf(route, instances);
+  if (chain === null) {
+    if (!respondFromRoute(request)) forward(request);
+    return;
+  }
+  const plugins = pipeline.pluginHost.contextOf(request, chain);
+  request.plugins = plugins;
+  // What the route responds by itself does not depend on who asks.
+  if (!respondFromRoute(request)) runPluginChain(plugins, forward);
+}
+
+/** What is decided before the route: none of it depends on what somebody has configured for one. */
+function isRefused(request: ClientRequest): boolean {
+  const { worker, generation, listener } = request;
+  if (worker.challenges.hasTokens) {
+    // Before everything that is configured: none of it may keep a certificate from being renewed.
+    const response = worker.challenges.respond(request.method, request.path);
+    if (response !== null) {
+      respondLocal(request, response);
+      return true;
+    }
+  }
+  const error = worker.overload.isShedding
+    ? worker.overload.shed()
+    : listener.clientAuthority !== null && isMisdirected(request, generation)
+      ? failures.misdirected
+      : worker.aborted.refusesAny && worker.aborted.refuses(request.clientAddress())
+        ? failures.tooManyAborted
+        : null;
+  if (error !== null) respondError(request, error);
+  return error !== null;
+}
+
+/** The response that the route gives by itself; false: it gives none. */
+function respondFromRoute(request: ClientRequest): boolean {
+  const { route } = request;
+  if (route === null) return false;
+  const response = routeResponse(request, route);
+  if (response === null) return false;
+  respondLocal(request, response);
+  return true;
+}
+
+/** What becomes of a request, or of a copy of it, when no plugin has responded. */
+export function forward(request: ClientRequest): void {
+  const { route, generation, edits } = request;
+  if (route === null) return respondNoRoute(request);
+  if (request.plugins !== null) request.pluginsMs = performance.now() - request.startedAt;
+  const serviceId = edits === null ? null : edits.serviceId;
+  const service = generation.services.get(serviceId ?? route.route.service_id ?? "");
+  request.otherServiceId = serviceId;
+  if (service === undefined || !service.isHttp) return respondError(request, failures.noTarget);
+  const problem = writeUpstreamFields(request);
+  if (problem !== null) return respondError(request, problem);
+  if (!isAdmitted(request)) {
+    request.worker.overload.refused();
+    return respondError(request, failures.tooBusy);
+  }
+  const target = upstreamTarget(request, route, service);
+  if (target === null)
+    return respondError(request, failures.badRequest("the rewritten path is not valid"));
+  if (isBodyTooLarge(request)) return respondError(request, failures.bodyTooLarge);
+  request.upstreamTarget = target;
+  if (route.route.websocket && isWebSocket(request))
+    new WebSocketHandshake(request, route, service).begin();
+  else new ProxyTransaction(request, route, service).begin();
+}
+
+function respondNoRoute(request: ClientRequest): void {
+  const response = defaultSiteResponse(request, request.generation.settings.default_site);
+  if (response === null) respondError(request, failures.noRoute);
+  else if (response === "close") respondClosed(request);
+  else respondLocal(request, response);
+}
+
+/** Whether the limits of requests in flight leave room. */
+function isAdmitted(request: ClientRequest): boolean {
+  const { overload, inFlight } = request.worker;
+  const { maxInFlight } = request.generation;
+  if (maxInFlight > 0 && inFlight.size >= maxInFlight) return false;
+  return request.listener.inFlightLimits.length === 0 || overload.enter(request);
+}
+
+function isBodyTooLarge({ listener, bodyLimit, upstreamBodyLength }: ClientRequest): boolean {
+  const { maxBodyBytes } = listener;
+  const length = upstreamBodyLength ?? 0;
+  return (maxBodyBytes > 0 && length > maxBodyBytes) || (bodyLimit > 0 && length > bodyLimit);
+}
+
+/** Whether it asks for a WebSocket: RFC 6455 section 4.2.1, and RFC 9110 section 7.8: Upgrade counts only when Connection names it. */
+export function isWebSocket({ upgrade, connectionField, method }: ClientRequest): boolean {
+  return (
+    upgrade?.toLowerCase() === "websocket" &&
+    method === "GET" &&
+    connectionOptions(connectionField).includes("upgrade")
+  );
+}
+
+/**
+ * RFC 9110 section 15.5.20: the client was held against the demands of the name in the TLS handshake. A request for a host of
+ * another certificate would get around those of that host.
+ */
+function isMisdirected({ stream, host }: ClientRequest, { certificateIndex }: Generation) {
+  const name = stream.connection?.serverName ?? null;
+  return name !== host && certificateIndex.find(name) !== certificateIndex.find(host);
+}

@@ -1,0 +1,396 @@
+// One client request on its way through a target and back: attempts, buffering or streaming the response, the end; knows no routing.
+import type { BufferedBody } from "../buffer-budget.ts";
+import { failures, type ProxyError } from "../error.ts";
+import { silentOpening, takesOpening } from "../event-stream.ts";
+import type { InFlightEntry } from "../in-flight.ts";
+import { ListNode } from "../linked-list.ts";
+import type { ResponseDraft } from "../plugin/response-draft.ts";
+import type { RouteRuntime } from "../route-runtime.ts";
+import type { BodyReader, BodyWriter } from "../server/client-stream.ts";
+import type { ServiceRuntime } from "../service-runtime.ts";
+import { Exchange, type ExchangeOwner, type ExchangeTimeouts } from "../upstream/exchange.ts";
+import type { RequestBody } from "../upstream/request-body.ts";
+import { requestHead } from "../upstream/request-writer.ts";
+import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { ClientRequest } from "./client-request.ts";
+import {
+  finish,
+  report,
+  respondError,
+  respondUpstream,
+  showToPlugins,
+  startUpstream,
+  statusOf,
+} from "./respond.ts";
+import { UpstreamAttempts } from "./upstream-attempts.ts";
+import { exchangeTimeouts, requestBodyOf, totalTimeout, upstreamHost } from "./upstream-request.ts";
+
+/** What happens with the body of the response. */
+type Mode = "waiting" | "buffering" | "streaming" | "done";
+
+/** Lives from the first attempt to the last byte. Create it and call `begin`. */
+export class ProxyTransaction
+  extends UpstreamAttempts
+  implements ExchangeOwner, InFlightEntry, BufferedBody, BodyReader
+{
+  previous: InFlightEntry | null = null;
+  next: InFlightEntry | null = null;
+  isListed = false;
+  lastByteAt = 0;
+  readonly body: RequestBody | null;
+  readonly #startedAt: number;
+  readonly #totalDeadline: number;
+  #exchange: Exchange | null = null;
+  /** When the current attempt must have brought its head; infinity: only the timeouts of its phases count. */
+  #tryDeadline = Number.POSITIVE_INFINITY;
+  /** When the client must have taken something of the response; infinity: nothing waits for it. */
+  #takeDeadline = Number.POSITIVE_INFINITY;
+  /** Waits for the next attempt. */
+  #pause: Timer | null = null;
+  #mode: Mode = "waiting";
+  /** The response that goes to the client: that of the last attempt. */
+  responseHead: ResponseHead | null = null;
+  /** Null where no plugin looks at it. */
+  draft: ResponseDraft | null = null;
+  /** Buffered pieces of the response body. Most have one. */
+  #pieces: Buffer[] | null = null;
+  #reserved = 0;
+  /** Place among the buffered bodies whose end is awaited; null until this one is. */
+  #waitingNode: ListNode<BufferedBody> | null = null;
+  #writer: BodyWriter | null = null;
+  #watchesClient = false;
+  #outlivesIdle = false;
+
+  /** What goes upstream of the head was written before (`writeUpstreamFields`). */
+  constructor(request: ClientRequest, route: RouteRuntime, service: ServiceRuntime) {
+    super(request, route, service);
+    const { inFlight } = request.worker;
+    this.#startedAt = inFlight.now();
+    const total = totalTimeout(this.route, this.service);
+    this.#totalDeadline = total === 0 ? Number.POSITIVE_INFINITY : this.#startedAt + total;
+    this.body = request.upstreamBodyLength === null ? null : requestBodyOf(request);
+  }
+
+  begin(): void {
+    this.request.worker.inFlight.add(this);
+    this.#attempt();
+  }
+
+  #attempt(): void {
+    const target = this.startAttempt();
+    if (target === null) {
+      this.#respondError(this.noTarget);
+      return;
+    }
+    const { inFlight } = this.request.worker;
+    const perTry = this.policy.per_try_timeout;
+    if (perTry > 0) this.#tryDeadline = inFlight.now() + perTry;
+    this.#exchange = new Exchange(target.pool.acquire(this.needsFresh), target.heads, this);
+    this.#exchange.start(inFlight.now());
+  }
+
+  // What the exchange asks.
+
+  requestHead(): string {
+    const { request, target } = this;
+    const isKept = this.service.service.keepalive.size !== 0;
+    const host = target === null ? "" : upstreamHost(this, target);
+    return requestHead(request, host, isKept ? "keep" : "close");
+  }
+
+  get timeouts(): ExchangeTimeouts {
+    return exchangeTimeouts(this.route, this.service);
+  }
+
+  // What the exchange reports.
+
+  onHead(head: ResponseHead): void {
+    this.attemptAnswered(head.status);
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    if (head.status >= 400 && this.#retryInstead(head.status)) return;
+    this.responseHead = head;
+    this.draft = showToPlugins(this.request, head);
+    // Where nothing follows, the connection is good for the next request: only its end is awaited.
+    if (this.draft?.replacement != null && head.framing !== "none") {
+      // What the target would still send is of no use.
+      this.#exchange?.abort();
+      this.attemptCompleted();
+      this.#respondWhole(NO_PIECES);
+      return;
+    }
+    // An event stream has no end to wait for that would say that the target works.
+    if (head.isEventStream) this.attemptCompleted();
+    const { collect_bytes: limit } = this.service.service;
+    const isSlow = this.draft?.isSlow === true && head.framing !== "none";
+    if (head.isEventStream || head.framing === "close" || head.length > limit || isSlow)
+      this.#startStreaming(head);
+    else if (head.framing === "length" && !this.#reserve(head.length)) this.#startStreaming(head);
+    else this.#mode = "buffering";
+  }
+
+  #reserve(bytes: number): boolean {
+    if (!this.request.worker.bufferBudget.reserve(bytes)) return false;
+    this.#reserved = bytes;
+    return true;
+  }
+
+  onContent(chunk: Buffer): void {
+    // A body that plugins change is counted as it leaves them.
+    if (this.draft?.isPiped !== true) this.request.bytesOut += chunk.length;
+    if (this.#mode === "buffering") {
+      if (this.#pieces === null) this.#pieces = [chunk];
+      else this.#pieces.push(chunk);
+    } else if (this.#writer !== null && !this.#writer.write(chunk)) {
+      this.#exchange?.pause();
+      const { generation, worker } = this.request;
+      this.#takeDeadline = worker.inFlight.now() + generation.responseWriteTimeout;
+    }
+  }
+
+  onWaiting(): void {
+    const head = this.responseHead;
+    if (head === null) return;
+    if (this.#mode === "streaming") {
+      if (this.#writer?.isEmpty === true && takesOpening(head)) this.#writer.write(silentOpening);
+      return;
+    }
+    if (this.#mode !== "buffering") return;
+    // A body whose end is unknown and did not come with its beginning may take any time.
+    if (head.framing !== "length") {
+      this.#startStreaming(head);
+      return;
+    }
+    this.lastByteAt = performance.now();
+    if (this.#waitingNode === null) {
+      this.#waitingNode = new ListNode<BufferedBody>(this);
+      this.request.worker.bufferBudget.watch(this.#waitingNode);
+    }
+  }
+
+  startStreaming(): void {
+    try {
+      if (this.responseHead !== null && this.#mode === "buffering")
+        this.#startStreaming(this.responseHead);
+    } catch (error) {
+      // A timer called, where nothing would catch it: the worker would end.
+      this.#exchange?.refuse(error);
+    }
+  }
+
+  /** Responds with the head and what is there of the body; the rest follows as it comes. */
+  #startStreaming(head: ResponseHead): void {
+    this.#stopBuffering();
+    const writer = startUpstream(this, head, this);
+    this.#mode = "streaming";
+    this.#writer = writer;
+    for (const piece of this.#pieces ?? NO_PIECES) writer.write(piece);
+    this.#pieces = null;
+  }
+
+  onFinished(): void {
+    this.attemptCompleted();
+    const { request } = this;
+    request.upstreamEndAt = request.receivedAt;
+    // Plugins may take a while to make their response of it, in which nothing is asked of the target.
+    this.#exchange = null;
+    this.#stopBuffering();
+    if (this.#mode === "buffering") this.#respondWhole(this.#pieces ?? NO_PIECES);
+    else if (this.#writer === null) this.#end(this.#status);
+    else this.#endStream(this.#writer);
+  }
+
+  #endStream(writer: BodyWriter): void {
+    writer.end(() => this.#end(this.#status));
+  }
+
+  get #status(): number {
+    return this.responseHead === null ? 0 : statusOf(this.responseHead, this.draft);
+  }
+
+  /** Responds with a body that is there, and ends when plugins have made of it what they want. */
+  #respondWhole(pieces: readonly Buffer[]): void {
+    const head = this.responseHead;
+    if (head === null) return;
+    try {
+      const pending = respondUpstream(this, head, pieces);
+      if (pending !== null) {
+        this.#endLater(pending);
+        return;
+      }
+    } catch (error) {
+      this.#abortResponse(error);
+    }
+    this.#end(this.#status);
+  }
+
+  #endLater(pending: Promise<void>): void {
+    pending
+      .catch((error: unknown) => this.#abortResponse(error))
+      .finally(() => this.#end(this.#status));
+  }
+
+  /** A plugin could not do what it had begun: half a response is none. */
+  #abortResponse(error: unknown): void {
+    report(this.request, failures.internal(error));
+    this.request.stream.abort();
+  }
+
+  onFailed(error: ProxyError): void {
+    this.attemptFailed(error);
+    if (this.#mode === "streaming") {
+      this.#breakOff(error);
+      return;
+    }
+    this.#stopBuffering();
+    this.#pieces = null;
+    this.responseHead = null;
+    this.draft = null;
+    const pause = this.pauseAfterFailure(error, this.#bodyState);
+    if (pause === null) {
+      this.#respondError(this.#withBodyNote(error));
+      return;
+    }
+    this.#retry(pause);
+  }
+
+  /** Never ended as if complete: the client must see that the response broke off. */
+  #breakOff(error: ProxyError): void {
+    // The target did its part until the client had enough.
+    if (error.source === "client") this.attemptCompleted();
+    this.#writer?.fail(new Error(error.detail));
+    this.request.isBrokenOff = true;
+    report(this.request, error);
+    this.#end(error.status);
+  }
+
+  /** Says why a failure that could have been retried was not. */
+  #withBodyNote(error: ProxyError): ProxyError {
+    if (!this.isHeldByBody) return error;
+    return {
+      ...error,
+      detail: `${error.detail}; not retried, because the request body was already sent`,
+    };
+  }
+
+  get #bodyState(): "repeatable" | "gone" {
+    return this.body === null || this.body.isRepeatable ? "repeatable" : "gone";
+  }
+
+  /** A response that another target may give better is dropped with its connection. */
+  #retryInstead(status: number): boolean {
+    const pause = this.pauseAfterStatus(status, this.#bodyState);
+    if (pause === null) return false;
+    this.#exchange?.abort();
+    this.#retry(pause);
+    return true;
+  }
+
+  /** Makes the next attempt after as many milliseconds. */
+  #retry(pause: number): void {
+    this.#mode = "waiting";
+    this.#exchange = null;
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    if (pause < 1) this.#attempt();
+    else this.#pause = setTimeout(() => this.#attempt(), pause);
+  }
+
+  #respondError(error: ProxyError): void {
+    respondError(this.request, error, { isFinal: false });
+    this.#end(error.status);
+  }
+
+  // What the clock and the client do.
+
+  tick(now: number): void {
+    if (!this.#watchesClient) this.#watchClient();
+    if (!this.#outlivesIdle && this.#needsTime(now)) {
+      // Bun resets a handler that waits at the idle timeout; from here on our own timeouts decide.
+      this.#outlivesIdle = true;
+      this.request.stream.suspendIdleTimeout();
+    }
+    if (now >= this.#totalDeadline) this.#endAll();
+    else if (now >= this.#takeDeadline) this.#abortWith(failures.clientStalled);
+    else if (now >= this.#tryDeadline) this.#endTry(now);
+    else this.#exchange?.tick(now);
+  }
+
+  /** All attempts together took too long: the target of the current one too, unless the client is still sending. */
+  #endAll(): void {
+    const isAwaiting = this.#mode === "waiting" && this.#exchange !== null;
+    if (isAwaiting && this.body?.waitsForClient !== true)
+      this.attemptFailed(failures.requestTimeout);
+    this.#abortWith(failures.requestTimeout);
+  }
+
+  /** The attempt took too long: another target may be faster. */
+  #endTry(now: number): void {
+    if (this.body?.waitsForClient === true) {
+      // No target can answer what the client has not sent yet.
+      this.#tryDeadline = now + this.policy.per_try_timeout;
+      this.#exchange?.tick(now);
+      return;
+    }
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    const wasSent = this.#exchange?.isSent === true;
+    this.#exchange?.abort();
+    this.onFailed(wasSent ? failures.responseTimeout : failures.connectTimeout);
+  }
+
+  #needsTime(now: number): boolean {
+    const { idleTimeout } = this.request.listener;
+    return this.body !== null || now - this.#startedAt > idleTimeout * 250;
+  }
+
+  /** Only requests that last a tick are watched: most end before, and a listener costs as much as a header walk. */
+  #watchClient(): void {
+    this.#watchesClient = true;
+    const { signal } = this.request.stream;
+    if (signal.aborted) this.cancelled();
+    else signal.addEventListener("abort", () => this.cancelled(), { once: true });
+  }
+
+  wanted(): void {
+    this.#takeDeadline = Number.POSITIVE_INFINITY;
+    this.#exchange?.resume(this.request.worker.inFlight.now());
+  }
+
+  cancelled(): void {
+    if (this.#mode === "done") return;
+    const { request } = this;
+    if (!request.isCopy) request.worker.aborted.note(request.clientAddress());
+    this.#abortWith(failures.clientGone);
+  }
+
+  /** Cuts everything off; for the worker's end too. */
+  #abortWith(error: ProxyError): void {
+    this.#exchange?.abort();
+    if (this.#mode === "done") return;
+    this.body?.cancel();
+    if (this.#mode === "streaming") this.#breakOff(error);
+    else this.#respondError(error);
+  }
+
+  #stopBuffering(): void {
+    const { bufferBudget } = this.request.worker;
+    if (this.#waitingNode !== null) bufferBudget.unwatch(this.#waitingNode);
+    if (this.#reserved > 0) bufferBudget.release(this.#reserved);
+    this.#waitingNode = null;
+    this.#reserved = 0;
+  }
+
+  #end(status: number): void {
+    if (this.#mode === "done") return;
+    this.#mode = "done";
+    if (this.#pause !== null) clearTimeout(this.#pause);
+    this.endAttempts();
+    this.#stopBuffering();
+    this.#pieces = null;
+    const { request } = this;
+    request.worker.inFlight.remove(this);
+    if (this.#outlivesIdle) request.stream.restoreIdleTimeout(request.listener.idleTimeout);
+    if (this.body !== null) request.bytesIn = this.body.bytes;
+    finish(request, status);
+  }
+}
+
+const NO_PIECES: readonly Buffer[] = [];

@@ -1,0 +1,470 @@
+// The only exit of the request path: every response leaves here, whatever made it; knows no route matching and no exchange.
+//
+// In this order, once for each response: status and body rules (HEAD, 204, 304), what plugins change, sticky cookie, request
+// id, debug fields. Hop-by-hop fields of targets are gone since their head was parsed.
+import { errorResponse, type LocalResponse } from "../error-page.ts";
+import type { ProxyError } from "../error.ts";
+import { logFailure } from "../failure-log.ts";
+import { releaseBuffers } from "../buffer-release.ts";
+import type { EditedFields, EditHolder } from "../plugin/edited-fields.ts";
+import { PipedBody } from "../plugin/piped-body.ts";
+import { ResponseDraft, type TransformPipe } from "../plugin/response-draft.ts";
+import type {
+  BodyReader,
+  BodyWriter,
+  ClientStream,
+  OutgoingHead,
+} from "../server/client-stream.ts";
+import { addStickyCookie } from "../sticky.ts";
+import type { ResponseHead } from "../upstream/response-parser.ts";
+import type { WorkerServices } from "../worker-services.ts";
+import type { ClientRequest } from "./client-request.ts";
+
+/** Where a response with its whole body comes from. */
+export interface ResponseOrigin {
+  readonly source: "upstream" | "gateway" | "plugin";
+  readonly error?: ProxyError | null;
+  /** Order of the plugin that made it: only those outside of it look at it. Default: all do. */
+  readonly order?: number;
+}
+
+/** A transaction whose upstream response goes to the client. */
+export interface UpstreamOutcome {
+  readonly request: ClientRequest;
+  /** Null where no plugin looks at the response. */
+  readonly draft: ResponseDraft | null;
+  readonly service: { readonly sticky: object | null };
+  stickyCookie(): string | null;
+}
+
+const GATEWAY: ResponseOrigin = { source: "gateway" };
+
+// Responses that no target gave.
+
+/** Responds with something that the gateway or a plugin made, and ends the request. */
+export function respondLocal(
+  request: ClientRequest,
+  response: LocalResponse,
+  origin: ResponseOrigin = GATEWAY,
+): void {
+  const status = sendLocal(request, response, origin);
+  if (typeof status === "number") finish(request, status);
+  else void status.then((sent) => finish(request, sent));
+}
+
+/** Logs the failure, notes why, and responds with an error page. */
+export function respondError(
+  request: ClientRequest,
+  error: ProxyError,
+  options: {
+    /** Whether the request ends with the response; default true. */
+    readonly isFinal?: boolean;
+    readonly headers?: Readonly<Record<string, string>>;
+  } = {},
+): void {
+  const { isFinal = true, headers = {} } = options;
+  report(request, error);
+  request.bytesOut = 0;
+  request.addReason(request.reasonOf(error));
+  const response = errorResponse(request, error);
+  for (const name in headers) response.headers.set(name, headers[name] ?? "");
+  const origin: ResponseOrigin = { source: "gateway", error };
+  if (isFinal) respondLocal(request, response, origin);
+  else void sendLocal(request, response, origin);
+}
+
+/** Ends the connection without a response, and the request. */
+export function respondClosed(request: ClientRequest): void {
+  request.stream.abort();
+  finish(request, 200);
+}
+
+/**
+ * Responds to a stream whose request could not be read, or that nothing serves: nothing in it is to be trusted, so that it is
+ * only counted. `worker` null: not even that.
+ */
+export function respondUnread(
+  stream: ClientStream,
+  error: ProxyError,
+  worker: WorkerServices | null,
+): void {
+  const id = Bun.randomUUIDv7();
+  const header = (name: string) => stream.headers[name] ?? null;
+  const response = errorResponse({ id, method: stream.method, header }, error);
+  const { status, headers, body } = response;
+  const pieces = body === null ? NO_PIECES : [body];
+  stream.respond({ status, headers, hasContentType: true, hasLength: body === null }, pieces, true);
+  if (worker === null) return;
+  worker.recorder.unread(status);
+  logFailure(worker.log, error, { request_id: id });
+}
+
+/** Sends the response and gives its status: plugins may change it. */
+function sendLocal(
+  request: ClientRequest,
+  response: LocalResponse,
+  origin: ResponseOrigin,
+): number | Promise<number> {
+  const { plugins } = request;
+  if (plugins === null) return sendPlain(request, response);
+  plugins.responseSource = origin.source;
+  if (!plugins.hasResponseHandlers(origin.order)) return sendPlain(request, response);
+  return sendDrafted(request, response, origin);
+}
+
+/** Where no plugin looks at it. */
+function sendPlain(request: ClientRequest, response: LocalResponse): number {
+  const { status, body, hasSharedHeaders = false } = response;
+  const shared = hasSharedHeaders ? sharedBy(response.headers) : null;
+  let { headers } = response;
+  if (request.generation.debugFields !== null) {
+    if (shared !== null) headers = new Headers(headers);
+    addGatewayFields(request, headers);
+  } else if (request.sendsId) {
+    // To be used at once: they serve the next response too.
+    if (shared !== null) headers = shared.withId ??= new Headers(headers);
+    headers.set(ID_FIELD, request.id);
+  }
+  const hasContentType = shared?.hasContentType ?? headers.has("content-type");
+  return send(
+    request,
+    { status, headers, hasContentType, isHead: request.method === "HEAD" },
+    body,
+  );
+}
+
+/** The same for plugins' eyes. */
+function sendDrafted(
+  request: ClientRequest,
+  response: LocalResponse,
+  { source, error = null, order }: ResponseOrigin,
+): number | Promise<number> {
+  const isHead = request.method === "HEAD";
+  const { status, headers, body } = response;
+  const draft = new ResponseDraft({
+    source,
+    error,
+    status,
+    headers,
+    sharedBy: response.hasSharedHeaders === true ? sharedBy(headers) : null,
+    wholeBody: body,
+    bodyLength: body?.byteLength ?? 0,
+    isHead,
+  });
+  request.plugins?.respond(draft, order);
+  if (request.sendsId) draft.setId(request.id);
+  const { pipe, replacement } = draft;
+  const left = replacement === null ? body : replacement.body;
+  if (replacement !== null && !isHead) draft.headers.delete("content-length");
+  if (pipe === null || left === null || isHead) return sendDraft(request, draft, left);
+  if (draft.isSlow) return sendSlowly(request, draft, { pipe, body: left });
+  const pieces = pipe.whole([left]);
+  const finishDraft = (all: readonly Uint8Array[]) => {
+    draft.headers.delete("content-length");
+    const [only] = all;
+    return sendDraft(request, draft, all.length === 1 && only ? only : Buffer.concat(all));
+  };
+  return pieces instanceof Promise ? pieces.then(finishDraft) : finishDraft(pieces);
+}
+
+/** What plugins have left of it. */
+function sendDraft(request: ClientRequest, draft: ResponseDraft, body: Uint8Array | null): number {
+  const { status, hasBody } = draft;
+  const headers = withDebugFields(request, draft.sentHeaders);
+  const hasContentType = headers.has("content-type");
+  return send(request, { status, headers, hasContentType, isHead: !hasBody }, body);
+}
+
+/** A body that is there but has to wait on its way. */
+function sendSlowly(
+  request: ClientRequest,
+  draft: ResponseDraft,
+  { pipe, body }: { readonly pipe: TransformPipe; readonly body: Uint8Array },
+): number {
+  const { status } = draft;
+  if (!pipe.isObserver) draft.headers.delete("content-length");
+  const headers = withDebugFields(request, draft.headers);
+  // The request ends before the body has passed.
+  request.bytesOut = body.byteLength;
+  const head = { status, headers, hasContentType: true, hasLength: false };
+  const piped = new PipedBody(
+    pipe,
+    { wanted() {}, cancelled() {} },
+    {
+      start: (reader) => request.stream.start(head, reader, true),
+      passed() {},
+    },
+  );
+  piped.write(body);
+  piped.end(() => {});
+  return status;
+}
+
+interface LocalHead {
+  readonly status: number;
+  /** To be used at once: they may serve the next response too. */
+  readonly headers: Headers;
+  readonly hasContentType: boolean;
+  /** Whether the body stays behind because the client asked for the head only. */
+  readonly isHead: boolean;
+}
+
+const NO_PIECES: readonly Uint8Array[] = [];
+
+function send(request: ClientRequest, head: LocalHead, body: Uint8Array | null): number {
+  const { status, headers, hasContentType, isHead } = head;
+  const hasBody = !isHead && status !== 204 && status !== 304;
+  const pieces = hasBody && body !== null ? [body] : NO_PIECES;
+  request.bytesOut = pieces === NO_PIECES ? 0 : (body?.byteLength ?? 0);
+  // Bun adds a length of 0 where there is no body: right for redirects and errors, wrong for the HEAD of a page.
+  const hasLength = headers.has("content-length") || (pieces === NO_PIECES && status >= 300);
+  request.stream.respond({ status, headers, hasContentType, hasLength }, pieces, true);
+  return status;
+}
+
+/** What is made once of headers that serve many responses. */
+interface SharedHeaders extends EditHolder {
+  readonly hasContentType: boolean;
+  /** A copy with the id of the last request. */
+  withId?: Headers;
+}
+
+const sharedHeaders = new WeakMap<Headers, SharedHeaders>();
+
+function sharedBy(headers: Headers): SharedHeaders {
+  let shared = sharedHeaders.get(headers);
+  if (shared === undefined) {
+    shared = { hasContentType: headers.has("content-type") };
+    sharedHeaders.set(headers, shared);
+  }
+  return shared;
+}
+
+// Responses of targets.
+
+/** Lets plugins look at the head of an upstream response; null where none does. */
+export function showToPlugins(request: ClientRequest, head: ResponseHead): ResponseDraft | null {
+  const { plugins } = request;
+  if (plugins === null) return null;
+  plugins.responseSource = "upstream";
+  if (!plugins.hasResponseHandlers()) return null;
+  const draft = new ResponseDraft({
+    source: "upstream",
+    status: head.status,
+    // Kept for the next response that looks the same.
+    headers: head.headers,
+    sharedBy: head,
+    bodyLength: head.framing === "length" ? head.length : head.framing === "none" ? 0 : null,
+    isHead: request.method === "HEAD",
+  });
+  plugins.respond(draft);
+  return draft;
+}
+
+/** Status that the client gets. */
+export const statusOf = (head: ResponseHead, draft: ResponseDraft | null): number =>
+  draft === null ? head.status : draft.status;
+
+/** Responds with a body that is there, in pieces that are used up; a promise while plugins work on it. Throws what they throw. */
+export function respondUpstream(
+  outcome: UpstreamOutcome,
+  head: ResponseHead,
+  pieces: readonly Uint8Array[],
+): Promise<void> | null {
+  const { draft, request } = outcome;
+  const cookie = outcome.service.sticky === null ? null : outcome.stickyCookie();
+  const isAsItIs = cookie === null && request.generation.debugFields === null;
+  if (draft === null) {
+    const sent = isAsItIs ? asItIs(request, head) : withFields(outcome, head, cookie);
+    request.stream.respond(sent, pieces, false);
+    return null;
+  }
+  const edited = isAsItIs && draft.isPlain ? editedHead(request, draft) : null;
+  if (edited === null) return respondDrafted(outcome, head, { draft, cookie, pieces });
+  request.stream.respond(edited, draft.hasBody ? pieces : NO_PIECES, false);
+  return null;
+}
+
+/** Where plugins have only set fields, the same object serves all responses that look the same. */
+function editedHead(request: ClientRequest, draft: ResponseDraft): OutgoingHead | null {
+  if (request.sendsId) draft.setId(request.id);
+  const edited: EditedFields | null = draft.editedFields;
+  if (edited === null) return null;
+  const { headers, hasContentType, hasLength } = edited;
+  return { status: draft.status, headers, hasContentType, hasLength };
+}
+
+/** The target's head, at most with an id. The engine copies the fields, so that one object serves all responses with this head. */
+function asItIs(request: ClientRequest, head: ResponseHead): OutgoingHead {
+  if (!request.sendsId) return head;
+  const { status, hasContentType, hasLength } = head;
+  head.withId ??= { status, headers: new Headers(head.headers), hasContentType, hasLength };
+  head.withId.headers.set(ID_FIELD, request.id);
+  return head.withId;
+}
+
+/** The head with everything that is added to it. */
+function withFields(
+  { draft, request }: UpstreamOutcome,
+  head: ResponseHead,
+  cookie: string | null,
+): OutgoingHead {
+  const headers = draft === null ? new Headers(head.headers) : draft.headers;
+  if (cookie !== null) addStickyCookie(headers, cookie);
+  addGatewayFields(request, headers);
+  const { hasContentType, hasLength } = head;
+  return { status: statusOf(head, draft), headers, hasContentType, hasLength };
+}
+
+function respondDrafted(
+  outcome: UpstreamOutcome,
+  head: ResponseHead,
+  parts: {
+    readonly draft: ResponseDraft;
+    readonly cookie: string | null;
+    readonly pieces: readonly Uint8Array[];
+  },
+): Promise<void> | null {
+  const { draft, cookie, pieces } = parts;
+  const { request } = outcome;
+  const { status, headers } = withFields(outcome, head, cookie);
+  const { replacement, pipe } = draft;
+  if (replacement !== null) headers.delete("content-length");
+  const own = replacement === null ? pieces : replacement.body === null ? [] : [replacement.body];
+  const respond = (all: readonly Uint8Array[]): void => {
+    // What came from the target was counted as it came, and is not what goes to the client.
+    if (pipe !== null || replacement !== null) request.bytesOut = draft.hasBody ? sizeOf(all) : 0;
+    const [hasContentType, hasLength] = [
+      headers.has("content-type"),
+      headers.has("content-length"),
+    ];
+    const sent = { status, headers, hasContentType, hasLength };
+    // A plugin that has put a body in the place of the target's may keep it.
+    request.stream.respond(sent, draft.hasBody ? all : NO_PIECES, replacement !== null);
+  };
+  if (pipe === null || !draft.hasBody) {
+    respond(own);
+    return null;
+  }
+  if (!pipe.isObserver) headers.delete("content-length");
+  const changed = pipe.whole(own);
+  const send = (all: readonly Uint8Array[]): void => {
+    if (replacement === null) releaseUnused(own, all);
+    respond(all);
+  };
+  if (changed instanceof Promise) return changed.then(send);
+  send(changed);
+  return null;
+}
+
+const sizeOf = (pieces: readonly Uint8Array[]) =>
+  pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
+
+/** Gives back the memory of pieces that are not part of what goes out. */
+function releaseUnused(before: readonly Uint8Array[], after: readonly Uint8Array[]): void {
+  const used = new Set(after.map(({ buffer }) => buffer));
+  releaseBuffers(before.filter(({ buffer }) => !used.has(buffer)));
+}
+
+/** Responds with the head; the body is written as it comes. */
+export function startUpstream(
+  outcome: UpstreamOutcome,
+  head: ResponseHead,
+  reader: BodyReader,
+): BodyWriter {
+  const { draft, request } = outcome;
+  const cookie = outcome.service.sticky === null ? null : outcome.stickyCookie();
+  const isAsItIs = cookie === null && draft === null && request.generation.debugFields === null;
+  const sent = isAsItIs ? asItIs(request, head) : withFields(outcome, head, cookie);
+  const pipe = draft?.pipe ?? null;
+  if (draft === null || pipe === null) return request.stream.start(sent, reader, false);
+  if (!pipe.isObserver) sent.headers.delete("content-length");
+  draft.isPiped = true;
+  request.bytesOut = 0;
+  return new PipedBody(pipe, reader, {
+    start: (client) => request.stream.start(sent, client, true),
+    passed: (bytes) => {
+      request.bytesOut += bytes;
+    },
+  });
+}
+
+/** Responds with a target's refusal of a WebSocket handshake, and ends the request. */
+export function respondRefusal(
+  outcome: UpstreamOutcome,
+  head: ResponseHead,
+  pieces: readonly Uint8Array[],
+): void {
+  const { request, service } = outcome;
+  const headers = new Headers(head.headers);
+  const cookie = service.sticky === null ? null : outcome.stickyCookie();
+  if (cookie !== null) addStickyCookie(headers, cookie);
+  const body = pieces.length === 0 ? null : Buffer.concat(pieces);
+  const response = { status: head.status, headers, body };
+  respondLocal(request, response, { source: "upstream" });
+}
+
+/** Switches the client's connection to a WebSocket; false when the engine cannot. Throws TypeError when a field is not valid. */
+export function respondUpgrade(
+  outcome: UpstreamOutcome,
+  fields: [string, string][],
+  session: object,
+): boolean {
+  const { request, service } = outcome;
+  const cookie = service.sticky === null ? null : outcome.stickyCookie();
+  if (cookie !== null) fields.push(["Set-Cookie", cookie]);
+  if (request.sendsId) fields.push([ID_FIELD, request.id]);
+  fields.push(...debugFieldsOf(request));
+  return request.stream.upgrade(fields, session);
+}
+
+// What the gateway says on each response.
+
+const ID_FIELD = "X-Request-Id";
+
+/** The id, and the debug fields where they are asked for. */
+function addGatewayFields(request: ClientRequest, fields: Headers): void {
+  if (request.sendsId) fields.set(ID_FIELD, request.id);
+  for (const [name, value] of debugFieldsOf(request)) fields.set(name, value);
+}
+
+function withDebugFields(request: ClientRequest, fields: Headers): Headers {
+  if (request.generation.debugFields === null) return fields;
+  const copy = new Headers(fields);
+  for (const [name, value] of debugFieldsOf(request)) copy.set(name, value);
+  return copy;
+}
+
+/** Which worker, version, route and target served the request; empty unless `settings.debug_headers` is on. */
+function debugFieldsOf({ generation, route, targetId }: ClientRequest): [string, string][] {
+  if (generation.debugFields === null) return [];
+  const fields = generation.debugFields.map(([name, value]): [string, string] => [name, value]);
+  if (route !== null) fields.push(["X-Sluice-Route", route.id]);
+  if (targetId !== "") fields.push(["X-Sluice-Target", targetId]);
+  return fields;
+}
+
+// The end of a request.
+
+/** The one place that logs a failed request. */
+export function report(request: ClientRequest, error: ProxyError): void {
+  logFailure(request.worker.log, error, {
+    request_id: request.id,
+    client: request.clientAddress(),
+    method: request.method,
+    host: request.host,
+    path: request.path,
+  });
+}
+
+/** Every request ends here, once: counters, and what plugins log. */
+export function finish(request: ClientRequest, status: number): void {
+  const { worker, plugins, isCopy } = request;
+  const now = performance.now();
+  worker.overload.leave(request);
+  if (!isCopy) {
+    worker.board.add(worker.index, "requests_total", 1);
+    worker.recorder.finished(request, status, now);
+  }
+  plugins?.finished(status, now);
+}

@@ -1,0 +1,130 @@
+// What route and service make of a request before it goes upstream: path, host, timeouts, body; knows no socket.
+import { canonicalPath, stripPrefix } from "../../http/request-target.ts";
+import type { RouteRuntime } from "../route-runtime.ts";
+import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
+import type { ExchangeTimeouts } from "../upstream/exchange.ts";
+import { RequestBody } from "../upstream/request-body.ts";
+import type { ClientRequest } from "./client-request.ts";
+
+/** Path and query for the request line upstream; null when a rewrite made something that is no path. */
+export function upstreamTarget(
+  request: ClientRequest,
+  runtime: RouteRuntime,
+  service: ServiceRuntime,
+): string | null {
+  const base = service.service.path;
+  const { edits } = request;
+  if (edits !== null && (edits.hasOwnPath || edits.hasOwnQuery))
+    return editedTarget(request, runtime, service);
+  if (base === "" && runtime.prefixes.length === 0 && runtime.rewrite === null)
+    return request.target;
+  const path = upstreamPath(runtime, request.path);
+  if (path === null) return null;
+  const query = request.target.slice(request.target.length - request.query.length - 1);
+  return query.startsWith("?") ? joinBase(base, path) + query : joinBase(base, path);
+}
+
+/** The target as plugins want it. */
+function editedTarget(
+  { edits, path: own }: ClientRequest,
+  runtime: RouteRuntime,
+  service: ServiceRuntime,
+): string | null {
+  if (edits === null) return null;
+  const path = edits.hasOwnPath ? edits.path : upstreamPath(runtime, own);
+  if (path === null) return null;
+  const joined = joinBase(service.service.path, path);
+  return edits.query === "" ? joined : `${joined}?${edits.query}`;
+}
+
+const joinBase = (base: string, path: string) =>
+  base.endsWith("/") ? base + path.slice(1) : base + path;
+
+/** The path after the route has stripped and rewritten it; null when that is no path. */
+function upstreamPath(runtime: RouteRuntime, own: string): string | null {
+  let path = own;
+  for (const prefix of runtime.prefixes) {
+    const stripped = stripPrefix(path, prefix);
+    if (stripped === null) continue;
+    path = stripped;
+    break;
+  }
+  if (runtime.rewrite !== null) {
+    const rewritten = canonicalPath(
+      encodePath(path.replace(runtime.rewrite.regex, runtime.rewrite.to)),
+    );
+    if (rewritten === null) return null;
+    path = rewritten;
+  }
+  return path;
+}
+
+/** A replacement may hold text that a path cannot; it is escaped, not sent as it is. */
+function encodePath(path: string): string {
+  const absolute = path.startsWith("/") ? path : `/${path}`;
+  return absolute.replace(/[^!$%&-;=@-Z[\]_a-z|~]/gu, (character) => encodeURIComponent(character));
+}
+
+/** Host field for a target: the client's, the target's or a name of the service's choice. */
+export function upstreamHost(
+  {
+    request,
+    route,
+    service,
+  }: {
+    readonly request: ClientRequest;
+    readonly route: RouteRuntime;
+    readonly service: ServiceRuntime;
+  },
+  target: TargetRuntime,
+): string {
+  const edited = request.edits?.host ?? null;
+  if (edited !== null) return edited;
+  const own = route.route.preserve_host;
+  const mode = own === null ? service.service.host_header : own ? "preserve" : "target";
+  if (mode === "preserve") return request.rawHost;
+  return mode === "target" ? target.authority : mode;
+}
+
+/** The service's timeouts with the route's in their place. */
+export function exchangeTimeouts(runtime: RouteRuntime, service: ServiceRuntime): ExchangeTimeouts {
+  const own = runtime.timeouts;
+  if (own === null) return service.timeouts;
+  const inherited = service.timeouts;
+  return {
+    connect: own.connect_timeout ?? inherited.connect,
+    response: own.response_timeout ?? inherited.response,
+    read: own.read_timeout ?? inherited.read,
+    write: own.write_timeout ?? inherited.write,
+  };
+}
+
+/** Milliseconds for the whole exchange, 0 for no limit. */
+export function totalTimeout(runtime: RouteRuntime, service: ServiceRuntime): number {
+  return runtime.timeouts?.request_timeout ?? service.service.request_timeout;
+}
+
+/** The body that goes upstream with the request; null: none. */
+export function requestBodyOf(request: ClientRequest): RequestBody | null {
+  const { upstreamBodyLength: length, generation, worker, listener, bodyLimit } = request;
+  if (length === null) return null;
+  const bytes = request.edits?.body ?? request.bodyBytes;
+  const stream = bytes === null ? (request.bodyStream ?? request.stream.body) : null;
+  if (stream === null && bytes === null) return null;
+  const { maxBodyBytes } = listener;
+  // 0 stands for no limit.
+  const maxBytes =
+    bodyLimit === 0 || maxBodyBytes === 0
+      ? bodyLimit + maxBodyBytes
+      : Math.min(bodyLimit, maxBodyBytes);
+  return new RequestBody({
+    stream,
+    bytes,
+    length,
+    maxBytes,
+    // Plugins may keep what they have passed on.
+    isShared: request.bodyStream !== null,
+    readTimeout: generation.bodyReadTimeout,
+    now: worker.inFlight.now,
+  });
+}

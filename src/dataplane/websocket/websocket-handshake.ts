@@ -1,0 +1,238 @@
+// One WebSocket handshake on its way through a target and back: attempts, the switch or the target's refusal; knows no frame.
+import { failures, type ProxyError } from "../error.ts";
+import type { InFlightEntry } from "../in-flight.ts";
+import type { ClientRequest } from "../request/client-request.ts";
+import { finish, respondError, respondRefusal, respondUpgrade } from "../request/respond.ts";
+import { UpstreamAttempts } from "../request/upstream-attempts.ts";
+import { exchangeTimeouts, totalTimeout, upstreamHost } from "../request/upstream-request.ts";
+import type { RouteRuntime } from "../route-runtime.ts";
+import type { ServiceRuntime } from "../service-runtime.ts";
+import { type ConnectionOwner, UpstreamConnection } from "../upstream/connection.ts";
+import { Exchange, type ExchangeOwner, type ExchangeTimeouts } from "../upstream/exchange.ts";
+import { requestHead } from "../upstream/request-writer.ts";
+import type { ResponseHead } from "../upstream/response-parser.ts";
+import { handshakeProblem, switchedFields } from "./handshake-fields.ts";
+
+/** Largest body of a refusal; waiting for a longer one is of no use. */
+const MAX_REFUSAL_BYTES = 1_048_576;
+
+/** Lives until the client is upgraded or has its response. Create it and call `begin`. */
+export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwner, InFlightEntry {
+  previous: InFlightEntry | null = null;
+  next: InFlightEntry | null = null;
+  isListed = false;
+  readonly body = null;
+  /** Of responses that refuse the handshake: plugins see them whole. */
+  readonly draft = null;
+  readonly #totalDeadline: number;
+  readonly #abort = (): void => this.#stop(failures.clientGone);
+  /** When the current attempt must have brought its head. */
+  #tryDeadline = Number.POSITIVE_INFINITY;
+  /** Waits for the next attempt. */
+  #pause: Timer | null = null;
+  #exchange: Exchange | null = null;
+  #head: ResponseHead | null = null;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  #isDone = false;
+
+  /** What goes upstream of the head was written before (`writeUpstreamFields`). */
+  constructor(request: ClientRequest, route: RouteRuntime, service: ServiceRuntime) {
+    super(request, route, service);
+    const total = totalTimeout(this.route, this.service);
+    this.#totalDeadline =
+      total === 0 ? Number.POSITIVE_INFINITY : request.worker.inFlight.now() + total;
+  }
+
+  begin(): void {
+    const { request } = this;
+    request.worker.inFlight.add(this);
+    const problem = handshakeProblem(request);
+    if (problem !== null) {
+      this.#respondError(problem);
+      return;
+    }
+    // Bun resets a handler that waits at the idle timeout; while the target thinks, our own timeouts decide.
+    request.stream.suspendIdleTimeout();
+    const { signal } = request.stream;
+    if (signal.aborted) this.#abort();
+    else signal.addEventListener("abort", this.#abort, { once: true });
+    if (!this.#isDone) this.#attempt();
+  }
+
+  #attempt(): void {
+    const target = this.startAttempt();
+    if (target === null) {
+      this.#respondError(this.noTarget);
+      return;
+    }
+    const { inFlight } = this.request.worker;
+    const { per_try_timeout: perTry } = this.policy;
+    if (perTry > 0) this.#tryDeadline = inFlight.now() + perTry;
+    // Neither one that was used before nor one that is kept: what the two sides take a refused upgrade for may differ.
+    const connection = new UpstreamConnection(target.endpoint, NO_POOL);
+    this.#exchange = new Exchange(connection, target.heads, this);
+    this.#exchange.start(inFlight.now());
+  }
+
+  // What the exchange asks.
+
+  requestHead(): string {
+    const { request, target } = this;
+    const host = target === null ? "" : upstreamHost(this, target);
+    return requestHead(request, host, "upgrade");
+  }
+
+  get timeouts(): ExchangeTimeouts {
+    return exchangeTimeouts(this.route, this.service);
+  }
+
+  // What the exchange reports.
+
+  onUpgraded(head: ResponseHead, connection: UpstreamConnection, rest: Buffer): void {
+    this.#exchange = null;
+    this.attemptAnswered(101);
+    const fields = switchedFields(this.request, head);
+    if (!Array.isArray(fields)) {
+      connection.destroy();
+      this.attemptFailed(fields);
+      this.#respondError(fields);
+      return;
+    }
+    this.attemptCompleted();
+    this.#open(fields, connection, rest);
+  }
+
+  #open(fields: [string, string][], connection: UpstreamConnection, rest: Buffer): void {
+    const { request, route, service } = this;
+    const leave = this.detachTarget();
+    try {
+      const isOpen = request.worker.webSockets.open({
+        path: { routeId: route.id, serviceId: service.id, targetId: this.target?.id ?? "" },
+        connection,
+        rest,
+        writeTimeout: exchangeTimeouts(route, service).write,
+        switchClient: (session) => respondUpgrade(this, fields, session),
+        ended: (session) => {
+          leave();
+          request.bytesIn = session.bytesIn;
+          request.bytesOut = session.bytesOut;
+          finish(request, 101);
+        },
+      });
+      if (isOpen) this.#end();
+      else {
+        leave();
+        this.#refuseClient(connection);
+      }
+    } catch (cause) {
+      leave();
+      connection.destroy();
+      const error = failures.upgrade("the target sent a field that is not valid");
+      this.#respondError({ ...error, cause });
+    }
+  }
+
+  /** Bun upgrades HTTP/1.1 only, and no connection that is gone. */
+  #refuseClient(connection: UpstreamConnection): void {
+    connection.destroy();
+    const isGone = this.request.stream.signal.aborted;
+    this.#respondError(
+      isGone ? failures.clientGone : failures.badRequest("this connection cannot be upgraded"),
+    );
+  }
+
+  onHead(head: ResponseHead): void {
+    this.attemptAnswered(head.status);
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    this.#head = head;
+  }
+
+  onContent(chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    this.#pieces.push(chunk);
+    if (this.#bytes > MAX_REFUSAL_BYTES)
+      this.#stop(
+        failures.upgrade("the target refused the WebSocket with an answer that is too long"),
+      );
+  }
+
+  onWaiting(): void {}
+
+  onFinished(): void {
+    const head = this.#head;
+    if (head === null || this.#isDone) return;
+    this.attemptCompleted();
+    const pieces = this.#pieces;
+    this.#end();
+    this.request.stream.restoreIdleTimeout(this.request.listener.idleTimeout);
+    respondRefusal(this, head, pieces);
+  }
+
+  onFailed(error: ProxyError): void {
+    this.#head = null;
+    this.#pieces = [];
+    this.#bytes = 0;
+    this.attemptFailed(error);
+    // A handshake that was sent may have opened something: only what never arrived is tried again.
+    const pause = error.retry === "always" ? this.pauseAfterFailure(error, "repeatable") : null;
+    if (pause === null) {
+      this.#respondError(error);
+      return;
+    }
+    this.#exchange = null;
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    if (pause < 1) this.#attempt();
+    else this.#pause = setTimeout(() => this.#attempt(), pause);
+  }
+
+  // What the clock and the client do.
+
+  tick(now: number): void {
+    if (now >= this.#totalDeadline) this.#endAll();
+    else if (now >= this.#tryDeadline) this.#endTry();
+    else this.#exchange?.tick(now);
+  }
+
+  #endAll(): void {
+    if (this.#exchange !== null && this.#head === null) this.attemptFailed(failures.requestTimeout);
+    this.#stop(failures.requestTimeout);
+  }
+
+  /** The attempt took too long. */
+  #endTry(): void {
+    this.#tryDeadline = Number.POSITIVE_INFINITY;
+    const wasSent = this.#exchange?.isSent === true;
+    this.#exchange?.abort();
+    this.onFailed(wasSent ? failures.responseTimeout : failures.connectTimeout);
+  }
+
+  #stop(error: ProxyError): void {
+    this.#exchange?.abort();
+    this.#respondError(error);
+  }
+
+  #respondError(error: ProxyError): void {
+    if (this.#isDone) return;
+    const { request } = this;
+    this.#end();
+    request.stream.restoreIdleTimeout(request.listener.idleTimeout);
+    // RFC 6455 section 4.4: says which versions would do.
+    const isVersion = error === failures.webSocketVersion;
+    respondError(request, error, isVersion ? { headers: { "Sec-WebSocket-Version": "13" } } : {});
+  }
+
+  #end(): void {
+    this.#isDone = true;
+    if (this.#pause !== null) clearTimeout(this.#pause);
+    this.endAttempts();
+    this.#exchange = null;
+    this.#pieces = [];
+    const { request } = this;
+    request.stream.signal.removeEventListener("abort", this.#abort);
+    request.worker.inFlight.remove(this);
+  }
+}
+
+/** A connection for one handshake never goes to a pool. */
+const NO_POOL: ConnectionOwner = { release: (connection) => connection.destroy(), closed() {} };

@@ -1,0 +1,28 @@
+// What all requests of one worker share; knows no single request.
+import type { TargetBoard } from "../shared-memory/target-board.ts";
+import type { WorkerBoard } from "../shared-memory/worker-board.ts";
+import type { AbortedRequests } from "./aborted-requests.ts";
+import type { BufferBudget } from "./buffer-budget.ts";
+import type { OpenChallenges } from "./challenges.ts";
+import type { LogLine } from "./data-plane.ts";
+import type { InFlight } from "./in-flight.ts";
+import type { Overload } from "./overload.ts";
+import type { Geo } from "./plugin/geo.ts";
+import type { TrafficRecorder } from "./traffic-recorder.ts";
+import type { WebSockets } from "./websocket/sessions.ts";
+
+export interface WorkerServices {
+  /** Index of this worker, from 0. */
+  readonly index: number;
+  readonly board: WorkerBoard;
+  readonly targets: TargetBoard;
+  readonly log: LogLine;
+  readonly inFlight: InFlight;
+  readonly bufferBudget: BufferBudget;
+  readonly aborted: AbortedRequests;
+  readonly challenges: OpenChallenges;
+  readonly overload: Overload;
+  readonly recorder: TrafficRecorder;
+  readonly webSockets: WebSockets;
+  readonly geo: Geo;
+}

@@ -1,0 +1,9 @@
+// CDN-Loop (RFC 8586): by its own token a gateway knows requests that it has already passed on; knows no request.
+
+/** The token of the gateway with this instance id. */
+export const loopToken = (instanceId: string) => `sluice-${instanceId}`;
+
+/** Whether a CDN-Loop value holds the token as a member; parameters do not count. */
+export function namesLoop(value: string, token: string): boolean {
+  return value.split(",").some((member) => (member.split(";")[0] ?? "").trim() === token);
+}
