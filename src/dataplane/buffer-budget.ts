@@ -1,5 +1,4 @@
 // Response bodies that are buffered before they are sent: how many bytes a worker may hold, and which wait too long; knows no socket.
-import { LinkedList, type ListNode } from "./linked-list.ts";
 
 /** A body whose end is awaited. */
 export interface BufferedBody {
@@ -16,7 +15,7 @@ const LOOK_EVERY_MS = 10;
 export class BufferBudget {
   #limit: number;
   #held = 0;
-  readonly #waiting = new LinkedList<ListNode<BufferedBody>>();
+  readonly #waiting = new Set<BufferedBody>();
   #timer: Timer | null = null;
 
   /** `limit`: bytes that one worker may hold. */
@@ -43,13 +42,13 @@ export class BufferBudget {
     this.#held -= bytes;
   }
 
-  watch(item: ListNode<BufferedBody>): void {
-    this.#waiting.add(item);
+  watch(body: BufferedBody): void {
+    this.#waiting.add(body);
     this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
   }
 
-  unwatch(item: ListNode<BufferedBody>): void {
-    this.#waiting.remove(item);
+  unwatch(body: BufferedBody): void {
+    this.#waiting.delete(body);
   }
 
   #look(): void {
@@ -59,7 +58,6 @@ export class BufferBudget {
       return;
     }
     const before = performance.now() - MAX_WAIT_MS;
-    for (const { item } of this.#waiting.nodes())
-      if (item.lastByteAt <= before) item.startStreaming();
+    for (const body of [...this.#waiting]) if (body.lastByteAt <= before) body.startStreaming();
   }
 }

@@ -24,6 +24,8 @@ export class OpenChallenges {
   #wanted: ReadonlySet<string> = new Set();
   readonly #reported = new Map<string, number>();
   #byToken = new Map<string, Uint8Array<ArrayBuffer>>();
+  /** Whether any request has to be looked at. */
+  hasTokens = false;
   #byName = new Map<string, EndCertificate>();
   #namesUntil = Number.NEGATIVE_INFINITY;
 
@@ -36,6 +38,7 @@ export class OpenChallenges {
     this.#wanted = new Set(wanted);
     const encoder = new TextEncoder();
     this.#byToken = new Map(http.map(({ token, answer }) => [token, encoder.encode(answer)]));
+    this.hasTokens = this.#byToken.size > 0;
     const old = this.#byName;
     if (old.size > 0 && tls.length === 0) this.#namesUntil = performance.now() + LINGER_MS;
     this.#byName = new Map(
@@ -45,11 +48,6 @@ export class OpenChallenges {
         return [name, known?.cert === cert ? known : { cert, key }];
       }),
     );
-  }
-
-  /** Whether any request has to be looked at. */
-  get hasTokens(): boolean {
-    return this.#byToken.size > 0;
   }
 
   /** Whether any handshake has to be looked at, or had to a moment ago. */

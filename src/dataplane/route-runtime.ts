@@ -19,6 +19,8 @@ export interface RouteRuntime {
   bypassesMaintenance(address: string): boolean;
   /** Status of the redirect to HTTPS, 0 for none. */
   readonly redirectStatus: number;
+  /** Whether the route may respond by itself: with that redirect, or because it is in maintenance. */
+  readonly mayRespond: boolean;
   /** The plugins of the last set that was asked for; kept here because it is looked up for every request. */
   readonly plugins: { set: PluginSet; chain: Chain | null };
 }
@@ -37,6 +39,8 @@ export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
 export function routeRuntime(plan: RoutePlan, series: Series): RouteRuntime {
   const { route } = plan;
   const prefixes = route.paths.filter((path) => path.type === "prefix").map((path) => path.value);
+  const { https_redirect: redirect } = route;
+  const redirectStatus = redirect === false ? 0 : redirect === true ? 308 : redirect;
   const overrides = Object.values(route.timeouts).some((value) => value !== null);
   return {
     id: plan.id,
@@ -49,12 +53,8 @@ export function routeRuntime(plan: RoutePlan, series: Series): RouteRuntime {
         : { regex: new RegExp(route.path_rewrite.regex), to: route.path_rewrite.to },
     timeouts: overrides ? route.timeouts : null,
     bypassesMaintenance: compileCidrs(route.maintenance?.bypass_cidrs ?? []),
-    redirectStatus:
-      route.https_redirect === false
-        ? 0
-        : route.https_redirect === true
-          ? 308
-          : route.https_redirect,
+    redirectStatus,
+    mayRespond: redirectStatus > 0 || route.maintenance !== null,
     plugins: { set: PluginSet.empty, chain: null },
   };
 }

@@ -10,7 +10,7 @@ import { TargetGroup } from "./health/target-group.ts";
 import type { Endpoint } from "./upstream/endpoint.ts";
 import type { ExchangeTimeouts } from "./upstream/exchange.ts";
 import { StickyTargets } from "./sticky.ts";
-import { HeadCache } from "./upstream/head-cache.ts";
+import { HeadCache } from "./upstream/response-parser.ts";
 import { ConnectionPool } from "./upstream/pool.ts";
 
 export interface TargetRuntime {

@@ -14,7 +14,7 @@ import {
   streamSeriesKey,
   targetSeriesKey,
 } from "../shared-memory/series-key.ts";
-import { noFacts, RequestBatch } from "./request-batch.ts";
+import { noFacts, RequestBatch } from "../shared-memory/request-batch.ts";
 import { httpVersionOf, tlsVersionOf, type VersionedRequest } from "./protocol-version.ts";
 import { timeOfDay } from "./time-of-day.ts";
 

@@ -89,3 +89,20 @@ function isUnambiguous(name: string, lastLabel: number): boolean {
   if (!NUMBER.test(name.slice(lastLabel))) return true;
   return DOTTED_QUAD.test(name);
 }
+
+const MAX_KNOWN_HOSTS = 1024;
+
+/** Host values seen lately: they repeat, and checking one costs more than finding it. */
+export class HostCache {
+  readonly #known = new Map<string, string | null>();
+
+  /** As `normalizeHost`: null when it is not a valid authority. */
+  normalize(raw: string): string | null {
+    const known = this.#known.get(raw);
+    if (known !== undefined) return known;
+    const host = normalizeHost(raw);
+    if (this.#known.size >= MAX_KNOWN_HOSTS) this.#known.clear();
+    this.#known.set(raw, host);
+    return host;
+  }
+}

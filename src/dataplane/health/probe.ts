@@ -5,8 +5,7 @@ import { failureOf } from "../request/upstream-attempts.ts";
 import { type ConnectionOwner, UpstreamConnection } from "../upstream/connection.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { Exchange, type ExchangeOwner, type ExchangeSubject } from "../upstream/exchange.ts";
-import { HeadCache } from "../upstream/head-cache.ts";
-import type { ResponseHead } from "../upstream/response-parser.ts";
+import { HeadCache, type ResponseHead } from "../upstream/response-parser.ts";
 
 /** What is asked, and what the answer must be. */
 export interface ProbeSpec {

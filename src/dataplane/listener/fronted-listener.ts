@@ -83,10 +83,7 @@ function serveBehind(
   return startHttpServer({ ...plan, tls: endsTls ? plan.tls : null }, context, {
     hostname: "127.0.0.1",
     port: 0,
-    fetch: fetchHandler(
-      context.serve,
-      (request, server) => known.find(server.requestIP(request)) ?? undefined,
-    ),
+    fetch: fetchHandler(context.serve, (request, server) => known.find(server.requestIP(request))),
   });
 }
 

@@ -2,27 +2,10 @@
 import type { Listener } from "../../model/listener.ts";
 import type { Settings } from "../../model/settings.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
-import { normalizeHost } from "../../http/authority.ts";
+import { HostCache } from "../../http/authority.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { InFlightLimit } from "../overload.ts";
 import { clientAuthority } from "./client-auth.ts";
-
-const MAX_KNOWN_HOSTS = 1024;
-
-/** Host values seen lately: they repeat, and checking one costs more than finding it. */
-export class HostCache {
-  readonly #known = new Map<string, string | null>();
-
-  /** As `normalizeHost`: null when it is not a valid authority. */
-  normalize(raw: string): string | null {
-    const known = this.#known.get(raw);
-    if (known !== undefined) return known;
-    const host = normalizeHost(raw);
-    if (this.#known.size >= MAX_KNOWN_HOSTS) this.#known.clear();
-    this.#known.set(raw, host);
-    return host;
-  }
-}
 
 export interface ListenerFacts {
   readonly id: string;

@@ -16,6 +16,8 @@ export interface Addresses {
   readonly size: number;
   /** Changes whenever a place comes or goes. */
   readonly version: number;
+  /** Whether that never happens. */
+  readonly isFixed: boolean;
   /** Whether it still is one of them. */
   has(address: Address): boolean;
   /** Whose turn it is among those that were not tried; null: there is none. */
@@ -41,6 +43,7 @@ export interface Addresses {
 export class FixedAddress implements Addresses {
   readonly size = 1;
   readonly version = 0;
+  readonly isFixed = true;
   readonly #address: Address;
 
   constructor(address: Partial<Address>) {

@@ -27,6 +27,7 @@ interface Entry extends FoundAddress {
 
 /** Looks its name up from the start on. What was found stays in use until something else is found. */
 export class ResolvedName implements Addresses {
+  readonly isFixed = false;
   readonly #question: NameQuestion;
   readonly #context: ResolvedNameContext;
   readonly #isStatic: boolean;

@@ -123,6 +123,7 @@ export class Chain {
 /** Immutable; chains are put together when they are first needed. */
 export class PluginSet {
   readonly all: ReadonlyMap<string, PluginRuntime>;
+  readonly isEmpty: boolean;
   readonly #global: PluginRuntime[] = [];
   readonly #byService = new Map<string, PluginRuntime[]>();
   readonly #byRoute = new Map<string, PluginRuntime[]>();
@@ -135,6 +136,7 @@ export class PluginSet {
 
   constructor(all: ReadonlyMap<string, PluginRuntime>) {
     this.all = all;
+    this.isEmpty = all.size === 0;
     for (const runtime of all.values()) {
       const { serviceId, routeId, consumerId, streamRouteId } = runtime.plan;
       if (streamRouteId !== null) append(this.#byStreamRoute, streamRouteId, runtime);
@@ -147,10 +149,6 @@ export class PluginSet {
   }
 
   static readonly empty = new PluginSet(new Map());
-
-  get isEmpty(): boolean {
-    return this.all.size === 0;
-  }
 
   /** Of requests that no route takes; null: no plugin. */
   get elsewhere(): Chain | null {

@@ -61,13 +61,14 @@ function isRefused(request: ClientRequest): boolean {
       return true;
     }
   }
-  const error = worker.overload.isShedding
-    ? worker.overload.shed()
-    : listener.clientAuthority !== null && isMisdirected(request, generation)
-      ? failures.misdirected
-      : worker.aborted.refusesAny && worker.aborted.refuses(request.clientAddress())
-        ? failures.tooManyAborted
-        : null;
+  const error =
+    worker.board.pressure !== 0
+      ? worker.overload.shed()
+      : listener.clientAuthority !== null && isMisdirected(request, generation)
+        ? failures.misdirected
+        : worker.aborted.refusesAny && worker.aborted.refuses(request.clientAddress())
+          ? failures.tooManyAborted
+          : null;
   if (error !== null) respondError(request, error);
   return error !== null;
 }
@@ -75,7 +76,7 @@ function isRefused(request: ClientRequest): boolean {
 /** The response that the route gives by itself; false: it gives none. */
 function respondFromRoute(request: ClientRequest): boolean {
   const { route } = request;
-  if (route === null) return false;
+  if (route === null || !route.mayRespond) return false;
   const response = routeResponse(request, route);
   if (response === null) return false;
   respondLocal(request, response);

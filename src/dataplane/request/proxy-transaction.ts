@@ -3,7 +3,6 @@ import type { BufferedBody } from "../buffer-budget.ts";
 import { failures, type ProxyError } from "../error.ts";
 import { silentOpening, takesOpening } from "../event-stream.ts";
 import type { InFlightEntry } from "../in-flight.ts";
-import { ListNode } from "../linked-list.ts";
 import type { ResponseDraft } from "../plugin/response-draft.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { BodyReader, BodyWriter } from "../server/client-stream.ts";
@@ -54,9 +53,8 @@ export class ProxyTransaction
   draft: ResponseDraft | null = null;
   /** Buffered pieces of the response body. Most have one. */
   #pieces: Buffer[] | null = null;
+  /** Bytes of the budget for bodies that wait for their end; 0: this one does not. */
   #reserved = 0;
-  /** Place among the buffered bodies whose end is awaited; null until this one is. */
-  #waitingNode: ListNode<BufferedBody> | null = null;
   #writer: BodyWriter | null = null;
   #watchesClient = false;
   #outlivesIdle = false;
@@ -124,14 +122,7 @@ export class ProxyTransaction
     const isSlow = this.draft?.isSlow === true && head.framing !== "none";
     if (head.isEventStream || head.framing === "close" || head.length > limit || isSlow)
       this.#startStreaming(head);
-    else if (head.framing === "length" && !this.#reserve(head.length)) this.#startStreaming(head);
     else this.#mode = "buffering";
-  }
-
-  #reserve(bytes: number): boolean {
-    if (!this.request.worker.bufferBudget.reserve(bytes)) return false;
-    this.#reserved = bytes;
-    return true;
   }
 
   onContent(chunk: Buffer): void {
@@ -156,15 +147,19 @@ export class ProxyTransaction
     }
     if (this.#mode !== "buffering") return;
     // A body whose end is unknown and did not come with its beginning may take any time.
-    if (head.framing !== "length") {
-      this.#startStreaming(head);
-      return;
-    }
-    this.lastByteAt = performance.now();
-    if (this.#waitingNode === null) {
-      this.#waitingNode = new ListNode<BufferedBody>(this);
-      this.request.worker.bufferBudget.watch(this.#waitingNode);
-    }
+    if (head.framing === "length" && this.#awaitEnd(head.length))
+      this.lastByteAt = performance.now();
+    else this.#startStreaming(head);
+  }
+
+  /** Waits for the rest of so many bytes; false: the worker holds enough already. */
+  #awaitEnd(bytes: number): boolean {
+    if (this.#reserved > 0) return true;
+    const { bufferBudget } = this.request.worker;
+    if (!bufferBudget.reserve(bytes)) return false;
+    this.#reserved = bytes;
+    bufferBudget.watch(this);
+    return true;
   }
 
   startStreaming(): void {
@@ -371,10 +366,10 @@ export class ProxyTransaction
   }
 
   #stopBuffering(): void {
+    if (this.#reserved === 0) return;
     const { bufferBudget } = this.request.worker;
-    if (this.#waitingNode !== null) bufferBudget.unwatch(this.#waitingNode);
-    if (this.#reserved > 0) bufferBudget.release(this.#reserved);
-    this.#waitingNode = null;
+    bufferBudget.unwatch(this);
+    bufferBudget.release(this.#reserved);
     this.#reserved = 0;
   }
 

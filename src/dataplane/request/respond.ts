@@ -461,7 +461,7 @@ export function report(request: ClientRequest, error: ProxyError): void {
 export function finish(request: ClientRequest, status: number): void {
   const { worker, plugins, isCopy } = request;
   const now = performance.now();
-  worker.overload.leave(request);
+  if (request.heldLimits !== null) worker.overload.leave(request);
   if (!isCopy) {
     worker.board.add(worker.index, "requests_total", 1);
     worker.recorder.finished(request, status, now);

@@ -34,7 +34,7 @@ export function openHttpListener(plan: ListenerPlan, context: ListenerContext): 
     port: plan.listener.port,
     reusePort: true,
     ...(plan.listener.http3 && plan.tls !== null ? { http3: true } : {}),
-    fetch: fetchHandler(context.serve, () => null),
+    fetch: fetchHandler(context.serve, null),
   });
   return {
     plan,

@@ -12,17 +12,17 @@ export type StreamHandler = (stream: ClientStream) => void;
 type BunResponse = Response | undefined | Promise<Response | undefined>;
 
 /**
- * The `fetch` handler of a Bun.serve. `factsOf`: what a front knows of the connection; undefined: it did not make it, and
- * every byte of it is to be ignored.
+ * The `fetch` handler of a Bun.serve. `factsOf`: what the acceptor knows of a connection that it made, null for any
+ * other, whose every byte is to be ignored. Without it the server's own connections are the clients'.
  */
 export const fetchHandler =
   (
     serve: StreamHandler,
-    factsOf: (request: Request, server: Server<unknown>) => ConnectionFacts | null | undefined,
+    factsOf: ((request: Request, server: Server<unknown>) => ConnectionFacts | null) | null,
   ) =>
   (request: Request, server: Server<unknown>): BunResponse => {
-    const facts = factsOf(request, server);
-    if (facts === undefined) return abortedResponse();
+    const facts = factsOf === null ? null : factsOf(request, server);
+    if (facts === null && factsOf !== null) return abortedResponse();
     const stream = new BunStream(request, server, facts);
     serve(stream);
     return stream.response;

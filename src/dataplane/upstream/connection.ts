@@ -1,10 +1,9 @@
 // One connection to a target: connecting, writing with back-pressure, pausing; knows no HTTP.
-import type { Socket } from "bun";
+import type { Socket, SocketHandler, TCPSocketConnectOptions, UnixSocketOptions } from "bun";
 import { isIP } from "node:net";
 import { failures, type ProxyError } from "../error.ts";
 import type { Address } from "../names/addresses.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { Dial, type DialOwner, type SocketUser } from "./dial.ts";
 import { tlsBroken, tlsFailure } from "./tls-failure.ts";
 
 /** What handles the events of a connection. */
@@ -34,13 +33,13 @@ type State = "connecting" | "open" | "closed";
 const SLOW_MS = 1000;
 
 /** A socket with one user at a time. Writes never block: what the system does not take is kept and sent on `drain`. */
-export class UpstreamConnection implements DialOwner, SocketUser {
+export class UpstreamConnection implements DialOwner, SocketOwner {
   /** Requests that were begun on this connection. */
   requests = 0;
   /** When it was last given back, in the worker's milliseconds. */
   idleSince = 0;
   #state: State = "connecting";
-  #socket: Socket<SocketUser> | null = null;
+  #socket: Socket<SocketOwner> | null = null;
   #user: ConnectionHandler | null = null;
   #held: Buffer | null = null;
   #endsWhenWritten = false;
@@ -201,7 +200,7 @@ export class UpstreamConnection implements DialOwner, SocketUser {
 
   // What a dial tells.
 
-  dialled(socket: Socket<SocketUser>, address: Address): boolean {
+  dialled(socket: Socket<SocketOwner>, address: Address): boolean {
     if (this.#state !== "connecting" || this.#socket !== null) return false;
     this.#endDialling();
     this.#socket = socket;
@@ -266,6 +265,108 @@ export class UpstreamConnection implements DialOwner, SocketUser {
     this.#user?.drained();
   }
 }
+
+/** What handles the events of a socket. */
+interface SocketOwner {
+  handshaken(isAuthorized: boolean, error: Error | null): void;
+  received(chunk: Buffer): void;
+  /** There is room for what is held back. */
+  flush(): void;
+  /** The system or TLS reports an error; `ended` may follow. */
+  broken(error: Error): void;
+  ended(isReset: boolean): void;
+}
+
+/** What a socket is dialled for. */
+interface DialOwner extends SocketOwner {
+  /** The address has accepted. False: the socket is not wanted any more. */
+  dialled(socket: Socket<SocketOwner>, address: Address): boolean;
+  dialFailed(address: Address, error: ProxyError): void;
+}
+
+/** One try to reach one address. Stands in for the owner until the address has accepted. */
+class Dial implements SocketOwner {
+  readonly #address: Address;
+  readonly #owner: DialOwner;
+  #isOver = false;
+
+  constructor(address: Address, owner: DialOwner) {
+    this.#address = address;
+    this.#owner = owner;
+  }
+
+  /** Reports the outcome to the owner, never before this call has returned. */
+  begin({ port, tls }: { readonly port: number; readonly tls: Endpoint["tls"] }): void {
+    const { host, unix } = this.#address;
+    const common = {
+      data: this as SocketOwner,
+      socket: tls === null ? plainHandlers : tlsHandlers,
+      ...(tls === null ? {} : { tls: tls as NonNullable<TCPSocketConnectOptions["tls"]> }),
+    };
+    try {
+      const opening =
+        unix === null
+          ? Bun.connect<SocketOwner>({ hostname: host, port, ...common })
+          : Bun.connect<SocketOwner>({ unix, ...common } as UnixSocketOptions<SocketOwner>);
+      opening.catch((error: unknown) => this.#fail(failures.refused(error)));
+    } catch (error) {
+      // Settings that TLS does not take, such as certificates to trust that are none.
+      queueMicrotask(() => this.#fail(failures.tlsSettings(error)));
+    }
+  }
+
+  #fail(error: ProxyError): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#owner.dialFailed(this.#address, error);
+  }
+
+  opened(socket: Socket<SocketOwner>): void {
+    this.#isOver = true;
+    socket.data = this.#owner;
+    socket.setNoDelay(true);
+    if (this.#owner.dialled(socket, this.#address)) return;
+    socket.data = this;
+    socket.terminate();
+  }
+
+  // A socket that is not wanted any more.
+
+  handshaken(): void {}
+
+  received(): void {}
+
+  flush(): void {}
+
+  broken(): void {}
+
+  ended(): void {}
+}
+
+const plainHandlers: SocketHandler<SocketOwner> = {
+  open(socket) {
+    if (socket.data instanceof Dial) socket.data.opened(socket);
+  },
+  data(socket, chunk) {
+    socket.data.received(chunk);
+  },
+  drain(socket) {
+    socket.data.flush();
+  },
+  close(socket, error) {
+    socket.data.ended(error instanceof Error);
+  },
+  error(socket, error) {
+    socket.data.broken(error);
+  },
+};
+
+const tlsHandlers: SocketHandler<SocketOwner> = {
+  ...plainHandlers,
+  handshake(socket, isAuthorized, error) {
+    socket.data.handshaken(isAuthorized, error);
+  },
+};
 
 /** The name that is asked for and verified; an address is verified as one. */
 function withName(tls: NonNullable<Endpoint["tls"]>, hostname: string): Endpoint["tls"] {

@@ -3,8 +3,7 @@ import { failures, type ProxyError } from "../error.ts";
 import { ChunkedDecoder } from "./chunked-decoder.ts";
 import type { ConnectionHandler, UpstreamConnection } from "./connection.ts";
 import type { RequestBody } from "./request-body.ts";
-import type { HeadCache } from "./head-cache.ts";
-import { type ResponseHead, ResponseSyntaxError } from "./response-parser.ts";
+import { type HeadCache, type ResponseHead, ResponseSyntaxError } from "./response-parser.ts";
 
 /** Milliseconds for each phase, 0 for no limit. */
 export interface ExchangeTimeouts {

@@ -68,6 +68,7 @@ export class ConnectionPool implements ConnectionOwner {
 
   /** Whether it leads to an address that the target has no more. */
   #isGone({ address }: UpstreamConnection): boolean {
+    if (this.endpoint.addresses.isFixed) return false;
     return address !== null && !this.endpoint.addresses.has(address);
   }
 

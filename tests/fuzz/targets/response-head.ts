@@ -1,6 +1,6 @@
 // Heads of answers as targets send them, sane and insane: read as a slow and strict reader does, or refused as it does.
 import fc from "fast-check";
-import { HeadCache } from "../../../src/dataplane/upstream/head-cache.ts";
+import { HeadCache } from "../../../src/dataplane/upstream/response-parser.ts";
 import {
   parseResponseHead,
   type ResponseHead,

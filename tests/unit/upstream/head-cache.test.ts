@@ -1,7 +1,7 @@
 // Remembered response heads: the same answer as reading them anew, and nothing kept that belongs to one client.
 import { expect, test } from "bun:test";
 
-import { HeadCache } from "../../../src/dataplane/upstream/head-cache.ts";
+import { HeadCache } from "../../../src/dataplane/upstream/response-parser.ts";
 
 const head = (field: string, status = 200) =>
   `HTTP/1.1 ${status} OK\r\nContent-Length: 5\r\n${field}\r\n\r\n`;

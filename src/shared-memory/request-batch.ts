@@ -1,5 +1,5 @@
 // Requests that have ended and wait a moment to be written down together: one by one that costs several times as much. Knows no HTTP.
-import type { RequestRing, RingFacts } from "../shared-memory/request-ring.ts";
+import type { RequestRing, RingFacts } from "./request-ring.ts";
 
 /** As they are filled in anew for each request. */
 export type Facts = { -readonly [K in keyof RingFacts]: RingFacts[K] };
