@@ -144,8 +144,9 @@ bench-scale: build
 docs: setup
 	$(BUN) scripts/configuration-reference.ts >docs/configuration.md
 	$(BUN) scripts/plugin-reference.ts
+	$(BUN) scripts/request-life.ts
 	$(BUN) scripts/badges.ts
-	$(BUN) fmt docs/configuration.md docs/plugins
+	$(BUN) fmt docs/configuration.md docs/plugins docs/request-life.md
 
 #? clean: Remove what was built; packages, Bun and ./data stay
 .PHONY: clean

@@ -39,6 +39,8 @@ export interface Generation {
   readonly passthroughPorts: ReadonlySet<string>;
   readonly listenerFacts: ReadonlyMap<string, ListenerFacts>;
   readonly loopToken: string;
+  /** Via and CDN-Loop of requests that came through no other gateway. */
+  readonly hopFields: string;
   /** 0: no limit. */
   readonly maxInFlight: number;
   readonly maxResponseHeadBytes: number;
@@ -72,6 +74,7 @@ export function nextGeneration(
   );
   const certificates = apply(previous?.certificates, change.certificates, (plan) => plan);
   const { limits } = settings;
+  const token = loopToken(context.instanceId);
   context.recorder.forgetTargets();
   return {
     revision: change.revision,
@@ -94,7 +97,8 @@ export function nextGeneration(
         ? previous.certificateIndex
         : new CertificateIndex(certificates),
     listenerFacts: nextFacts(previous, listeners, { settings, board: context.board }),
-    loopToken: loopToken(context.instanceId),
+    loopToken: token,
+    hopFields: `via: 1.1 sluice\r\ncdn-loop: ${token}\r\n`,
     maxInFlight: limits.max_in_flight_requests,
     maxResponseHeadBytes: limits.max_response_head_bytes,
     bodyReadTimeout: limits.body_read_timeout,

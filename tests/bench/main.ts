@@ -41,6 +41,7 @@ const PROGRAM_OF: Readonly<Record<ProxyName, string | undefined>> = {
   haproxy: "haproxy",
   caddy: "caddy",
   bare: undefined,
+  before: undefined,
   sluice: undefined,
 };
 
@@ -59,6 +60,8 @@ async function startProxy(
       return startCaddy(input);
     case "bare":
       return startBare(input);
+    case "before":
+      return await startSluiceProxy(input, [options.before ?? ""], "before");
     case "sluice":
       return await startSluiceProxy(input, options.sluice);
   }

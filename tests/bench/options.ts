@@ -17,7 +17,17 @@ export const PROTOCOLS = {
 };
 export type Protocol = keyof typeof PROTOCOLS;
 
-export const PROXIES = ["nginx", "nginx-64k", "haproxy", "caddy", "bare", "sluice"] as const;
+export const PROXIES = [
+  "nginx",
+  "nginx-64k",
+  "haproxy",
+  "caddy",
+  "bare",
+  "before",
+  "sluice",
+] as const;
+/** Those of a full run: `before` needs an executable. */
+const COMPARED = PROXIES.filter((name) => name !== "before");
 export type ProxyName = (typeof PROXIES)[number];
 
 const PARTS = [
@@ -41,6 +51,8 @@ export interface BenchOptions {
   readonly only: (typeof PARTS)[number] | undefined;
   /** How Sluice is started: the executable, or the words before "serve". */
   readonly sluice: readonly string[];
+  /** An executable of an earlier commit, which takes part as `before`; undefined: none. */
+  readonly before: string | undefined;
   /** Where the page is written; undefined prints only. */
   readonly out: string | undefined;
 }
@@ -56,6 +68,7 @@ export const USAGE = `make bench ARGS="..."
   --only comparison      or targets (eight with checks against one), observation (metrics and recent requests against
                          none), limits (a rate limit against none), guarded (a key, a group and more against none),
                          content (cache, compression), access-log, or streams (TCP); a run measures all otherwise
+  --before FILE          an executable of an earlier commit that takes part as "before"
   --source               run Sluice from source instead of dist/sluice
   --out FILE             where to write the page (docs/benchmarks.md after a full run)`;
 
@@ -71,6 +84,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
       protocols: { type: "string" },
       proxies: { type: "string" },
       only: { type: "string" },
+      before: { type: "string" },
       source: { type: "boolean", default: false },
       out: { type: "string" },
       help: { type: "boolean", default: false },
@@ -80,6 +94,11 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
   const { quick } = values;
   const isPartial =
     quick || Boolean(values.sizes ?? values.protocols ?? values.proxies ?? values.only);
+  const proxies = toList(
+    values.proxies,
+    PROXIES,
+    quick ? ["nginx", "haproxy", "caddy", "sluice"] : COMPARED,
+  );
   return {
     seconds: toPositive(values.seconds, quick ? 1 : 2),
     rounds: toPositive(values.rounds, quick ? 1 : 5),
@@ -93,11 +112,8 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
       Object.keys(PROTOCOLS) as Protocol[],
       quick ? ["http", "h2"] : undefined,
     ),
-    proxies: toList(
-      values.proxies,
-      PROXIES,
-      quick ? ["nginx", "haproxy", "caddy", "sluice"] : PROXIES,
-    ),
+    proxies: values.before === undefined ? proxies : [...proxies, "before"],
+    before: values.before,
     only: values.only === undefined ? undefined : toList(values.only, PARTS, undefined)[0],
     sluice: values.source ? [process.execPath, "src/main.ts"] : ["dist/sluice"],
     out: values.out ?? (isPartial ? undefined : "docs/benchmarks.md"),

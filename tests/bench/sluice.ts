@@ -97,8 +97,9 @@ export class ManagementApi {
 export async function startSluiceProxy(
   input: PeerInput,
   command: readonly string[],
+  name: "sluice" | "before" = "sluice",
 ): Promise<RunningProxy> {
-  const dataDir = join(input.scratch, "sluice");
+  const dataDir = join(input.scratch, name);
   const sluice = await startSluice({ command, dataDir, workers: 1, core: PROXY_CORE });
   try {
     const serviceId = await sluice.api.createService("origin", input.originPort);
@@ -109,7 +110,7 @@ export async function startSluiceProxy(
     });
     const status = await sluice.api.send<{ version: string }>("GET", "/api/v1/admin/status");
     return {
-      name: "sluice",
+      name,
       version: `Sluice ${status.version}`,
       httpPort: sluice.ports.http,
       httpsPort: sluice.ports.https,

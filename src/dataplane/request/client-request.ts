@@ -93,7 +93,7 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
 
   /** Path and query. */
   upstreamTarget = "";
-  /** Lines that end in CRLF, without Host and framing. */
+  /** What follows the value of Host: the end of its line, and lines that end in CRLF, without framing. */
   upstreamFields = "";
   /** Length of the body that goes upstream; -1: unknown, null: there is none. */
   upstreamBodyLength: number | null = null;

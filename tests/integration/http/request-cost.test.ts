@@ -1,0 +1,35 @@
+// What a plain proxied request costs, counted exactly: cells of the heap, and files whose code runs. A clock could not hold it.
+import { describe, expect, test } from "bun:test";
+import { measureCost } from "../../support/request-cost/measure.ts";
+
+const REQUESTS = 10_000;
+
+describe("a proxied GET of a browser", () => {
+  test("makes no more cells of the heap than it must", async () => {
+    const counts = await measureCost({ mode: "objects", plugins: "plain", requests: REQUESTS });
+    const each = (type: string) => (counts[type] ?? 0) / REQUESTS;
+    const all = Object.values(counts).reduce((sum, count) => sum + Math.max(0, count), 0);
+    // Bun's own share: the fields and the address of the client are an object each.
+    expect(each("Object")).toBeLessThanOrEqual(6.2);
+    expect(each("string")).toBeLessThanOrEqual(47);
+    expect(all / REQUESTS).toBeLessThanOrEqual(66);
+  });
+
+  test.each([
+    { plugins: "plain", onPath: 12, inAll: 25 },
+    { plugins: "plugins", onPath: 18, inAll: 33 },
+  ] as const)("$plugins: runs code of few files", async ({ plugins, onPath, inAll }) => {
+    const requests = 80;
+    const counts = await measureCost({ mode: "files", plugins, requests });
+    const files = new Set(
+      Object.entries(counts)
+        // Timers and the warm connection run now and then, not for each request.
+        .filter(([, count]) => count >= requests)
+        .map(([key]) => key.slice(0, key.indexOf(" ")))
+        .filter((file) => file.startsWith("dataplane/")),
+    );
+    console.log(files.size, [...files].sort());
+    expect(files.size).toBeLessThanOrEqual(inAll);
+    expect(onPath).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,86 @@
+// A data plane alone in its process, to be measured from inside: objects that requests make, files whose code they run.
+//
+// Started with the origin's port and a mode: `objects` or `files`, plain or with plugins. Prints its port; on a line `start` and
+// a line `end` of standard input it takes stock, and then prints what lies between the two as JSON.
+import { heapStats } from "bun:jsc";
+import inspector from "node:inspector";
+import type { DataPlaneSketch } from "../data-plane.ts";
+
+const [originPort = "", mode = "objects", plugins = "plain"] = process.argv.slice(2);
+const root = new URL("../../../src/", import.meta.url).href;
+
+const session = new inspector.Session();
+session.connect();
+const ask = (method: string, parameters: object = {}) =>
+  new Promise<{ result: readonly ScriptCoverage[] }>((resolve, reject) =>
+    (session.post as unknown as Post)(method, parameters, (error, value) =>
+      error === null ? resolve(value) : reject(error),
+    ),
+  );
+
+type Post = (
+  method: string,
+  parameters: object,
+  done: (error: Error | null, value: { result: readonly ScriptCoverage[] }) => void,
+) => void;
+
+interface ScriptCoverage {
+  readonly url: string;
+  readonly functions: readonly {
+    readonly functionName: string;
+    readonly ranges: readonly { readonly startOffset: number; readonly count: number }[];
+  }[];
+}
+
+if (mode === "files") {
+  await ask("Profiler.enable");
+  await ask("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
+}
+
+/** After the start of coverage: only code that is loaded from then on is counted. */
+const { startDataPlane } = await import("../data-plane.ts");
+
+const sketch: DataPlaneSketch = {
+  services: [{ name: "app", targets: [{ port: Number(originPort) }] }],
+  routes: [{ name: "all", service_id: "app", paths: [{ type: "prefix", value: "/" }] }],
+  ...(plugins === "plain"
+    ? {}
+    : {
+        plugins: [
+          { name: "ip-restriction", config: { allow: ["127.0.0.0/8"] } },
+          { name: "security-headers", config: {} },
+        ],
+      }),
+};
+const gateway = await startDataPlane(sketch);
+
+/** Cells by type; nothing is ever collected in this process. */
+const takeObjects = (): Record<string, number> => heapStats().objectTypeCounts;
+
+/** How often each function was called since the last time, by file below src/. */
+async function takeCalls(): Promise<Record<string, number>> {
+  const calls: Record<string, number> = {};
+  for (const { url, functions } of (await ask("Profiler.takePreciseCoverage")).result) {
+    if (!url.startsWith(root)) continue;
+    for (const { functionName, ranges } of functions)
+      calls[`${url.slice(root.length)} ${functionName} ${ranges[0]?.startOffset}`] =
+        ranges[0]?.count ?? 0;
+  }
+  return calls;
+}
+
+const take = async () => (mode === "files" ? await takeCalls() : takeObjects());
+console.log(gateway.port);
+let before: Record<string, number> = {};
+for await (const line of console) {
+  if (line === "start") {
+    before = await take();
+    console.log("started");
+  }
+  if (line === "end") {
+    const after = await take();
+    const made = Object.entries(after).map(([key, count]) => [key, count - (before[key] ?? 0)]);
+    console.log(JSON.stringify(mode === "files" ? after : Object.fromEntries(made)));
+    process.exit(0);
+  }
+}

@@ -1,0 +1,108 @@
+// Drives a gateway in a process of its own with an exact number of requests and reads what they cost; knows no bound.
+import { BROWSER_HEADERS } from "../../bench/load.ts";
+
+/** What was counted, by the gateway's own keys. */
+type Counts = Readonly<Record<string, number>>;
+
+export interface CostOptions {
+  readonly mode: "objects" | "files";
+  readonly plugins: "plain" | "plugins";
+  readonly requests: number;
+}
+
+/** Settings of the engine under which counts are exact. */
+const ENGINE = {
+  // What is made stays.
+  objects: { BUN_JSC_useGC: "0", BUN_GC_TIMER_DISABLE: "1" },
+  // Optimized code does not count its calls.
+  files: { BUN_JSC_useJIT: "0" },
+};
+
+const CONNECTIONS = 8;
+const BODY = "a".repeat(64);
+
+/** Counts of so many GETs of a browser, each of 64 bytes. */
+export async function measureCost({ mode, plugins, requests }: CostOptions): Promise<Counts> {
+  using origin = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () => new Response(BODY, { headers: { "content-type": "text/plain" } }),
+  });
+  const script = new URL("./gateway.ts", import.meta.url).pathname;
+  const child = Bun.spawn([process.execPath, script, String(origin.port), mode, plugins], {
+    env: { ...process.env, ...ENGINE[mode] },
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  try {
+    const lines = linesOf(child.stdout);
+    const port = Number(await lines());
+    // The code is compiled and connections are made before anything is counted.
+    await send(port, Math.ceil(requests / 4));
+    await tell(child, "start");
+    await lines();
+    await send(port, requests);
+    await tell(child, "end");
+    return JSON.parse(await lines()) as Counts;
+  } finally {
+    child.kill();
+  }
+}
+
+async function tell(child: Bun.Subprocess<"pipe", "pipe", "inherit">, line: string): Promise<void> {
+  child.stdin.write(`${line}\n`);
+  await child.stdin.flush();
+}
+
+function linesOf(stream: ReadableStream<Uint8Array>): () => Promise<string> {
+  const reader = stream
+    .pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>)
+    .getReader();
+  let text = "";
+  return async () => {
+    while (!text.includes("\n")) {
+      const { done, value } = await reader.read();
+      if (done) throw new Error("the gateway ended");
+      text += value;
+    }
+    const line = text.slice(0, text.indexOf("\n"));
+    text = text.slice(line.length + 1);
+    return line;
+  };
+}
+
+/** Sends them over a few kept connections, one at a time on each. */
+async function send(port: number, requests: number): Promise<void> {
+  const each = Math.ceil(requests / CONNECTIONS);
+  await Promise.all(Array.from({ length: CONNECTIONS }, () => sendOver(port, each)));
+}
+
+async function sendOver(port: number, requests: number): Promise<void> {
+  const fields = Object.entries(BROWSER_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`);
+  const head = `GET /64B HTTP/1.1\r\nHost: 127.0.0.1\r\n${fields.join("")}\r\n`;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let left = requests;
+  let received = "";
+  await Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      open: (socket) => void socket.write(head),
+      data(socket, chunk) {
+        received += chunk.toString("latin1");
+        if (!received.endsWith(BODY)) return;
+        if (!received.startsWith("HTTP/1.1 200")) reject(new Error(received));
+        received = "";
+        left--;
+        if (left > 0) socket.write(head);
+        else {
+          socket.end();
+          resolve();
+        }
+      },
+      error: (_socket, error) => reject(error),
+    },
+  });
+  await promise;
+}
