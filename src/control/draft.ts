@@ -38,6 +38,8 @@ export class Draft {
     removals: new Set(),
   })) as { readonly [K in CollectionName]: Changes<ResourceOf[K]> };
   readonly #places = new Map<string, string>();
+  readonly #sent = new Set<string>();
+  readonly #checks: (() => void)[] = [];
   readonly #stamp: () => string;
 
   /** `stamp` gives times that never repeat, so that the order of creation is never in doubt. */
@@ -101,6 +103,25 @@ export class Draft {
   /** Null for an object that the client did not send. */
   placeOf(id: string): string | null {
     return this.#places.get(id) ?? null;
+  }
+
+  /** Takes down that the client sent the value of this encrypted text in the clear: wherever it is sent to, the client knows it. */
+  markSent(sealed: string): void {
+    this.#sent.add(sealed);
+  }
+
+  wasSent(sealed: string): boolean {
+    return this.#sent.has(sealed);
+  }
+
+  /** Has `check` run once it is known that the client may make this change: what it throws may tell something of a secret. */
+  checkLater(check: () => void): void {
+    this.#checks.push(check);
+  }
+
+  /** Throws the first refusal of what `checkLater` was given. */
+  runChecks(): void {
+    for (const check of this.#checks) check();
   }
 
   isUnchanged(): boolean {

@@ -1,5 +1,6 @@
 // Who is told what: which happenings, and where the messages go; knows no mail and no web address.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { destination } from "./destination.ts";
 import { flag, group, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
 
 export const alertEvents = [
@@ -67,7 +68,7 @@ const shared = {
     description: "What lasts is told again after so many seconds; 0: never",
   }),
   resolved: flag(true, "Whether it is told that something that was told is over"),
-  type: oneOf(alertTypes, { description: "How messages are sent" }),
+  type: destination(oneOf(alertTypes, { description: "How messages are sent" })),
   enabled: flag(true, "Whether anything is sent"),
   ...labels,
 };

@@ -1,5 +1,6 @@
 // A certificate that HTTPS listeners present; knows nothing of keys in use or of how authorities are talked to.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { stays } from "./destination.ts";
 import { flag, group, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
 
 const hostName = (description: string) =>
@@ -117,7 +118,10 @@ export const certificateRecord = t.Object(
   {
     ...shared,
     certificate: nullable(chain, "PEM; null: it has not been issued yet"),
-    sealed_key: nullable(t.String(), "The private key, encrypted"),
+    sealed_key: stays(
+      "it signs handshakes and requests for certificates",
+      nullable(t.String(), "The private key, encrypted"),
+    ),
     ...facts,
   },
   { additionalProperties: false },

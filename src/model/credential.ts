@@ -1,5 +1,6 @@
 // A credential of a consumer: what it shows to be recognised; knows nothing of how it is presented.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { stays } from "./destination.ts";
 import { flag, type Identity, integer, labels, nullable, oneOf } from "./fields.ts";
 
 export const credentialTypes = ["key", "basic", "jwt", "hmac"] as const;
@@ -85,14 +86,20 @@ export const credentialInput = t.Object(
 );
 
 const material = {
-  secret_hash: t.Union([t.String(), t.Null()], {
-    default: null,
-    description: "key: SHA-256, hexadecimal; basic: argon2id",
-  }),
-  sealed_secret: t.Union([t.String(), t.Null()], {
-    default: null,
-    description: "jwt and hmac with a shared secret: encrypted",
-  }),
+  secret_hash: stays(
+    "it is only compared with what clients send",
+    t.Union([t.String(), t.Null()], {
+      default: null,
+      description: "key: SHA-256, hexadecimal; basic: argon2id",
+    }),
+  ),
+  sealed_secret: stays(
+    "it only verifies what clients have signed",
+    t.Union([t.String(), t.Null()], {
+      default: null,
+      description: "jwt and hmac with a shared secret: encrypted",
+    }),
+  ),
 };
 
 /** What is stored. */

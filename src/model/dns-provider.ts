@@ -1,5 +1,6 @@
 // Access to the DNS zones of a provider, to prove the ownership of names; knows no provider's API.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { destination } from "./destination.ts";
 import { flag, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
 
 export const dnsProviderTypes = [
@@ -20,7 +21,9 @@ export type DnsProviderType = (typeof dnsProviderTypes)[number];
 
 const shared = {
   name: name("Unique name"),
-  type: oneOf(dnsProviderTypes, { description: "Which provider; exec: a program on this machine" }),
+  type: destination(
+    oneOf(dnsProviderTypes, { description: "Which provider; exec: a program on this machine" }),
+  ),
   zones: listOf(
     t.String({ minLength: 1, maxLength: 253 }),
     "Zones that it may write, longest match wins; empty: those that it finds itself",

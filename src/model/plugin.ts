@@ -1,6 +1,7 @@
 // An instance of a plugin: which one, where it applies, with which configuration; knows no plugin.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { condition } from "./condition.ts";
+import { destination } from "./destination.ts";
 import { flag, type Identity, labels, name, nullable, oneOf } from "./fields.ts";
 
 const reference = (of: string) =>
@@ -11,11 +12,13 @@ const reference = (of: string) =>
 
 export const pluginInput = t.Object(
   {
-    name: t.String({
-      pattern: "^[a-z][a-z0-9-]{0,63}$",
-      errorMessage: "must be the name of a plugin, such as key-auth",
-      description: "Which plugin, see GET /plugins/schemas",
-    }),
+    name: destination(
+      t.String({
+        pattern: "^[a-z][a-z0-9-]{0,63}$",
+        errorMessage: "must be the name of a plugin, such as key-auth",
+        description: "Which plugin, see GET /plugins/schemas",
+      }),
+    ),
     label: nullable(name("Unique name of this instance"), "Unique name of this instance"),
     service_id: reference("service"),
     route_id: reference("route"),

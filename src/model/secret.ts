@@ -1,5 +1,6 @@
 // A named secret value that other objects refer to as {"$secret": "name"}; knows nothing of encryption.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { stays } from "./destination.ts";
 import { type Identity, labels, name } from "./fields.ts";
 
 /** What clients send. */
@@ -22,7 +23,10 @@ export const secretInput = t.Object(
 export const secretRecord = t.Object(
   {
     name: name("Unique name"),
-    sealed_value: t.String({ description: "The value, encrypted" }),
+    sealed_value: stays(
+      "only what refers to it sends it anywhere",
+      t.String({ description: "The value, encrypted" }),
+    ),
     ...labels,
   },
   { additionalProperties: false },

@@ -1,5 +1,6 @@
 // A user of the management API: who may change the gateway; knows nothing of sessions or of how passwords are hashed.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { stays } from "./destination.ts";
 import { flag, type Identity, labels, nullable, oneOf } from "./fields.ts";
 
 /** From the least to the most. */
@@ -46,7 +47,10 @@ export const userInput = t.Object(
 export const userRecord = t.Object(
   {
     ...shared,
-    password_hash: nullable(t.String(), "argon2id in PHC form; null: no password"),
+    password_hash: stays(
+      "it is only compared with what people send",
+      nullable(t.String(), "argon2id in PHC form; null: no password"),
+    ),
     sso: nullable(
       t.Object({ issuer: t.String(), subject: t.String() }, { additionalProperties: false }),
       "The identity at the identity provider that the user has signed in with",

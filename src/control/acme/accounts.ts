@@ -29,7 +29,7 @@ const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountVi
   word: "ACME account",
   readOnly: [],
   parents: {},
-  decode: (document, _, old) => {
+  decode: (document, draft, old) => {
     const { eab_hmac_key: eabKey, ...fields } = decode(acmeAccountInput, document);
     if (!fields.terms_agreed)
       throw invalid(
@@ -45,6 +45,7 @@ const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountVi
       fields.ca_certificates === "" ? null : certificatesProblem(fields.ca_certificates);
     if (wrong !== null) throw invalid("ca_certificates", wrong);
     const sealed_eab_key = sealEabKey(box, { keyId: fields.eab_key_id, eabKey }, old);
+    if (eabKey !== undefined && sealed_eab_key !== null) draft.markSent(sealed_eab_key);
     return {
       fields: {
         ...fields,
