@@ -16,7 +16,7 @@ import { type AuditEntry, auditOf } from "./audit-entry.ts";
 import { Draft } from "./draft.ts";
 import { requireAdminForPrograms } from "./admin-dns-providers.ts";
 import { requireAdminForPlugins } from "./admin-plugins.ts";
-import type { Actor } from "./principal.ts";
+import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
 import { requireAdminForDestinations } from "./secret-destinations.ts";
 import { requireAdminForSockets } from "./socket-targets.ts";
@@ -212,7 +212,8 @@ export class Changes {
 
   async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     this.requireOpen(request.by);
-    const draft = new Draft(this.#current.config, this.#stamp);
+    const isByAdmin = roleOf(request.by) === "admin";
+    const draft = new Draft(this.#current.config, this.#stamp, isByAdmin);
     const value = request.mutate(draft);
     const { plugins } = this.#options.context();
     requireAdminForSockets(draft, request.by);

@@ -30,6 +30,11 @@ type Mutable = { -readonly [K in keyof GatewayConfig]: GatewayConfig[K] };
 /** One change in the making. Nothing of the configuration that it starts from is touched. */
 export class Draft {
   readonly base: GatewayConfig;
+  /**
+   * Whether a secret that is sent and is the stored one may count as no change: for anybody else that would tell whether a
+   * guess is right.
+   */
+  readonly isByAdmin: boolean;
   /** What the change does, in one line for the history: `create service "web"`. */
   summary = "change";
   readonly #config: Mutable;
@@ -43,8 +48,9 @@ export class Draft {
   readonly #stamp: () => string;
 
   /** `stamp` gives times that never repeat, so that the order of creation is never in doubt. */
-  constructor(base: GatewayConfig, stamp: () => string) {
+  constructor(base: GatewayConfig, stamp: () => string, isByAdmin = true) {
     this.base = base;
+    this.isByAdmin = isByAdmin;
     this.#config = { ...base };
     this.#stamp = stamp;
   }

@@ -154,6 +154,23 @@ describe("an editor", () => {
     expect(await answer.json()).toEqual({ token: REFERENCE });
   });
 
+  test.each(senders.map((sender) => [sender.name, sender] as const))(
+    "does not learn from a trial whether a guess of the stored secret is right: %s",
+    async (_, { collection, ...sender }) => {
+      const { line, value } = await world.store({ ...sender, collection });
+      const tag = (await world.editor(`GET ${line}`)).headers.get("etag");
+      const tell = async (guess: string) => {
+        const { name: _, ...patch } = sender.write({ place, secret: guess });
+        const { status, headers, body } = await world.editor(`PATCH ${line}?dry_run=1`, patch);
+        const isLeft = headers.get("etag") === tag;
+        return [status, isLeft, body.updated_at === body.created_at, body.error];
+      };
+      const right = await tell(value);
+      expect(right).toEqual(await tell(newValue()));
+      expect(right).toEqual([200, false, false, undefined]);
+    },
+  );
+
   test("learns nothing of a named secret from what is wrong with its value", async () => {
     await expectOk(world.people.root("POST /secrets", { name: "long", value: "x".repeat(10_000) }));
     const answers = await Promise.all(

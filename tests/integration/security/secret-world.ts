@@ -119,6 +119,7 @@ export function expectRefusal(
   }: { readonly why: string; readonly secretField: string; readonly field: string },
 ): void {
   const error = String(body.error);
-  const isNamed = error.startsWith(`${secretField}: `) && error.includes(`(${field})`);
+  const fields = /\(([^)]*)\)/.exec(error)?.[1]?.split(", ") ?? [];
+  const isNamed = error.startsWith(`${secretField}: `) && fields.includes(field);
   expect([why, status, isNamed ? "" : error]).toEqual([why, 403, ""]);
 }

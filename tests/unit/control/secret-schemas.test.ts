@@ -183,6 +183,25 @@ test("a destination is marked around the whole field, so that null is a value of
     if (spot.isAlternative) expect(markOf(spot.schema).isDestination).toBe(false);
 });
 
+test("the page about secrets names each secret that is sent and each field of its destination", async () => {
+  const page = await Bun.file(new URL("../../../docs/secrets.md", import.meta.url)).text();
+  const section = /## Where secrets are sent(.*?)\n## /s.exec(page)?.[1] ?? "";
+  const { acme_accounts: account, sso } = recordSchemas;
+  const spots = [...kinds.map(({ config }) => config), account, sso].map((schema) =>
+    spotsOf(schema),
+  );
+  const names = spots
+    .filter((all) => all.some(({ schema }) => markOf(schema).isDestination))
+    .flatMap((all) => all.filter((spot) => isSent(spot) || markOf(spot.schema).isDestination))
+    .map(
+      ({ steps, schema }) =>
+        (schema["x-sent-as"] as string) ?? steps.findLast((step) => step !== "*"),
+    )
+    // The value of a header field stands for the list of them.
+    .map((name) => (name === "value" ? "headers" : name));
+  expect([...new Set(names)].filter((name) => !section.includes(`\`${name}\``))).toEqual([]);
+});
+
 /** Names of fields that say where something is sent, or who can read it on the way. */
 const DESTINATION_NAME =
   /^(?:(?:.*_)?(?:ur[il]|host|port|address|server|endpoint|issuer|proxy|directory|tls|ca|ca_certificates?|protocol|scheme|transport)|start_tls|verify.*|insecure.*|follow.*|.*redirect.*)$/;

@@ -54,8 +54,6 @@ export class SsoSettings {
         const { client_secret: secret, ...fields } = decode(ssoInput, documentOf(old));
         requireUsable(fields);
         const client_secret = secret === undefined ? old.client_secret : this.#keep(secret, old);
-        if (typeof secret === "string" && client_secret !== null && "sealed" in client_secret)
-          draft.markSent(client_secret.sealed);
         const same = { ...fields, client_secret, updated_at: old.updated_at };
         draft.summary = "update single sign-on";
         if (Bun.deepEquals(same, old)) return old;
