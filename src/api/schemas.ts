@@ -27,8 +27,9 @@ const identityObject = t.Object(identity);
 
 const targetState = t.Unsafe<string>({
   type: "string",
-  enum: ["unknown", "healthy", "unhealthy", "draining", "disabled"],
-  description: "What is known about the target",
+  enum: ["unknown", "healthy", "failing", "unhealthy", "draining", "disabled"],
+  description:
+    "What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do",
 });
 
 const target = t.Composite(
@@ -52,9 +53,9 @@ const serviceHealth = t.Object(
     service: t.Object({ id: t.String(), name: t.String() }),
     state: t.Unsafe<string>({
       type: "string",
-      enum: ["healthy", "degraded", "unhealthy", "unknown"],
+      enum: ["healthy", "degraded", "failing", "unhealthy", "unknown"],
       description:
-        "degraded: some targets are unhealthy; unknown: nothing is known of any target, or none takes traffic",
+        "degraded: some targets are failing or unhealthy; failing: all are, and some take traffic all the same; unhealthy: all are unhealthy; unknown: nothing is known of any target, or none takes traffic",
     }),
     targets: t.Array(
       t.Object({

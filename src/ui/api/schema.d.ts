@@ -2515,10 +2515,10 @@ export interface components {
             description: string;
             health: {
                 /**
-                 * @description What is known about the target
+                 * @description What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do
                  * @enum {string}
                  */
-                state: "unknown" | "healthy" | "unhealthy" | "draining" | "disabled";
+                state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
                 /**
                  * Format: date-time
                  * @description Since when
@@ -2619,19 +2619,19 @@ export interface components {
                 name: string;
             };
             /**
-             * @description degraded: some targets are unhealthy; unknown: nothing is known of any target, or none takes traffic
+             * @description degraded: some targets are failing or unhealthy; failing: all are, and some take traffic all the same; unhealthy: all are unhealthy; unknown: nothing is known of any target, or none takes traffic
              * @enum {string}
              */
-            state: "healthy" | "degraded" | "unhealthy" | "unknown";
+            state: "healthy" | "degraded" | "failing" | "unhealthy" | "unknown";
             targets: {
                 id: string;
                 host: string;
                 port: number | null;
                 /**
-                 * @description What is known about the target
+                 * @description What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do
                  * @enum {string}
                  */
-                state: "unknown" | "healthy" | "unhealthy" | "draining" | "disabled";
+                state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
                 /**
                  * Format: date-time
                  * @description Since when
@@ -6869,10 +6869,10 @@ export interface components {
                     description: string;
                     health: {
                         /**
-                         * @description What is known about the target
+                         * @description What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do
                          * @enum {string}
                          */
-                        state: "unknown" | "healthy" | "unhealthy" | "draining" | "disabled";
+                        state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
                         /**
                          * Format: date-time
                          * @description Since when
