@@ -223,7 +223,8 @@ export class Changes {
     draft.runChecks();
     if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };
     const next = this.#compile(draft);
-    const warnings = [...warningsOf(next, (id) => draft.placeOf(id) !== null).values()];
+    const isSent = (id: string) => draft.placeOf(id) !== null;
+    const warnings = [...draft.warnings, ...warningsOf(next, isSent).values()];
     if (request.dryRun) return { value, revision: this.revision, warnings };
     await this.#prepare(next.snapshot, draft);
     const event = await this.#commit(next.snapshot.revision, draft, request);

@@ -37,6 +37,7 @@ export class Draft {
   readonly isByAdmin: boolean;
   /** What the change does, in one line for the history: `create service "web"`. */
   summary = "change";
+  readonly #warnings: string[] = [];
   readonly #config: Mutable;
   readonly #changes = mapCollections(() => ({
     upserts: new Map(),
@@ -128,6 +129,15 @@ export class Draft {
   /** Throws the first refusal of what `checkLater` was given. */
   runChecks(): void {
     for (const check of this.#checks) check();
+  }
+
+  /** About the change itself, one sentence: the reply shows it, and a trial run as well. */
+  warn(sentence: string): void {
+    this.#warnings.push(sentence);
+  }
+
+  get warnings(): readonly string[] {
+    return this.#warnings;
   }
 
   isUnchanged(): boolean {

@@ -1,7 +1,7 @@
 // An account at a certificate authority that speaks ACME (RFC 8555); knows nothing of orders.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { destination, stays, storedSecret } from "./destination.ts";
-import { flag, type Identity, labels, name, nullable } from "./fields.ts";
+import { flag, type Identity, KEPT_THERE, labels, name, nullable } from "./fields.ts";
 
 /** Production directory of Let's Encrypt. */
 export const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
@@ -82,7 +82,8 @@ export const acmeAccountInput = t.Object(
         maxLength: 1024,
         pattern: "^[A-Za-z0-9_-]+=*$",
         errorMessage: "must be base64url",
-        description: "Write-only: key of the external account binding. Absent: it stays as it is",
+        writeOnly: true,
+        description: `Key of the external account binding. ${KEPT_THERE}`,
       }),
     ),
   },

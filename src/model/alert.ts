@@ -1,7 +1,17 @@
 // Who is told what: which happenings, and where the messages go; knows no mail and no web address.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { destination } from "./destination.ts";
-import { flag, group, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
+import {
+  ALL_KEPT,
+  flag,
+  group,
+  type Identity,
+  integer,
+  labels,
+  listOf,
+  name,
+  oneOf,
+} from "./fields.ts";
 
 export const alertEvents = [
   "target_down",
@@ -79,8 +89,7 @@ export const alertInput = t.Object(
     ...shared,
     config: t.Record(t.String(), t.Unknown(), {
       default: {},
-      description:
-        'Where messages are sent to. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent',
+      description: `Where messages are sent to. ${ALL_KEPT}. {"$secret": "name"} refers to one that is stored by name`,
     }),
   },
   { additionalProperties: false, title: "Alert" },

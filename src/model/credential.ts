@@ -1,7 +1,7 @@
 // A credential of a consumer: what it shows to be recognised; knows nothing of how it is presented.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { stays } from "./destination.ts";
-import { flag, type Identity, integer, labels, nullable, oneOf } from "./fields.ts";
+import { flag, type Identity, integer, KEPT, labels, nullable, oneOf } from "./fields.ts";
 
 export const credentialTypes = ["key", "basic", "jwt", "hmac"] as const;
 export type CredentialType = (typeof credentialTypes)[number];
@@ -77,8 +77,8 @@ export const credentialInput = t.Object(
       t.String({
         minLength: 1,
         maxLength: 4096,
-        description:
-          "Write-only: the key, the password or the shared secret. Absent on creation: one is made and shown once; absent later: it stays as it is",
+        writeOnly: true,
+        description: `The key, the password or the shared secret. Left out on creation, one is made and shown once. ${KEPT}`,
       }),
     ),
   },

@@ -1,7 +1,7 @@
 // Access to the DNS zones of a provider, to prove the ownership of names; knows no provider's API.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { destination } from "./destination.ts";
-import { flag, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
+import { ALL_KEPT, flag, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
 
 export const dnsProviderTypes = [
   "cloudflare",
@@ -45,8 +45,7 @@ export const dnsProviderInput = t.Object(
     ...shared,
     config: t.Record(t.String(), t.Unknown(), {
       default: {},
-      description:
-        'Settings of the provider. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent',
+      description: `Settings of the provider. ${ALL_KEPT}. {"$secret": "name"} refers to one that is stored by name`,
     }),
   },
   { additionalProperties: false, title: "DNS provider" },

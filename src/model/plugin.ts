@@ -2,7 +2,7 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { condition } from "./condition.ts";
 import { destination } from "./destination.ts";
-import { flag, type Identity, labels, name, nullable, oneOf } from "./fields.ts";
+import { ALL_KEPT, flag, type Identity, labels, name, nullable, oneOf } from "./fields.ts";
 
 const reference = (of: string) =>
   nullable(
@@ -26,7 +26,7 @@ export const pluginInput = t.Object(
     stream_route_id: reference("stream route"),
     config: t.Record(t.String(), t.Unknown(), {
       default: {},
-      description: "The plugin's own settings, see its schema",
+      description: `The plugin's own settings, see its schema. ${ALL_KEPT}`,
     }),
     priority: nullable(
       t.Integer({ minimum: -1_000_000, maximum: 1_000_000 }),

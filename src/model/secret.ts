@@ -1,7 +1,7 @@
 // A named secret value that other objects refer to as {"$secret": "name"}; knows nothing of encryption.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { stays } from "./destination.ts";
-import { type Identity, labels, name } from "./fields.ts";
+import { type Identity, KEPT, labels, name } from "./fields.ts";
 
 /** What clients send. */
 export const secretInput = t.Object(
@@ -11,7 +11,8 @@ export const secretInput = t.Object(
       t.String({
         minLength: 1,
         maxLength: 65_536,
-        description: "Write-only; required on creation, absent later: it stays as it is",
+        writeOnly: true,
+        description: `Required on creation. ${KEPT}`,
       }),
     ),
     ...labels,

@@ -1,7 +1,7 @@
 // Settings of single sign-on with OpenID Connect; knows nothing of the protocol.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { destination, storedSecret } from "./destination.ts";
-import { flag, listOf, nullable, oneOf } from "./fields.ts";
+import { flag, KEPT_THERE, listOf, nullable, oneOf } from "./fields.ts";
 import { roles } from "./user.ts";
 
 const url = (description: string) =>
@@ -74,8 +74,8 @@ export const ssoInput = t.Object(
     ...shared,
     client_secret: t.Optional(
       t.Union([t.String({ maxLength: 4096 }), secretReference, t.Null()], {
-        description:
-          "Write-only, or a reference to a secret. Absent: it stays as it is; null: none (public client)",
+        writeOnly: true,
+        description: `A text, or a reference to a secret; null: none (public client). ${KEPT_THERE}`,
       }),
     ),
   },

@@ -1,7 +1,7 @@
 // A user of the management API: who may change the gateway; knows nothing of sessions or of how passwords are hashed.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { stays } from "./destination.ts";
-import { flag, type Identity, labels, nullable, oneOf } from "./fields.ts";
+import { flag, type Identity, KEPT, labels, nullable, oneOf } from "./fields.ts";
 
 /** From the least to the most. */
 export const roles = ["viewer", "editor", "admin"] as const;
@@ -35,8 +35,8 @@ export const userInput = t.Object(
     password: t.Optional(
       t.String({
         maxLength: 1024,
-        description:
-          "Write-only, at least 10 characters. Absent: the password stays as it is, and a new user can sign in with SSO only",
+        writeOnly: true,
+        description: `At least 10 characters. A new user without one can sign in with SSO only. ${KEPT}`,
       }),
     ),
   },

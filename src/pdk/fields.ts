@@ -1,6 +1,7 @@
 // Pieces of configuration schemas that plugins share, and what else holds of their texts; knows no plugin.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { type Condition, condition as conditionSchema } from "../model/condition.ts";
+import { KEPT_THERE } from "../model/fields.ts";
 import { alternativeOf, KIND, memberSchema } from "../model/schema-walk.ts";
 
 /** What a text in a configuration is, beyond its schema; the gateway checks it when the instance is written. */
@@ -30,8 +31,13 @@ const text = (kind: TextKind, options: TextOptions) =>
  * Write-only: stored encrypted, left out of every answer, kept when it is absent from a later write. May be given as
  * `{"$secret": "name"}`. Handlers get the value. Wrap it in `t.Optional` when it need not be there.
  */
-export const secret = (options: Omit<TextOptions, "default">) =>
-  t.String({ minLength: 1, maxLength: 65_536, writeOnly: true, ...options, [KIND]: "secret" });
+export const secret = ({ description, ...options }: Omit<TextOptions, "default">) =>
+  t.String({
+    ...{ minLength: 1, maxLength: 65_536, ...options },
+    writeOnly: true,
+    description: `${description}. ${KEPT_THERE}`,
+    [KIND]: "secret",
+  });
 
 /** A regular expression that cannot take long. */
 export const regex = (options: TextOptions) => text("regex", { ...options, maxLength: 1024 });

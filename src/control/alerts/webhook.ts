@@ -12,7 +12,7 @@ const TIMEOUT_MS = 10_000;
 const config = settings({
   url: destination(
     secret(
-      "http:// or https:// address; write-only, because those of chat services hold a token",
+      "http:// or https:// address, kept as a secret because those of chat services hold a token",
       2048,
     ),
   ),

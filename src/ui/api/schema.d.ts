@@ -90,7 +90,7 @@ export interface paths {
         get: operations["getApiV1ServicesById"];
         /**
          * Replace a service
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. So does `targets`: without it, the targets are removed, and `X-Warning` says how many. An id that is not taken creates one.
          */
         put: operations["putApiV1ServicesById"];
         post?: never;
@@ -2426,7 +2426,10 @@ export interface components {
              * @default
              */
             description?: string;
-            /** @description Servers of the service */
+            /**
+             * @description Servers of the service: all that it has afterwards. One that has the id, or the host and port, of one that is there keeps its id and state
+             * @default []
+             */
             targets?: {
                 /** @description Name, IPv4 or IPv6 address, or `unix:/path` */
                 host: string;
@@ -3643,7 +3646,7 @@ export interface components {
             description?: string;
             /** @description PEM: the certificate and those that lead to its issuer, in any order */
             certificate?: string;
-            /** @description Write-only PEM, not encrypted. Absent: it stays as it is */
+            /** @description PEM, not encrypted. Write-only: left out of a later write, it stays */
             private_key?: string;
         };
         /** Revocation */
@@ -3799,7 +3802,7 @@ export interface components {
              * @default
              */
             description?: string;
-            /** @description Write-only: key of the external account binding. Absent: it stays as it is */
+            /** @description Key of the external account binding. Write-only: left out of a later write, it stays unless its destination changes */
             eab_hmac_key?: string;
         };
         /** Stream route */
@@ -4131,7 +4134,7 @@ export interface components {
              * @default
              */
             description?: string;
-            /** @description Write-only, at least 10 characters. Absent: the password stays as it is, and a new user can sign in with SSO only */
+            /** @description At least 10 characters. A new user without one can sign in with SSO only. Write-only: left out of a later write, it stays */
             password?: string;
         };
         /** PasswordChange */
@@ -4208,7 +4211,7 @@ export interface components {
         SecretInput: {
             /** @description Unique name */
             name: string;
-            /** @description Write-only; required on creation, absent later: it stays as it is */
+            /** @description Required on creation. Write-only: left out of a later write, it stays */
             value?: string;
             /**
              * @description Words to find the object by: `?tag=` on lists
@@ -4837,7 +4840,7 @@ export interface components {
              * @default
              */
             description?: string;
-            /** @description Write-only: the key, the password or the shared secret. Absent on creation: one is made and shown once; absent later: it stays as it is */
+            /** @description The key, the password or the shared secret. Left out on creation, one is made and shown once. Write-only: left out of a later write, it stays */
             secret?: string;
         };
         /** Credential of a consumer */
@@ -4887,7 +4890,7 @@ export interface components {
              * @default
              */
             description?: string;
-            /** @description Write-only: the key, the password or the shared secret. Absent on creation: one is made and shown once; absent later: it stays as it is */
+            /** @description The key, the password or the shared secret. Left out on creation, one is made and shown once. Write-only: left out of a later write, it stays */
             secret?: string;
         };
         /** Rotation */
@@ -4946,7 +4949,7 @@ export interface components {
              */
             stream_route_id: string | null;
             /**
-             * @description The plugin's own settings, see its schema
+             * @description The plugin's own settings, see its schema. Secrets in it are write-only: left out, they stay unless their destination changes
              * @default {}
              */
             config: {
@@ -5099,7 +5102,7 @@ export interface components {
              */
             stream_route_id?: string | null;
             /**
-             * @description The plugin's own settings, see its schema
+             * @description The plugin's own settings, see its schema. Secrets in it are write-only: left out, they stay unless their destination changes
              * @default {}
              */
             config?: {
@@ -5301,7 +5304,7 @@ export interface components {
              */
             description: string;
             /**
-             * @description Settings of the provider. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent
+             * @description Settings of the provider. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
              * @default {}
              */
             config: {
@@ -5343,7 +5346,7 @@ export interface components {
              */
             description?: string;
             /**
-             * @description Settings of the provider. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent
+             * @description Settings of the provider. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
              * @default {}
              */
             config?: {
@@ -5507,7 +5510,7 @@ export interface components {
              */
             description: string;
             /**
-             * @description Where messages are sent to. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent
+             * @description Where messages are sent to. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
              * @default {}
              */
             config: {
@@ -5600,7 +5603,7 @@ export interface components {
              */
             description?: string;
             /**
-             * @description Where messages are sent to. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent
+             * @description Where messages are sent to. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
              * @default {}
              */
             config?: {
@@ -6735,7 +6738,7 @@ export interface components {
              * @default Single sign-on
              */
             button_label?: string;
-            /** @description Write-only, or a reference to a secret. Absent: it stays as it is; null: none (public client) */
+            /** @description A text, or a reference to a secret; null: none (public client). Write-only: left out of a later write, it stays unless its destination changes */
             client_secret?: string | {
                 /** @description Name of a secret */
                 $secret: string;

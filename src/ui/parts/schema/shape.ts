@@ -35,6 +35,10 @@ export interface JsonSchema {
   readonly "x-stays"?: string;
 }
 
+/** The description without what it says to clients of the API; fields of secrets show it by their placeholder. */
+export const descriptionOf = ({ description = "" }: { readonly description?: string }): string =>
+  description.replace(/\. Write-only: .*$/s, "");
+
 export type Shape =
   | "text"
   | "long"
