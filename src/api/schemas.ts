@@ -272,7 +272,16 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   ...statsSchemas,
   ...transferSchemas,
   Settings: t.Composite(
-    [settingsInput, t.Object({ updated_at: t.String({ format: "date-time" }) })],
+    [
+      settingsInput,
+      t.Object({
+        updated_at: t.String({ format: "date-time" }),
+        admin_allowed_in_force: t.Array(t.String(), {
+          description:
+            "Networks that may use the management API now: admin_allowed_cidrs, or while that is empty those of --admin-allow; empty: all that reach its address",
+        }),
+      }),
+    ],
     { title: "Settings" },
   ),
   SettingsInput: settingsInput,
@@ -340,6 +349,12 @@ export const schemas: Readonly<Record<string, TSchema>> = {
       revision: t.Integer({ description: "Number of the configuration in service" }),
       read_only: t.Boolean({
         description: "Whether the configuration is kept in a file, so that changes are refused",
+      }),
+      management_access: t.Unsafe<string>({
+        type: "string",
+        enum: ["local", "restricted", "any", "held_back"],
+        description:
+          "Who reaches the management API by address. local: this machine; restricted: the networks in settings.admin_allowed_cidrs, or else in --admin-allow; any: every address; held_back: this machine, because what the address of --admin needs is missing: the warnings say what",
       }),
       workers: t.Integer({ description: "Number of workers" }),
       workers_ready: t.Integer({ description: "How many serve the current configuration" }),

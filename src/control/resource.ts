@@ -68,6 +68,8 @@ export interface WriteOptions {
   readonly by: Actor;
   readonly dryRun: boolean;
   readonly conditions: Conditions;
+  /** As in `ChangeRequest`. */
+  readonly force?: boolean;
 }
 
 export interface Read<V> {

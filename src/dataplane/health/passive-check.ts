@@ -40,7 +40,7 @@ export class PassiveCheck {
     if (before === outcomes.works) return;
     board.set(row, "outcome", outcomes.works);
     const now = Date.now();
-    // Single failures come and go with every few requests: nobody else needs to look.
+    // Single failures may come with every few requests: workers need not look again for them.
     if (before === outcomes.failed) this.#changedSince(row, now);
     else this.#note(row, now);
   }

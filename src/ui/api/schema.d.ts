@@ -6194,7 +6194,7 @@ export interface components {
              */
             trusted_proxies: string[];
             /**
-             * @description Networks that may use the management API; empty: any
+             * @description Networks that may use the management API. Empty: those of --admin-allow, without which other machines do not reach it. A change that shuts out its own caller needs ?force=1
              * @default []
              */
             admin_allowed_cidrs: string[];
@@ -6376,6 +6376,8 @@ export interface components {
             };
             /** Format: date-time */
             updated_at: string;
+            /** @description Networks that may use the management API now: admin_allowed_cidrs, or while that is empty those of --admin-allow; empty: all that reach its address */
+            admin_allowed_in_force: string[];
         };
         /** Settings */
         SettingsInput: {
@@ -6390,7 +6392,7 @@ export interface components {
              */
             trusted_proxies?: string[];
             /**
-             * @description Networks that may use the management API; empty: any
+             * @description Networks that may use the management API. Empty: those of --admin-allow, without which other machines do not reach it. A change that shuts out its own caller needs ?force=1
              * @default []
              */
             admin_allowed_cidrs?: string[];
@@ -6971,6 +6973,11 @@ export interface components {
             revision: number;
             /** @description Whether the configuration is kept in a file, so that changes are refused */
             read_only: boolean;
+            /**
+             * @description Who reaches the management API by address. local: this machine; restricted: the networks in settings.admin_allowed_cidrs, or else in --admin-allow; any: every address; held_back: this machine, because what the address of --admin needs is missing: the warnings say what
+             * @enum {string}
+             */
+            management_access: "local" | "restricted" | "any" | "held_back";
             /** @description Number of workers */
             workers: number;
             /** @description How many serve the current configuration */
@@ -12556,6 +12563,8 @@ export interface operations {
             query?: {
                 /** @description 1: check everything, change nothing */
                 dry_run?: string;
+                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                force?: string;
             };
             header?: {
                 /** @description Go ahead only if the object still has this ETag */
@@ -12603,6 +12612,8 @@ export interface operations {
             query?: {
                 /** @description 1: check everything, change nothing */
                 dry_run?: string;
+                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                force?: string;
             };
             header?: {
                 /** @description Go ahead only if the object still has this ETag */
@@ -12693,6 +12704,8 @@ export interface operations {
                 from?: string;
                 /** @description 1: check everything, change nothing */
                 dry_run?: string;
+                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                force?: string;
             };
             header?: {
                 /** @description 12 to 1024 printable ASCII characters that the document is encrypted under */
@@ -12802,6 +12815,8 @@ export interface operations {
             query?: {
                 /** @description 1: check everything, change nothing */
                 dry_run?: string;
+                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                force?: string;
             };
             header?: never;
             path: {
