@@ -1,6 +1,6 @@
 // A route ready to be used by one worker: what it does to a path, a host and a time-out; knows no socket.
 import type { Route } from "../model/route.ts";
-import { canonicalPath, stripPrefix } from "../http/request-target.ts";
+import { canonicalPath, replacePrefix, stripPrefix } from "../http/request-target.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import type { Series } from "../shared-memory/traffic-metrics.ts";
 import type { RoutePlan } from "../snapshot/snapshot.ts";
@@ -15,8 +15,10 @@ export interface RouteRuntime {
   readonly route: Route;
   /** Where its requests are counted. */
   readonly series: Series;
-  /** Prefixes that may be stripped, longest first; empty when nothing is. */
+  /** Prefixes that may be stripped or replaced, longest first; empty when nothing is. */
   readonly prefixes: readonly string[];
+  /** What takes the place of a prefix; null: nothing, it is stripped. */
+  readonly replacement: string | null;
   readonly rewrite: { readonly regex: RegExp; readonly to: string } | null;
   /** Null when the service's count. */
   readonly timeouts: Route["timeouts"] | null;
@@ -42,12 +44,16 @@ export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
 export function routeRuntime(plan: RoutePlan, series: Series): RouteRuntime {
   const { route } = plan;
   const prefixes = route.paths.filter((path) => path.type === "prefix").map((path) => path.value);
+  // Without a path the route matches every path, as the prefix / does.
+  if (route.paths.length === 0 && route.prefix_rewrite !== null) prefixes.push("/");
+  const usesPrefix = route.strip_path || route.prefix_rewrite !== null;
   const overrides = Object.values(route.timeouts).some((value) => value !== null);
   return {
     id: plan.id,
     route,
     series,
-    prefixes: route.strip_path ? prefixes.sort((a, b) => b.length - a.length) : [],
+    prefixes: usesPrefix ? prefixes.sort((a, b) => b.length - a.length) : [],
+    replacement: route.prefix_rewrite,
     rewrite:
       route.path_rewrite === null
         ? null
@@ -102,9 +108,11 @@ const joinBase = (base: string, path: string) =>
 function upstreamPath(runtime: RouteRuntime, own: string): string | null {
   let path = own;
   for (const prefix of runtime.prefixes) {
-    const stripped = stripPrefix(path, prefix);
-    if (stripped === null) continue;
-    path = stripped;
+    const { replacement } = runtime;
+    const changed =
+      replacement === null ? stripPrefix(path, prefix) : replacePrefix(path, prefix, replacement);
+    if (changed === null) continue;
+    path = changed;
     break;
   }
   if (runtime.rewrite !== null) {

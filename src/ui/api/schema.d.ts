@@ -2789,6 +2789,11 @@ export interface components {
              */
             strip_path: boolean;
             /**
+             * @description Path in the place of the matched prefix before the request goes upstream: /new; null: none
+             * @default null
+             */
+            prefix_rewrite: string | null;
+            /**
              * @description Rewrite of the path before the request goes upstream
              * @default null
              */
@@ -3044,6 +3049,11 @@ export interface components {
              * @default false
              */
             strip_path?: boolean;
+            /**
+             * @description Path in the place of the matched prefix before the request goes upstream: /new; null: none
+             * @default null
+             */
+            prefix_rewrite?: string | null;
             /**
              * @description Rewrite of the path before the request goes upstream
              * @default null
