@@ -4,7 +4,7 @@ import { asksForConsumer, compileCondition, compileStreamCondition } from "../..
 import type { RequestContext, StreamContext } from "../../pdk/context.ts";
 import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
 import type { PluginPlan } from "../../snapshot/snapshot.ts";
-import { Chain } from "./chain.ts";
+import { byOrder, Chain } from "./chain.ts";
 
 /** An instance in this worker. It outlives versions of the configuration that do not change it. */
 export interface PluginRuntime {
@@ -71,6 +71,8 @@ export class PluginSet {
   readonly #byStreamRoute = new Map<string, PluginRuntime[]>();
   /** Those for a consumer, alone or with a route or service. */
   readonly #byConsumer = new Map<string, PluginRuntime[]>();
+  /** Services that an instance is for, alone or with a consumer. */
+  readonly #services = new Set<string>();
   /** Chains of stream routes, as far as they were asked for. */
   readonly #ofStreams = new Map<string, readonly PluginRuntime[]>();
   readonly #elsewhere: Chain | null;
@@ -79,6 +81,7 @@ export class PluginSet {
     this.all = all;
     for (const runtime of all.values()) {
       const { serviceId, routeId, consumerId, streamRouteId } = runtime.plan;
+      if (serviceId !== null) this.#services.add(serviceId);
       if (streamRouteId !== null) append(this.#byStreamRoute, streamRouteId, runtime);
       else if (consumerId !== null) append(this.#byConsumer, consumerId, runtime);
       else if (routeId !== null) append(this.#byRoute, routeId, runtime);
@@ -141,6 +144,12 @@ export class PluginSet {
     return chosenOf(candidates);
   }
 
+  /** Whether other plugins may be for the one service than for the other. */
+  differs(one: string | null, other: string): boolean {
+    const has = (id: string | null) => id !== null && this.#services.has(id);
+    return one !== other && (has(one) || has(other));
+  }
+
   get hasConsumers(): boolean {
     return this.#byConsumer.size > 0;
   }
@@ -156,7 +165,7 @@ export class PluginSet {
   #compose(place: Place): Chain | null {
     const chosen = this.chosenAt(place, null);
     // A consumer of its own may have plugins where nobody else has any, but only authentication tells who it is.
-    return chosen.length === 0 ? null : new Chain(chosen, { set: this, place });
+    return chosen.length === 0 ? null : new Chain(chosen, { set: this, place, consumerId: null });
   }
 }
 
@@ -181,11 +190,3 @@ function chosenOf(candidates: readonly PluginRuntime[]): readonly PluginRuntime[
   }
   return [...chosen, ...best.values()].sort(byOrder);
 }
-
-function byOrder(a: PluginRuntime, b: PluginRuntime): number {
-  if (a.order !== b.order) return b.order - a.order;
-  const [x, y] = [keyOf(a), keyOf(b)];
-  return x < y ? -1 : x > y ? 1 : 0;
-}
-
-const keyOf = ({ plan }: PluginRuntime) => `${plan.name} ${plan.createdAt} ${plan.id}`;

@@ -3,8 +3,6 @@ import type { Answer, Outcome, Rejection } from "../../pdk/answer.ts";
 import type {
   AuthMode,
   Consumers,
-  ConsumerView,
-  CredentialView,
   NamedObject,
   Refetched,
   RefetchOptions,
@@ -14,13 +12,12 @@ import type {
 import type { RequestContext } from "../request-context.ts";
 import type { AnswerDraft } from "./answer-draft.ts";
 import type { HeldBody } from "./held-body.ts";
-import { type Chain, requestPhases } from "./chain.ts";
+import { type Chain, requestPhases, type Step } from "./chain.ts";
 import { Course } from "./course.ts";
 import { NOBODY } from "./identity.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
-import { EndFacts } from "./end-facts.ts";
+import { IdentifiedRequest } from "./identified-request.ts";
 import { RequestMemory } from "./request-memory.ts";
-import { identityLines } from "./identity-fields.ts";
 import { UpstreamEdits } from "./upstream-edits.ts";
 import type { VisitScene } from "./visit-scene.ts";
 
@@ -32,10 +29,11 @@ export interface PluginAnswer {
 
 const NONE: readonly string[] = [];
 
-export class Visit extends EndFacts implements PluginRequest {
+export class Visit extends IdentifiedRequest implements PluginRequest {
   #scene: VisitScene;
   #chain: Chain;
-  #identity = NOBODY;
+  /** The service that another plugin has chosen, whose plugins run from then on; null: the route's own. */
+  #serviceId: string | null = null;
   #memory: RequestMemory | null = null;
   /** Verdicts of `when`, so that it is asked once. */
   #verdicts: Map<PluginRuntime, boolean> | null = null;
@@ -57,7 +55,8 @@ export class Visit extends EndFacts implements PluginRequest {
     this.reuseFactsFor(context);
     this.#scene = scene;
     this.#chain = scene.chain;
-    this.#identity = NOBODY;
+    this.#serviceId = null;
+    this.identity = NOBODY;
     this.#memory = null;
     this.#verdicts = null;
     this.#reasons = null;
@@ -91,52 +90,6 @@ export class Visit extends EndFacts implements PluginRequest {
 
   get consumers(): Consumers {
     return this.#scene.consumers;
-  }
-
-  get consumer(): ConsumerView | null {
-    return this.#identity.consumer;
-  }
-
-  get credential(): CredentialView | null {
-    return this.#identity.credential;
-  }
-
-  get credentialId(): string | null {
-    return this.#identity.credentialId;
-  }
-
-  get isAnonymous(): boolean {
-    return this.#identity.isAnonymous;
-  }
-
-  get isAuthenticated(): boolean {
-    return this.#identity.isAuthenticated;
-  }
-
-  get groups(): readonly string[] {
-    return this.#identity.groups;
-  }
-
-  authenticate(
-    consumer: ConsumerView | null,
-    by: {
-      readonly credential?: CredentialView | null;
-      readonly credentialId?: string | null;
-      readonly groups?: readonly string[];
-      readonly isAnonymous?: boolean;
-    },
-  ): void {
-    const { credential = null, credentialId = null, groups = NONE, isAnonymous = false } = by;
-    const own = consumer?.groups ?? NONE;
-    this.#identity = {
-      consumer,
-      credential,
-      credentialId: isAnonymous ? null : (credential?.id ?? credentialId),
-      isAnonymous,
-      isAuthenticated: !isAnonymous,
-      groups: groups.length === 0 ? own : [...own, ...groups],
-    };
-    this.upstream.identity = identityLines({ consumer, credential, credentialId, isAnonymous });
   }
 
   get upstream(): UpstreamEdits {
@@ -210,7 +163,8 @@ export class Visit extends EndFacts implements PluginRequest {
   copyFor(context: RequestContext, body: HeldBody): Visit {
     const copy = new Visit(context, this.#scene.copyFor(context, body));
     copy.#chain = this.#chain;
-    copy.#identity = this.#identity;
+    copy.#serviceId = this.#serviceId;
+    copy.identity = this.identity;
     copy.#memory = this.#memory?.copy() ?? null;
     copy.#verdicts = this.#verdicts === null ? null : new Map(this.#verdicts);
     copy.authMode = this.authMode;
@@ -254,10 +208,11 @@ export class Visit extends EndFacts implements PluginRequest {
         course.called?.add(runtime);
         const outcome = this.#call(runtime, phase);
         if (outcome instanceof Promise) {
-          const [phaseAt, next] = [at, step + 1];
-          return outcome.then((answer) => answer ?? this.#runFrom(phaseAt, next));
+          const called = { phase: at, step };
+          return outcome.then((answer) => answer ?? this.#runBehind(called));
         }
         if (outcome !== undefined) return outcome;
+        if (this.#hasMoved()) return this.#runBehind({ phase: at, step });
       }
       if (isSkipped || (phase === "auth" && this.isAnonymous)) {
         const waiving = this.#chain.auth.filter((runtime) => this.applies(runtime));
@@ -267,6 +222,22 @@ export class Visit extends EndFacts implements PluginRequest {
       step = 0;
     }
     return undefined;
+  }
+
+  /** Whether a plugin has chosen another service. A copy is what goes upstream of its request, wherever it goes. */
+  #hasMoved(): boolean {
+    const { edits } = this.context;
+    return edits !== null && edits.serviceId !== this.#serviceId && !this.#course?.called;
+  }
+
+  /** What comes after this step: the plugins of the service that was chosen in it, if there was one. */
+  #runBehind(called: Step): PluginAnswer | undefined | Promise<PluginAnswer | undefined> {
+    if (!this.#hasMoved()) return this.#runFrom(called.phase, called.step + 1);
+    this.#serviceId = this.context.edits?.serviceId ?? null;
+    const chain = this.#chain.inService(this.#serviceId ?? "", called);
+    if (chain === this.#chain) return this.#runFrom(called.phase, called.step + 1);
+    this.#chain = chain;
+    return this.#takeAway("protect", chain.protecting) ?? this.#runFrom(0, 0);
   }
 
   #call(
