@@ -17,7 +17,7 @@ export interface PatternProblem {
  */
 export function routePatternProblems(route: Route): PatternProblem[] {
   return [
-    ...listProblems("hosts", route.hosts, { check: hostProblem, same: hostKey }),
+    ...hostListProblems(route.hosts),
     ...listProblems("paths", route.paths, { check: pathProblem, same: pathKey, at: ".value" }),
     ...listProblems("methods", route.methods, {
       check: (method) => (isToken(method) ? null : "must be a method such as GET"),
@@ -29,6 +29,10 @@ export function routePatternProblems(route: Route): PatternProblem[] {
     ...rewriteProblems(route),
   ];
 }
+
+/** The same for the names of a route or a listener alone. */
+export const hostListProblems = (hosts: readonly string[]): PatternProblem[] =>
+  listProblems("hosts", hosts, { check: hostProblem, same: hostKey });
 
 interface ListRules<T> {
   check(item: T): string | null;

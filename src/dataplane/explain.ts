@@ -6,6 +6,7 @@ import type { ExplainedRequest, ExplainedTarget, Explanation } from "../snapshot
 import { failures } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { isWebSocket } from "./handler.ts";
+import { portKey } from "./listener/shared-port.ts";
 import { maintenanceAnswer, redirectToHttps, sendsToHttps } from "./local-answer.ts";
 import { mismatchInWords } from "./mismatch.ts";
 import { readRequest, RequestContext } from "./request-context.ts";
@@ -14,6 +15,8 @@ import type { ServiceRuntime, TargetRuntime } from "./service-runtime.ts";
 import { forwardFields } from "./upstream/request-writer.ts";
 
 const MAX_CANDIDATES = 100;
+
+const NO_LISTENER = "no listener at this port serves the host";
 
 type Verdict = Pick<Explanation, "outcome" | "status" | "detail" | "targets"> & {
   readonly serviceId?: string;
@@ -36,7 +39,8 @@ export function explain(generation: Generation, request: ExplainedRequest, geo: 
     return { ...rest, ...answered("refused", 0, "no listener speaks this scheme") };
   if (!(context instanceof RequestContext))
     return { ...rest, ...answered("refused", context.status, context.detail) };
-  const route = generation.router.match(context);
+  const { isElsewhere, id } = context.listener;
+  const route = isElsewhere ? null : generation.router.match(context);
   const candidates = generation.router
     .standings(context, MAX_CANDIDATES)
     .map(({ value, position, mismatch }) => ({
@@ -46,11 +50,16 @@ export function explain(generation: Generation, request: ExplainedRequest, geo: 
     }));
   const verdict =
     route === null
-      ? answered("default_site", failures.noRoute.status, failures.noRoute.detail)
+      ? answered(
+          "default_site",
+          failures.noRoute.status,
+          isElsewhere ? NO_LISTENER : failures.noRoute.detail,
+        )
       : verdictOf(generation, route, context);
   return {
     ...rest,
     ...verdict,
+    listenerId: isElsewhere ? null : id,
     routeId: route?.id ?? null,
     candidates,
     plugins: explainPlugins(context, { generation, route, geo }),
@@ -69,7 +78,8 @@ function listenerFor(generation: Generation, url: URL): string | null {
 }
 
 function contextOf(generation: Generation, listenerId: string | null, asked: ExplainedRequest) {
-  const listener = generation.listenerFacts.get(listenerId ?? "");
+  const plan = generation.listeners.get(listenerId ?? "")?.listener;
+  const listener = plan && generation.entries.get(portKey(plan.address, plan.port));
   if (listener === undefined) return null;
   const url = new URL(asked.url);
   // No client sends it.

@@ -15,6 +15,8 @@ import {
   redirectToHttps,
   sendsToHttps,
 } from "./local-answer.ts";
+import type { ConnectionFacts } from "./listener/connection-facts.ts";
+import type { ListenerFacts } from "./listener/listener-facts.ts";
 import { readRequest, RequestContext, type RequestSource } from "./request-context.ts";
 import { chainOf, type RouteRuntime, upstreamTarget } from "./route-runtime.ts";
 import { forwardFields } from "./upstream/request-writer.ts";
@@ -44,11 +46,11 @@ export function handle(
     if (shown !== null) return own(shown, context, scene);
   }
   if (scope.overload.isShedding) return fail(context, scope.overload.shed(), scene);
-  if (listener.clientAuthority !== null && isMisdirected(context, generation))
+  if (connection !== null && isMisdirected({ context, listener }, connection, generation))
     return fail(context, failures.misdirected, scene);
   if (scope.aborted.refusesAny && scope.aborted.refuses(context.clientAddress()))
     return fail(context, failures.tooManyAborted, scene);
-  const route = generation.router.match(context);
+  const route = context.listener.isElsewhere ? null : generation.router.match(context);
   context.record.route = route;
   const { plugins } = generation;
   if (!plugins.isEmpty) {
@@ -145,12 +147,24 @@ export function isWebSocket({ known, method }: RequestContext): boolean {
 }
 
 /**
- * RFC 9110 section 15.5.20: the client was held against the demands of the name in the TLS handshake. A request for a host of
- * another certificate would get around those of that host.
+ * RFC 9110 section 15.5.20: the client was held against the demands of the name in the TLS handshake, and got its
+ * certificate. A request for a host of another listener or certificate would get around those of that host. A trusted proxy
+ * may send requests for all hosts under one name.
  */
-function isMisdirected({ connection, host }: RequestContext, { certificateIndex }: Generation) {
-  const name = connection?.serverName ?? null;
-  return name !== host && certificateIndex.find(name) !== certificateIndex.find(host);
+function isMisdirected(
+  { context, listener }: { readonly context: RequestContext; readonly listener: ListenerFacts },
+  { serverName: name }: ConnectionFacts,
+  { certificateIndex: certificates }: Generation,
+): boolean {
+  const { host } = context;
+  if (name === host) return false;
+  const own = certificates.find(host);
+  if (listener.clientAuthority !== null) {
+    if (certificates.find(name) !== own) return true;
+  } else if (name === null || context.isFromTrustedProxy()) return false;
+  if (name !== null && listener.choice !== null && listener.choice.find(name) !== context.listener)
+    return true;
+  return own !== null && certificates.find(name) !== own;
 }
 
 /** A request that could not even be read: there is no context, and nothing in it is to be trusted. */

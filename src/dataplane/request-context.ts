@@ -215,7 +215,9 @@ export function readRequest(source: RequestSource): RequestContext | ProxyError 
   const target = splitTarget(request.url);
   if (target === null) return failures.badRequest("the request target is not valid");
   if (target.target.length > listener.maxTargetBytes) return failures.targetTooLong;
-  return new RequestContext(source, {
+  const { choice } = listener;
+  const own = choice === null ? source : { ...source, listener: choice.find(host) };
+  return new RequestContext(own, {
     host,
     path: target.path,
     query: target.query,

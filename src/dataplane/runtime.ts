@@ -136,7 +136,7 @@ class Runtime implements DataPlane {
     this.#udp = new UdpStreams(streamOptions);
     const refusals = new RefusalLog((fields) => options.log("warn", "connections refused", fields));
     this.#listeners = new Listeners({
-      answerOn: (id) => this.#answerOn(id),
+      answerOn: (id, key) => this.#answerOn(id, key),
       websocket: this.#webSockets.handler,
       limits: new ConnectionLimits(options.targets, options.worker),
       adopt: (key, arrival) => this.#streams.adopt(key, arrival),
@@ -310,11 +310,11 @@ class Runtime implements DataPlane {
     return aborted;
   }
 
-  #answerOn(listenerId: string): RequestHandler {
+  #answerOn(id: string, key: string): RequestHandler {
     const scope = this.#scope;
     return (request, server, connection) => {
       const generation = this.#live;
-      const listener = generation?.listenerFacts.get(listenerId);
+      const listener = generation?.entries.get(key) ?? generation?.listenerFacts.get(id);
       // Bound while being prepared: until it is activated nothing is served through it.
       if (generation === null || listener === undefined) return notServing(request);
       try {

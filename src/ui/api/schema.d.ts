@@ -3217,6 +3217,11 @@ export interface components {
             /** @description Port to listen on */
             port: number;
             /**
+             * @description Host names that it serves, `*.example.com` for all below; empty: any. Listeners with different names may share an address and port: the most specific name decides
+             * @default []
+             */
+            hosts: string[];
+            /**
              * @description Plain or TLS
              * @default http
              * @enum {string}
@@ -3326,6 +3331,11 @@ export interface components {
             address?: string;
             /** @description Port to listen on */
             port: number;
+            /**
+             * @description Host names that it serves, `*.example.com` for all below; empty: any. Listeners with different names may share an address and port: the most specific name decides
+             * @default []
+             */
+            hosts?: string[];
             /**
              * @description Plain or TLS
              * @default http

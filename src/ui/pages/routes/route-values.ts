@@ -87,6 +87,9 @@ export const hasValue = (op: ValueMatch["op"]): boolean => op === "equals" || op
 
 const HOST = /^(\*|(\*\.)?[\p{L}\p{N}_-]+(\.[\p{L}\p{N}_-]+)*\.?|\[?[0-9a-f:.]+\]?)(:\d+)?$/iu;
 
+/** A host name, or a wildcard for those below one. */
+export const isHostPattern = (text: string): boolean => HOST.test(text);
+
 function regexProblem(source: string): string | null {
   try {
     new RegExp(source);
@@ -118,7 +121,7 @@ export const rules = {
       ? null
       : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
   hosts: (hosts: string[]) => {
-    const wrong = hosts.find((host) => !HOST.test(host));
+    const wrong = hosts.find((host) => !isHostPattern(host));
     return wrong === undefined
       ? null
       : `${wrong} is no host name: write shop.example.com or *.example.com, without https:// and path`;
