@@ -240,6 +240,46 @@ describe("what cannot share a port is refused with 409 and the field", () => {
   });
 });
 
+describe("a field of the socket", () => {
+  test("changes for all listeners of the port in one import, and for one alone in no way", async () => {
+    const { port, ids } = await shared({ left: ["left.test"], right: ["right.test"] });
+    const body = { http2: false };
+    expect((await api.call(`PATCH /listeners/${ids["left"]}`, { body })).status).toBe(409);
+    const { body: left } = await api.call(`GET /listeners/${ids["left"]}`);
+    expect(
+      (await api.call(`PUT /listeners/${ids["left"]}`, { body: { ...left, ...body } })).status,
+    ).toBe(409);
+    const { body: document } = await api.call("GET /export");
+    const changed = (names: readonly string[]) => ({
+      ...document,
+      listeners: document.listeners.map((each: { name: string }) =>
+        names.includes(each.name) ? { ...each, ...body } : each,
+      ),
+    });
+    const one = await api.call("POST /import?mode=merge", { body: changed(["left"]) });
+    expect([one.status, one.body.error]).toEqual([
+      409,
+      expect.stringContaining("must be as that of listener"),
+    ]);
+    const both = await api.call("POST /import?mode=merge", { body: changed(["left", "right"]) });
+    expect(both.status).toBe(200);
+    expect((await api.call(`GET /listeners/${ids["right"]}`)).body.http2).toBe(false);
+    for (const name of ["left", "right"])
+      await eventually(async () => reached(await talk(port, [request(`${name}.test`)])) === name);
+  });
+
+  test("may differ while one of the listeners is disabled", async () => {
+    const { port, ids } = await shared({ stays: ["stays.test"], rests: ["rests.test"] });
+    const patch = async (name: string, body: object) =>
+      (await api.call(`PATCH /listeners/${ids[name]}`, { body })).status;
+    expect(await patch("rests", { enabled: false })).toBe(200);
+    expect(await patch("stays", { idle_timeout: 30 })).toBe(200);
+    expect(await patch("rests", { enabled: true })).toBe(409);
+    expect(await patch("rests", { enabled: true, idle_timeout: 30 })).toBe(200);
+    await eventually(async () => reached(await talk(port, [request("rests.test")])) === "rests");
+  });
+});
+
 describe("a Host of another certificate than the TLS name's", () => {
   beforeAll(async () => {
     for (const name of ["one", "two"])
