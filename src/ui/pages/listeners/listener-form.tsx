@@ -146,8 +146,8 @@ function BasicFields({ form }: ListenerFieldsProps) {
           />
         </SimpleGrid>
         <ListField
-          label="Host names"
-          description="Serve only these, such as *.example.com; empty: every host. Listeners with different host names may share an address and port"
+          label="Hosts"
+          description="Only these names are served; empty: any. Listeners with different hosts may share an address and port"
           placeholder="*.example.com"
           {...form.getInputProps("hosts")}
         />

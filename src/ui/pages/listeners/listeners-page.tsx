@@ -32,7 +32,7 @@ function ListenerList() {
           ),
         },
         {
-          title: "Host names",
+          title: "Hosts",
           render: ({ hosts }) => (
             <Text size="sm" component="span">
               {hosts.length === 0 ? "any" : hosts.join(", ")}
