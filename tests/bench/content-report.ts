@@ -25,8 +25,8 @@ function verdicts(rows: readonly ContentRow[]): Table {
   const lines = LIMITS.map(({ what, body, ratio, atMost }) => {
     const row = rows.find((one) => one.what === what && one.body === body);
     const words = `CPU per request, ${what} of ${body} against ${AGAINST[ratio]}`;
-    if (row === undefined) return [words, `${atMost}x`, "–", "not measured"];
-    const isReached = row[ratio] <= atMost && row.errors === 0;
+    if (row === undefined || row.errors > 0) return [words, `${atMost}x`, "–", "not measured"];
+    const isReached = row[ratio] <= atMost;
     const measured = `${row[ratio].toFixed(2)}x`;
     return [words, `${atMost}x`, measured, isReached ? "reached" : "missed"];
   });
@@ -34,12 +34,13 @@ function verdicts(rows: readonly ContentRow[]): Table {
 }
 
 function costs(rows: readonly ContentRow[]): Table {
+  // A row with failed requests is no result.
   const lines = rows.map((row) => [
     row.what,
-    row.errors === 0 ? row.body : `${row.body} (${row.errors} errors)`,
-    row.proxiedUs.toFixed(1),
-    row.ownUs.toFixed(1),
-    row.nginxUs.toFixed(1),
+    row.body,
+    ...(row.errors > 0
+      ? [`${row.errors} errors`, "–", "–"]
+      : [row.proxiedUs.toFixed(1), row.ownUs.toFixed(1), row.nginxUs.toFixed(1)]),
   ]);
   return [["what", "body", "proxied µs", "Sluice µs", "nginx µs"], ...lines];
 }

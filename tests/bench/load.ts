@@ -1,7 +1,8 @@
-// Sends load with wrk and h2load and reads what they print; knows nothing of who answers.
+// Sends load with wrk and h2load and reads what they print; knows nothing of the server.
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
+import type { Protocol } from "./options.ts";
 import { LOAD_CORE, runProgram } from "./processes.ts";
 
 export interface LoadResult {
@@ -62,17 +63,27 @@ export async function loadWithWrk(
   return parseWrk(await runProgram(LOAD_CORE, words));
 }
 
-/** HTTP/2 over TLS: 16 connections with 8 streams each. */
+/** Connections and streams of each connection, by protocol. */
+const H2LOAD_SHAPE: Readonly<Record<Protocol, readonly string[]>> = {
+  http: ["--h1", "-c48", "-m1"],
+  tls: ["--h1", "-c48", "-m1"],
+  h2: ["--npn-list=h2", "-c16", "-m8"],
+};
+
+/**
+ * Sends an exact number of requests: a load that ends by the clock breaks off what is under way, and the proxies count
+ * that in different ways.
+ */
 export async function loadWithH2load(
   url: string,
-  seconds: number,
-  scratch: string,
+  requests: number,
+  { protocol, scratch }: { readonly protocol: Protocol; readonly scratch: string },
 ): Promise<LoadResult> {
   const log = join(scratch, "h2load.log");
   rmSync(log, { force: true });
-  const words = ["-c16", "-m8", `-D${seconds}`, `--log-file=${log}`, "--npn-list=h2"];
+  const words = [...H2LOAD_SHAPE[protocol], `-n${requests}`, `--log-file=${log}`];
   const printed = await runProgram(LOAD_CORE, ["h2load", ...words, ...headerWords, url]);
-  return parseH2load(printed, readFileSync(log, "utf8"), seconds);
+  return parseH2load(printed, readFileSync(log, "utf8"), protocol);
 }
 
 /** Reads the report of `wrk --latency`. */
@@ -99,11 +110,14 @@ function toMilliseconds(found: RegExpExecArray | null): number {
 }
 
 /** Reads the summary of h2load, and the percentiles from its log: time, status and microseconds on each line. */
-export function parseH2load(printed: string, log: string, seconds: number): LoadResult {
-  if (!/Application protocol: h2\b/.test(printed)) throw new Error("HTTP/2 was not negotiated");
-  const succeeded = Number(/(\d+) succeeded/.exec(printed)?.[1] ?? 0);
-  const failed = Number(/(\d+) failed/.exec(printed)?.[1] ?? 0);
-  const refused = Number(/status codes: \d+ 2xx, (\d+) 3xx/.exec(printed)?.[1] ?? 0);
+export function parseH2load(printed: string, log: string, protocol: Protocol): LoadResult {
+  if (protocol === "h2" && !/Application protocol: h2\b/.test(printed))
+    throw new Error("HTTP/2 was not negotiated");
+  const finished = /finished in ([\d.]+)(us|ms|s|m)/.exec(printed);
+  const counts = /(\d+) succeeded, (\d+) failed/.exec(printed);
+  if (finished === null || counts === null) throw new Error(`h2load printed no result: ${printed}`);
+  const succeeded = Number(counts[1]);
+  const redirects = Number(/status codes: \d+ 2xx, (\d+) 3xx/.exec(printed)?.[1] ?? 0);
   const durations: number[] = [];
   for (const line of log.split("\n")) {
     const [, status, microseconds] = line.split("\t");
@@ -112,10 +126,10 @@ export function parseH2load(printed: string, log: string, seconds: number): Load
   durations.sort((a, b) => a - b);
   return {
     requests: succeeded,
-    requestsPerSecond: succeeded / seconds,
+    requestsPerSecond: succeeded / (toMilliseconds(finished) / 1000),
     p50Ms: percentile(durations, 0.5) / 1_000,
     p99Ms: percentile(durations, 0.99) / 1_000,
-    errors: failed + refused,
+    errors: Number(counts[2]) + redirects,
   };
 }
 

@@ -4,7 +4,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { accessLogTable, accessLogToMarkdown, measureAccessLog } from "./access-log.ts";
-import { type Measurement, measureInTurn, verifyAnswers } from "./measure.ts";
+import { type Measurement, measureInTurn, verifyAnswers, warmUp } from "./measure.ts";
 import {
   type BenchOptions,
   parseOptions,
@@ -98,6 +98,8 @@ async function measureAll(
   scratch: string,
 ) {
   const measurements: Measurement[] = [];
+  console.log("warming up");
+  for (const proxy of proxies) await warmUp(proxy, { ...options, scratch });
   for (const protocol of options.protocols) {
     for (const size of options.sizes) {
       console.log(`measuring ${size}, ${PROTOCOLS[protocol]}`);
@@ -129,7 +131,7 @@ async function runBench(
   const origin = await startOrigin(scratch, SIZES);
   try {
     const { rounds, seconds, sluice: command, only } = options;
-    const part = { scratch, command, originPort: origin.port, seconds, rounds: rounds * 2 + 1 };
+    const part = { scratch, command, originPort: origin.port, seconds, rounds };
     if (only === "streams") return { ...nothing, options, streams: await measureStreams(part) };
     if (only === "observation")
       return { ...nothing, options, streams: null, observation: await measureObservation(part) };
@@ -171,7 +173,7 @@ async function runContent(options: BenchOptions, scratch: string): Promise<void>
   const { only, seconds, sluice: command } = options;
   if (only !== undefined && only !== "content") return;
   console.log("measuring cache hits and compression");
-  const rounds = options.rounds + 1;
+  const rounds = Math.ceil(options.rounds / 2);
   const rows = await measureContent({ scratch, command, seconds, rounds });
   console.log(contentToText(rows));
   const text = contentToMarkdown(rows, { seconds, rounds });
@@ -185,7 +187,7 @@ async function runAccessLog(options: BenchOptions, scratch: string): Promise<voi
   console.log("measuring access logs");
   const origin = await startOrigin(scratch, SIZES);
   try {
-    const rounds = options.rounds * 2 + 1;
+    const { rounds } = options;
     const part = { scratch, command, originPort: origin.port, seconds, rounds };
     const rows = await measureAccessLog(part);
     console.log(accessLogTable(rows));
@@ -205,7 +207,7 @@ async function runOthers(options: BenchOptions, scratch: string): Promise<void> 
   if (options.only !== "streams")
     writeSection(options.out, { name: "comparison", text: toMarkdown(run) });
   if (run.streams !== null) {
-    const how = { seconds: options.seconds, rounds: options.rounds * 2 + 1 };
+    const how = { seconds: options.seconds, rounds: options.rounds };
     writeSection(options.out, { name: "streams", text: streamsToMarkdown(run.streams, how) });
   }
 }

@@ -1,7 +1,7 @@
 // The measurement itself: same bytes first, then warm up and measure each proxy in turn; prints and writes nothing.
 import { connect } from "node:http2";
 
-import { BROWSER_HEADERS, type LoadResult, loadWithH2load, loadWithWrk } from "./load.ts";
+import { BROWSER_HEADERS, type LoadResult, loadWithH2load, percentile } from "./load.ts";
 import {
   type BenchOptions,
   type Protocol,
@@ -13,6 +13,7 @@ import { body } from "./origin.ts";
 import type { RunningProxy } from "./peers.ts";
 import { processorTimeUs, residentBytes } from "./processes.ts";
 
+/** One proxy, body and protocol. Every figure is the median of the rounds; the sums are over all of them. */
 export interface Measurement {
   readonly proxy: ProxyName;
   readonly protocol: Protocol;
@@ -22,8 +23,17 @@ export interface Measurement {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly cpuUsPerRequest: number;
+  /** The highest of all rounds. */
   readonly loadedBytes: number;
   readonly errors: number;
+  /** In the order in which they were taken: round by round, each beside those of the other proxies. */
+  readonly rounds: readonly Round[];
+}
+
+/** What is compared within one round. */
+export interface Round {
+  readonly cpuUsPerRequest: number;
+  readonly p99Ms: number;
 }
 
 type Sample = LoadResult & { readonly cpuUs: number; readonly loadedBytes: number };
@@ -79,22 +89,26 @@ async function readOverHttp2(url: URL): Promise<Uint8Array> {
   }
 }
 
-/** Measures one body over one protocol: every proxy in turn, as many rounds as asked for. */
+/** Measures one body over one protocol: every proxy in turn, in alternating order, as many rounds as asked for. */
 export async function measureInTurn(
   proxies: readonly RunningProxy[],
   what: { readonly protocol: Protocol; readonly size: SizeName },
   options: BenchOptions & { readonly scratch: string },
 ): Promise<Measurement[]> {
+  const { scratch } = options;
+  const { protocol } = what;
+  const counts = new Map<ProxyName, number>();
   const samples = new Map<ProxyName, Sample[]>(proxies.map((proxy) => [proxy.name, []]));
+  const load = (proxy: RunningProxy, requests: number): Promise<LoadResult> =>
+    loadWithH2load(urlOf(proxy, protocol, what.size), requests, { protocol, scratch });
+  for (const proxy of proxies) {
+    const { requestsPerSecond } = await load(proxy, TRIAL_REQUESTS);
+    counts.set(proxy.name, Math.ceil(Math.max(1, requestsPerSecond) * options.seconds));
+  }
   for (let round = 0; round < options.rounds; round += 1) {
-    for (const proxy of proxies) {
-      const url = urlOf(proxy, what.protocol, what.size);
-      const load = (seconds: number): Promise<LoadResult> =>
-        what.protocol === "h2"
-          ? loadWithH2load(url, seconds, options.scratch)
-          : loadWithWrk(url, seconds);
-      await load(options.warmUpSeconds);
-      samples.get(proxy.name)?.push(await takeSample(proxy, () => load(options.seconds)));
+    for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed()) {
+      const requests = counts.get(proxy.name) ?? TRIAL_REQUESTS;
+      samples.get(proxy.name)?.push(await takeSample(proxy, () => load(proxy, requests)));
     }
   }
   return proxies.map((proxy) => ({
@@ -103,6 +117,26 @@ export async function measureInTurn(
     ...combine(samples.get(proxy.name) ?? []),
   }));
 }
+
+/** An engine that compiles while it runs is slower in its first seconds: up to 4 µs of a request in the first four. */
+export async function warmUp(
+  proxy: RunningProxy,
+  { protocols, sizes, scratch }: BenchOptions & { readonly scratch: string },
+): Promise<void> {
+  const share = WARM_UP_SECONDS / protocols.length;
+  for (const protocol of protocols) {
+    const url = urlOf(proxy, protocol, sizes[0] ?? "64B");
+    const trial = await loadWithH2load(url, TRIAL_REQUESTS, { protocol, scratch });
+    const requests = Math.ceil(Math.max(1, trial.requestsPerSecond) * share);
+    await loadWithH2load(url, requests, { protocol, scratch });
+  }
+}
+
+/** For all protocols together. */
+const WARM_UP_SECONDS = 10;
+
+/** Enough to know the rate, so that a round takes as many seconds as asked for. */
+const TRIAL_REQUESTS = 2_000;
 
 async function takeSample(proxy: RunningProxy, load: () => Promise<LoadResult>): Promise<Sample> {
   const { pid } = proxy.program;
@@ -120,18 +154,40 @@ async function takeSample(proxy: RunningProxy, load: () => Promise<LoadResult>):
   }
 }
 
-// Means over the rounds, but the worst of what must never be bad: the 99th percentile, memory and errors.
 function combine(samples: readonly Sample[]): Omit<Measurement, "proxy" | "protocol" | "size"> {
   const sum = (pick: (sample: Sample) => number) =>
     samples.reduce((total, sample) => total + pick(sample), 0);
-  const requests = sum((sample) => sample.requests);
+  const rounds = samples.map(({ cpuUs, requests, p99Ms }) => ({
+    cpuUsPerRequest: cpuUs / requests,
+    p99Ms,
+  }));
   return {
-    requests,
-    requestsPerSecond: sum((sample) => sample.requestsPerSecond) / samples.length,
-    p50Ms: sum((sample) => sample.p50Ms) / samples.length,
-    p99Ms: Math.max(...samples.map((sample) => sample.p99Ms)),
-    cpuUsPerRequest: sum((sample) => sample.cpuUs) / requests,
+    requests: sum((sample) => sample.requests),
+    requestsPerSecond: median(samples.map((sample) => sample.requestsPerSecond)),
+    p50Ms: median(samples.map((sample) => sample.p50Ms)),
+    p99Ms: median(rounds.map((round) => round.p99Ms)),
+    cpuUsPerRequest: median(rounds.map((round) => round.cpuUsPerRequest)),
     loadedBytes: Math.max(...samples.map((sample) => sample.loadedBytes)),
     errors: sum((sample) => sample.errors),
+    rounds,
   };
 }
+
+/** The middle one of the ratios between two proxies, round by round: what disturbs a round disturbs both. */
+export function medianRatio(
+  ours: Measurement,
+  theirs: Measurement,
+  figure: keyof Round = "cpuUsPerRequest",
+): number {
+  const ratios = ours.rounds.flatMap((round, index) => {
+    const other = theirs.rounds[index];
+    return other === undefined ? [] : [round[figure] / other[figure]];
+  });
+  return median(ratios);
+}
+
+const median = (values: readonly number[]) =>
+  percentile(
+    [...values].sort((a, b) => a - b),
+    0.5,
+  );

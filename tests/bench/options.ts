@@ -18,8 +18,6 @@ export const PROTOCOLS = {
 export type Protocol = keyof typeof PROTOCOLS;
 
 export const PROXIES = ["nginx", "nginx-64k", "haproxy", "caddy", "bare", "sluice"] as const;
-/** Those of a full run: the bare one only tells what Bun costs. */
-const COMPARED = PROXIES.filter((name) => name !== "bare");
 export type ProxyName = (typeof PROXIES)[number];
 
 const PARTS = [
@@ -35,7 +33,6 @@ const PARTS = [
 
 export interface BenchOptions {
   readonly seconds: number;
-  readonly warmUpSeconds: number;
   readonly rounds: number;
   readonly sizes: readonly SizeName[];
   readonly protocols: readonly Protocol[];
@@ -50,12 +47,12 @@ export interface BenchOptions {
 
 export const USAGE = `make bench ARGS="..."
   --quick                one round of one second, two sizes, two protocols, four proxies; writes no page
-  --seconds N            measured seconds per round (3)
-  --rounds N             rounds, in turn (2)
+  --seconds N            about as many seconds for each round (2)
+  --rounds N             rounds, in alternating turn (5)
   --sizes 64B,100KB      of ${Object.keys(SIZES).join(",")}
   --protocols http,h2    of ${Object.keys(PROTOCOLS).join(",")}
   --proxies nginx,sluice of ${PROXIES.join(",")};
-                         bare, only when it is named, is the least that a proxy on Bun can do (tests/bench/bare-proxy.ts)
+                         bare is the least that a proxy on Bun can do (tests/bench/bare-proxy.ts)
   --only comparison      or targets (eight with checks against one), observation (metrics and recent requests against
                          none), limits (a rate limit against none), guarded (a key, a group and more against none),
                          content (cache, compression), access-log, or streams (TCP); a run measures all otherwise
@@ -84,9 +81,8 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
   const isPartial =
     quick || Boolean(values.sizes ?? values.protocols ?? values.proxies ?? values.only);
   return {
-    seconds: toPositive(values.seconds, quick ? 1 : 3),
-    warmUpSeconds: 1,
-    rounds: toPositive(values.rounds, quick ? 1 : 2),
+    seconds: toPositive(values.seconds, quick ? 1 : 2),
+    rounds: toPositive(values.rounds, quick ? 1 : 5),
     sizes: toList(
       values.sizes,
       Object.keys(SIZES) as SizeName[],
@@ -100,7 +96,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions | "help" {
     proxies: toList(
       values.proxies,
       PROXIES,
-      quick ? ["nginx", "haproxy", "caddy", "sluice"] : COMPARED,
+      quick ? ["nginx", "haproxy", "caddy", "sluice"] : PROXIES,
     ),
     only: values.only === undefined ? undefined : toList(values.only, PARTS, undefined)[0],
     sluice: values.source ? [process.execPath, "src/main.ts"] : ["dist/sluice"],

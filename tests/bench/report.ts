@@ -1,7 +1,7 @@
 // Turns measurements into tables of text and into docs/benchmarks.md; measures nothing.
 import { describeCommit, describeMachine } from "./machine.ts";
 import type { ManyTargetsResult } from "./many-targets.ts";
-import type { Measurement } from "./measure.ts";
+import { type Measurement, medianRatio } from "./measure.ts";
 import { type BenchOptions, PROTOCOLS, type ProxyName } from "./options.ts";
 import type { StreamsResult } from "./streams.ts";
 import {
@@ -38,26 +38,36 @@ export interface Run {
 /** Rows of cells; the first row is the head. */
 export type Table = readonly (readonly string[])[];
 
-/** The rows of one protocol: every body, every proxy, and the ratio to nginx in the same run. */
+/** The rows of one protocol: every body, every proxy, and the ratios to nginx and to what Bun costs in the same run. */
 function measurementTable(run: Run, protocol: Measurement["protocol"]): Table {
-  const head = ["body", "proxy", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "x nginx"];
+  const head = ["body", "proxy", "requests/s", "p50 ms", "p99 ms", "CPU µs/request"];
+  const peers = (["nginx", "bare"] as const).filter((name) => run.options.proxies.includes(name));
   const rows = run.measurements
     .filter((one) => one.protocol === protocol)
     .map((one) => {
-      const nginx = find(run.measurements, one, "nginx");
-      const ratio = nginx ? (one.cpuUsPerRequest / nginx.cpuUsPerRequest).toFixed(2) : "–";
-      const rate = one.requestsPerSecond.toFixed(0);
+      // A proxy that fails requests is fast: its figures are no result.
+      if (one.errors > 0)
+        return [
+          one.size,
+          one.proxy,
+          `${one.errors} errors`,
+          ...[...head.slice(3), ...peers].fill("–"),
+        ];
+      const ratios = peers.map((name) => {
+        const peer = find(run.measurements, one, name);
+        return peer === undefined || peer.errors > 0 ? "–" : medianRatio(one, peer).toFixed(2);
+      });
       return [
         one.size,
         one.proxy,
-        one.errors === 0 ? rate : `${rate} (${one.errors} errors)`,
+        one.requestsPerSecond.toFixed(0),
         one.p50Ms.toFixed(2),
         one.p99Ms.toFixed(2),
         one.cpuUsPerRequest.toFixed(1),
-        ratio,
+        ...ratios,
       ];
     });
-  return [head, ...rows];
+  return [[...head, ...peers.map((name) => `x ${name}`)], ...rows];
 }
 
 function memoryTable(run: Run): Table {
@@ -139,14 +149,19 @@ to 512 connections to the origin and sets X-Forwarded-For; \`nginx\` has its def
 else. Access logs are off, except that Sluice keeps its list of recent requests. Ciphers are what each program and
 OpenSSL agree on by default.
 
-Each proxy is first checked to answer with the same bytes for every body. Then, for each body and protocol, each proxy
-in turn is warmed up for 1 s and measured for ${seconds} s, and the turn is taken ${rounds} times. HTTP/1.1 is loaded by \`wrk\` with 48
-connections, HTTP/2 by \`h2load -c 16 -m 8\`; each request carries eleven headers such as a browser sends.
+\`bare\` is the least that a proxy on Bun can do (\`tests/bench/bare-proxy.ts\`): Bun.serve and Bun.connect, no routes, no
+time-outs, no counts. What Sluice costs beyond it is Sluice's own; what it costs beyond nginx is what Bun costs.
+
+Each proxy is first checked to answer with the same bytes for every body, and warmed up for 10 s. Then, for each body and
+protocol, each proxy in turn answers the number of requests that it answers in about ${seconds} s, ${rounds} times, in alternating
+order. The load is \`h2load\` with a fixed number of requests (\`-n\`): HTTP/1.1 with 48 connections, HTTP/2 with 16 connections of
+8 streams; each request carries eleven headers such as a browser sends. A row with failed requests is not a result and shows
+none.
 
 CPU is user and system time of all threads and processes of the proxy, from \`/proc\`, divided by the number of answered
-requests: it is steadier than requests per second, which the load generator's core can limit. Rates and medians are
-means over the turns; p99 and memory are the worst. Memory is the sum of the resident memory of all processes of the
-proxy, so that pages which nginx's two processes share count twice.
+requests: it is steadier than requests per second, which the load generator's core can limit. Figures are medians over the
+rounds, and a ratio is the median of the ratios of the rounds; memory is the highest. Memory is the sum of the resident memory
+of all processes of the proxy, so that pages which nginx's two processes share count twice.
 
 Eight targets are eight addresses of the same origin, each asked once a second whether it works, and passive checks are on;
 the one target that they are measured against has neither. Both gateways take turns, as the proxies do.

@@ -131,12 +131,13 @@ function tableOf(results: readonly StreamsResult[]): Table {
     const { unit, atMost } = LOADS[load];
     const peer = results.find((one) => one.load === load && one.pump === "haproxy");
     const ratio = cpuUs / (peer?.cpuUs ?? Number.NaN);
-    const isReached = ratio <= atMost && errors === 0;
-    const verdict = pump === "haproxy" ? "" : isReached ? "reached" : "missed";
+    // A row with failed requests is no result.
+    if (errors > 0) return [load, pump, `${errors} errors`, "–", "–", "", ""];
+    const verdict = pump === "haproxy" ? "" : ratio <= atMost ? "reached" : "missed";
     return [
       load,
       pump,
-      `${perSecond.toFixed(0)} ${unit}/s${errors === 0 ? "" : ` (${errors} errors)`}`,
+      `${perSecond.toFixed(0)} ${unit}/s`,
       `${cpuUs.toFixed(1)} µs/${unit}`,
       ratio.toFixed(2),
       pump === "haproxy" ? "" : `${atMost}x`,

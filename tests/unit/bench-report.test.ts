@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { parseH2load, parseWrk, percentile } from "../bench/load.ts";
-import type { Measurement } from "../bench/measure.ts";
+import { type Measurement, medianRatio } from "../bench/measure.ts";
 import { CUTS } from "../bench/observation.ts";
 import { parseOptions } from "../bench/options.ts";
 import { replaceSection } from "../bench/page.ts";
@@ -47,13 +47,15 @@ Requests/sec:  32180.55
 
 describe("a report of h2load", () => {
   const summary = (protocol: string) => `Application protocol: ${protocol}
+
+finished in 2.00s, 150.00 req/s, 1.20MB/s
 requests: 300 total, 300 started, 300 done, 299 succeeded, 1 failed, 1 errored, 0 timeout
 status codes: 299 2xx, 0 3xx, 0 4xx, 1 5xx
 `;
   const log = "1700\t200\t1000\n1701\t200\t3000\n1702\t-1\t90000\n1703\t200\t2000\n";
 
   test("is read together with its log", () => {
-    expect(parseH2load(summary("h2"), log, 2)).toEqual({
+    expect(parseH2load(summary("h2"), log, "h2")).toEqual({
       requests: 299,
       requestsPerSecond: 149.5,
       p50Ms: 2,
@@ -63,7 +65,12 @@ status codes: 299 2xx, 0 3xx, 0 4xx, 1 5xx
   });
 
   test("of another protocol is an error", () => {
-    expect(() => parseH2load(summary("http/1.1"), log, 2)).toThrow("HTTP/2 was not negotiated");
+    expect(() => parseH2load(summary("http/1.1"), log, "h2")).toThrow("HTTP/2 was not negotiated");
+    expect(parseH2load(summary("http/1.1"), log, "tls").requests).toBe(299);
+  });
+
+  test("that is none is an error", () => {
+    expect(() => parseH2load("", "", "http")).toThrow("no result");
   });
 });
 
@@ -88,12 +95,13 @@ describe("a target", () => {
     cpuUsPerRequest: cpu,
     loadedBytes: 1,
     errors,
+    rounds: [{ cpuUsPerRequest: cpu, p99Ms: 1 }],
   });
 
   test.each([
-    { why: "at the limit", sluice: measurement("sluice", 17), verdict: "reached" },
-    { why: "over the limit", sluice: measurement("sluice", 17.2), verdict: "missed" },
-    { why: "fast but wrong", sluice: measurement("sluice", 1, 1), verdict: "missed" },
+    { why: "at the limit", sluice: measurement("sluice", 15), verdict: "reached" },
+    { why: "over the limit", sluice: measurement("sluice", 15.2), verdict: "missed" },
+    { why: "fast but wrong", sluice: measurement("sluice", 1, 1), verdict: "not measured" },
   ])("is judged: $why", ({ sluice, verdict }) => {
     expect(judge([measurement("nginx", 10), sluice])[0]?.verdict).toBe(verdict as "reached");
   });
@@ -104,6 +112,14 @@ describe("a target", () => {
     { ratio: 0.9, errors: 1, verdict: "missed" },
   ])("several targets cost $ratio with $errors errors: $verdict", ({ ratio, errors, verdict }) => {
     expect(judgeManyTargets({ ratio, errors }).verdict).toBe(verdict as "reached");
+  });
+
+  test("is judged by the median of what both did in the same round", () => {
+    const rounds = (...costs: readonly number[]) =>
+      costs.map((cpuUsPerRequest) => ({ cpuUsPerRequest, p99Ms: 1 }));
+    const ours = { ...measurement("sluice", 0), rounds: rounds(12, 24, 90) };
+    const theirs = { ...measurement("bare", 0), rounds: rounds(10, 20, 30) };
+    expect(medianRatio(ours, theirs)).toBe(1.2);
   });
 
   test("without a figure is not called reached", () => {
