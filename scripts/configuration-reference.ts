@@ -42,7 +42,7 @@ const sections: readonly (readonly [string, string, TSchema, string])[] = [
     "Services",
     "service",
     serviceInput,
-    "`/api/v1/services`. An upstream application. The body of a POST or PUT may carry `targets`, a list of targets without `service_id`. Traffic is served for the protocols `http` and `https`. What health checks do is in [health.md](health.md), retries, sticky sessions and hashing in [retries.md](retries.md).",
+    "`/api/v1/services`. An upstream application. The body of a POST, PUT or PATCH may hold `targets`, a list of targets without `service_id`: all targets that the service has afterwards. A PUT without it removes them and says so in `X-Warning`; a PATCH without it leaves them alone. Traffic is served for the protocols `http` and `https`. What health checks do is in [health.md](health.md), retries, sticky sessions and hashing in [retries.md](retries.md).",
   ],
   [
     "Targets",

@@ -24,6 +24,9 @@ Usage: install.sh [FLAGS]
   --data-dir DIR    where the gateway keeps its state (default: /var/lib/sluice)
   --http, --https, --admin ADDRESS:PORT
                     where it listens (default: 0.0.0.0:80, 0.0.0.0:443, 127.0.0.1:9080)
+  --admin-allow NETWORKS
+                    networks that may use the management API, which an --admin address that other machines reach
+                    needs: CIDR[,CIDR], private (RFC 1918, ULA and loopback) or any
   --service KIND    systemd or none (default: systemd where it runs)
   --no-start        leave the service as it is: neither enable nor start nor restart it
   --root DIR        install below DIR, for images and tests: no user, no sysctl, and no service unless --service
@@ -38,7 +41,7 @@ fail() {
 }
 
 action=install purge=no from='' url=${SLUICE_URL:-} sha256='' unchecked=no target=''
-prefix=/usr/local data=/var/lib/sluice http=0.0.0.0:80 https=0.0.0.0:443 admin=127.0.0.1:9080
+prefix=/usr/local data=/var/lib/sluice http=0.0.0.0:80 https=0.0.0.0:443 admin=127.0.0.1:9080 allow=''
 service=auto start=yes root='' scratch=''
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -49,7 +52,7 @@ while [ $# -gt 0 ]; do
     --unchecked) unchecked=yes ;;
     --no-start) start=no ;;
     --help | -h) usage && exit 0 ;;
-    --from | --url | --sha256 | --target | --prefix | --data-dir | --http | --https | --admin | --service | --root)
+    --from | --url | --sha256 | --target | --prefix | --data-dir | --http | --https | --admin | --admin-allow | --service | --root)
       [ $# -ge 2 ] || fail "$1 needs a value"
       case $1 in
         --from) from=$2 ;;
@@ -61,6 +64,7 @@ while [ $# -gt 0 ]; do
         --http) http=$2 ;;
         --https) https=$2 ;;
         --admin) admin=$2 ;;
+        --admin-allow) allow=$2 ;;
         --service) service=$2 ;;
         --root) root=$2 ;;
       esac
@@ -85,6 +89,7 @@ for address in "$http" "$https" "$admin"; do
     *) fail "$address: must be ADDRESS:PORT" ;;
   esac
 done
+case $allow in *[!A-Za-z0-9.:/,]*) fail "$allow: must be CIDR[,CIDR], private or any" ;; esac
 [ "$purge" = no ] || [ "$action" = uninstall ] || fail "--purge is for --uninstall"
 case $data in / | /etc | /home | /root | /usr | /var | /var/lib | /opt | /srv | /tmp) fail "$data is no directory of its own" ;; esac
 
@@ -293,6 +298,7 @@ SLUICE_HTTP=$http
 SLUICE_HTTPS=$https
 SLUICE_ADMIN=$admin
 TEXT
+  [ -z "$allow" ] || printf 'SLUICE_ADMIN_ALLOW=%s\n' "$allow" >>"$root$settings"
   # Secrets may be added to it.
   chmod 640 "$root$settings"
   own_group "$root$settings"
@@ -321,8 +327,18 @@ TEXT
   sysctl -q -p "$sysctl" 2>/dev/null || warn "net.ipv4.tcp_migrate_req could not be set now (a container, or a kernel before 5.14)"
 }
 
+# Refused here, with what to do, is better than a service that does not start. Settings that are there already stay.
+check_admin() {
+  case $admin in 127.*:* | localhost:* | '[::1]:'*) return 0 ;; esac
+  [ ! -e "$root$settings" ] || return 0
+  [ -n "$allow" ] || fail "--admin $admin can be reached from other machines: give --admin-allow with the networks that may use it (CIDR[,CIDR], private or any)"
+  [ "$start" = yes ] && [ "$service" != none ] && [ ! -e "$root$data/sluice.db" ] || return 0
+  fail "--admin $admin needs a user first: install without it, create the first user, then set SLUICE_ADMIN and SLUICE_ADMIN_ALLOW in $settings and restart"
+}
+
 install_new() {
   if [ -e "$root$bin" ]; then fail "$root$bin is there already: --upgrade replaces it"; fi
+  check_admin
   fetch
   make_user
   mkdir -p "$root$data"

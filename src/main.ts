@@ -8,7 +8,8 @@ import { followConfigFile } from "./cli/config-file.ts";
 import { exportCommand } from "./cli/export.ts";
 import { healthcheckCommand } from "./cli/healthcheck.ts";
 import { createImport } from "./cli/import.ts";
-import { loadApi } from "./cli/management-listener.ts";
+import { warnAboutAccess } from "./cli/management-access.ts";
+import { listen, loadApi } from "./cli/management-listener.ts";
 import { createOpenOffline } from "./cli/offline.ts";
 import { type OpenedState, openState } from "./cli/opened-state.ts";
 import type { Replaced } from "./cli/replacement.ts";
@@ -115,7 +116,10 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     loopToken: loopToken(stored.instanceId),
   });
   refuse(await started);
-  const server = former === null ? serveApi() : await former.bindManagement(serveApi);
+  const server = await listen(serveApi, {
+    ...{ management, log, isHeldBack: state.adminAccess.heldBack !== null },
+    retry: former === null ? null : (bind) => former.bindManagement(bind),
+  });
   management.port = server.port;
   // In the same turn in which the API begins to listen, so that no change comes before it; and not earlier, because a first
   // start that fails must leave the next one free to choose other ports.
@@ -132,6 +136,7 @@ async function startGateway(options: ServeOptions, log: Log): Promise<Gateway> {
     log,
   );
   for (const warning of hostWarnings(stored.config)) log.warn(warning);
+  warnAboutAccess(control.adminNetworks, control.changes.config.settings, log);
   new PressureWatch({
     ...{ board: memory.board, log },
     maxMemoryBytes: () => control.changes.config.settings.limits.max_memory_bytes,
@@ -163,7 +168,7 @@ interface PlaneParts {
 }
 
 function createPlanes({ state, options, memory, log }: PlaneParts) {
-  const { store, box, stored, current, context } = state;
+  const { store, box, stored, current, context, adminAccess } = state;
   const { dnsServers, dnsPrograms, workers } = options;
   const pool = new WorkerPool({
     url: new URL("./worker.ts", import.meta.url),
@@ -182,6 +187,7 @@ function createPlanes({ state, options, memory, log }: PlaneParts) {
   });
   const control = createControl(store, {
     ...{ box, log, clock, current, context, dnsServers, dnsPrograms, plugins: catalogue },
+    adminAccess,
     rollout: createRollout(pool),
     targetBoard: memory.targets,
     acme: {

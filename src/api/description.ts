@@ -132,6 +132,10 @@ export const filterParameters = [
 ];
 
 export const dryRunParameter = queryParameter("dry_run", "1: check everything, change nothing");
+export const forceParameter = queryParameter(
+  "force",
+  "1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise",
+);
 export const cascadeParameter = queryParameter("cascade", "1: delete what refers to it too");
 
 export const ifMatchParameter = {

@@ -9,6 +9,8 @@ export interface GuardOptions {
   readonly table: readonly AccessRow[];
   /** Whether the address of a socket may use the API at all. */
   readonly isAllowedAddress: (address: string) => boolean;
+  /** Whether the address of a socket is this machine's own; default: none is. */
+  readonly isOwnMachine?: (address: string) => boolean;
   /** Host that the listener is bound to. */
   readonly boundHost: string;
   readonly publicUrl: () => string | null;
@@ -26,6 +28,8 @@ export interface Admission extends AccessMatch {
 
 /** The one path that is answered whatever address asks for it. */
 const HEALTH_PATH = "/healthz";
+/** What `sluice healthcheck` asks on the machine itself, whatever networks may use the API. */
+const READY_PATH = "/readyz";
 
 /** Returns the function that lets a request in or throws the ApiError that refuses it. */
 export function createGuard(
@@ -35,7 +39,8 @@ export function createGuard(
   const authenticate = options.authenticate ?? ((_, peer) => anybody(peer));
   return (request, pathname, peer) => {
     if (pathname !== HEALTH_PATH) {
-      if (!options.isAllowedAddress(peer))
+      const isOwnCheck = pathname === READY_PATH && options.isOwnMachine?.(peer) === true;
+      if (!isOwnCheck && !options.isAllowedAddress(peer))
         throw new ApiError(403, "this address may not use the management API");
       checkLoop(request, options.loopToken);
       checkHost(request, options);

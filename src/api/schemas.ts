@@ -27,8 +27,9 @@ const identityObject = t.Object(identity);
 
 const targetState = t.Unsafe<string>({
   type: "string",
-  enum: ["unknown", "healthy", "unhealthy", "draining", "disabled"],
-  description: "What is known about the target",
+  enum: ["unknown", "healthy", "failing", "unhealthy", "draining", "disabled"],
+  description:
+    "What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do",
 });
 
 const target = t.Composite(
@@ -52,9 +53,9 @@ const serviceHealth = t.Object(
     service: t.Object({ id: t.String(), name: t.String() }),
     state: t.Unsafe<string>({
       type: "string",
-      enum: ["healthy", "degraded", "unhealthy", "unknown"],
+      enum: ["healthy", "degraded", "failing", "unhealthy", "unknown"],
       description:
-        "degraded: some targets are unhealthy; unknown: nothing is known of any target, or none takes traffic",
+        "degraded: some targets are failing or unhealthy; failing: all are, and some take traffic all the same; unhealthy: all are unhealthy; unknown: nothing is known of any target, or none takes traffic",
     }),
     targets: t.Array(
       t.Object({
@@ -271,7 +272,16 @@ export const schemas: Readonly<Record<string, TSchema>> = {
   ...statsSchemas,
   ...transferSchemas,
   Settings: t.Composite(
-    [settingsInput, t.Object({ updated_at: t.String({ format: "date-time" }) })],
+    [
+      settingsInput,
+      t.Object({
+        updated_at: t.String({ format: "date-time" }),
+        admin_allowed_in_force: t.Array(t.String(), {
+          description:
+            "Networks that may use the management API now: admin_allowed_cidrs, or while that is empty those of --admin-allow; empty: all that reach its address",
+        }),
+      }),
+    ],
     { title: "Settings" },
   ),
   SettingsInput: settingsInput,
@@ -339,6 +349,12 @@ export const schemas: Readonly<Record<string, TSchema>> = {
       revision: t.Integer({ description: "Number of the configuration in service" }),
       read_only: t.Boolean({
         description: "Whether the configuration is kept in a file, so that changes are refused",
+      }),
+      management_access: t.Unsafe<string>({
+        type: "string",
+        enum: ["local", "restricted", "any", "held_back"],
+        description:
+          "Who reaches the management API by address. local: this machine; restricted: the networks in settings.admin_allowed_cidrs, or else in --admin-allow; any: every address; held_back: this machine, because what the address of --admin needs is missing: the warnings say what",
       }),
       workers: t.Integer({ description: "Number of workers" }),
       workers_ready: t.Integer({ description: "How many serve the current configuration" }),

@@ -1,5 +1,4 @@
 // The management API from request to response: guard, endpoint, one shape of error, headers; and the listener around it.
-import { createNetworkCheck } from "../control/admin-network.ts";
 import type { Log } from "../log.ts";
 import { accessTable } from "./access.ts";
 import { createApp } from "./app.ts";
@@ -32,8 +31,8 @@ export interface ManagementApi {
 }
 
 export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
-  const { changes } = deps.control;
-  const isAllowedAddress = createNetworkCheck(() => changes.config.settings);
+  const { changes, adminNetworks } = deps.control;
+  const isAllowedAddress = (address: string) => adminNetworks.isAllowed(address);
   const streams = createStreams(deps, isAllowedAddress);
   const { authenticator } = deps.control.auth;
   const publicUrl = () => changes.config.settings.public_url;
@@ -49,6 +48,7 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
   const guard = createGuard({
     table: accessTable,
     isAllowedAddress,
+    isOwnMachine: (address) => adminNetworks.isOwnMachine(address),
     authenticate: refusals.watch((request, peer, row) =>
       authenticator.authenticate(credentials.read(request, row), peer),
     ),

@@ -25,6 +25,11 @@ export function writeOptionsOf(call: Call, extra: readonly string[] = []): Write
   };
 }
 
+/** The same for what can change who may reach the management API. */
+export function forcibleOptionsOf(call: Call, extra: readonly string[] = []): WriteOptions {
+  return { ...writeOptionsOf(call, ["force", ...extra]), force: flagOf(call, "force") };
+}
+
 export function flagOf(call: Call, name: string): boolean {
   const value = call.query.get(name);
   if (value === null || value === "0" || value === "false") return false;

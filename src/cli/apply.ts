@@ -2,7 +2,12 @@
 import type { Command } from "./command.ts";
 import { describeChanges, readDocument, sendDocument } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";
-import { managementClient, managementFlags, reportingErrors } from "./management-client.ts";
+import {
+  forceFlag,
+  managementClient,
+  managementFlags,
+  reportingErrors,
+} from "./management-client.ts";
 import { takeOperand } from "./operands.ts";
 import { passphraseFlag, passphraseHeaders, passphraseOf } from "./passphrase.ts";
 
@@ -14,6 +19,7 @@ const shared: readonly Flag[] = [
     description:
       "Delete what the lists in the file do not hold; lists that it lacks stay as they are",
   },
+  forceFlag,
   passphraseFlag,
 ];
 
@@ -52,6 +58,7 @@ function send(
     const changes = await sendDocument(managementClient(given, env), readDocument(path), {
       mode: given.has("prune") ? "replace" : "merge",
       dryRun,
+      force: given.has("force"),
       headers: passphraseHeaders(passphraseOf(given, env)),
     });
     print(describeChanges(changes));

@@ -30,6 +30,14 @@ export function readConfigFile(path: string): SourceDocument {
 export const declaresListeners = ({ value }: SourceDocument): boolean =>
   typeof value === "object" && value !== null && "listeners" in value;
 
+/** `settings.admin_allowed_cidrs` as the file will make it; null: the file says nothing of the settings, or is encrypted. */
+export function declaredNetworks({ value }: SourceDocument): readonly string[] | null {
+  const { settings } = (value ?? {}) as { readonly settings?: unknown };
+  if (typeof settings !== "object" || settings === null) return null;
+  const { admin_allowed_cidrs: networks } = settings as { readonly admin_allowed_cidrs?: unknown };
+  return Array.isArray(networks) ? networks.map(String) : [];
+}
+
 /**
  * Makes the configuration read-only to everybody else and brings the file into service; throws an ApiError or CommandError
  * with the reason when it cannot. From then on each valid version of it comes into service, and an invalid one is logged.

@@ -38,6 +38,7 @@ export function parseDocument(path: string, text: string): SourceDocument {
 export interface Sending {
   readonly mode: "merge" | "replace";
   readonly dryRun: boolean;
+  readonly force: boolean;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -45,11 +46,11 @@ export interface Sending {
 export async function sendDocument(
   call: CallManagement,
   { text, type }: DocumentFile,
-  { mode, dryRun, headers }: Sending,
+  { mode, dryRun, force, headers }: Sending,
 ): Promise<readonly ObjectDifference[]> {
   const answer = await call({
     method: "POST",
-    path: `/import?mode=${mode}&dry_run=${dryRun ? 1 : 0}`,
+    path: `/import?mode=${mode}&dry_run=${dryRun ? 1 : 0}&force=${force ? 1 : 0}`,
     headers: { ...headers, "content-type": `application/${type}` },
     body: text,
   });

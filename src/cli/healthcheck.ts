@@ -1,5 +1,6 @@
 // The command `healthcheck`: whether the gateway on this machine is ready, as an exit code; knows no endpoint but that one.
 import type { Command } from "./command.ts";
+import { isLoopbackHost } from "../net/loopback.ts";
 import { type Flag, formatAddress, parseAddress, parseFlags } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -36,16 +37,20 @@ export const healthcheckCommand: Command = {
   flags,
   async run(argv, { env, print }) {
     const given = parseFlags(flags, argv, env);
-    const url = readyUrl(given.get("admin"), given.get("admin-tls-cert") !== undefined);
+    const urls = readyUrls(given.get("admin"), given.get("admin-tls-cert") !== undefined);
     const deadline = Date.now() + decodeWait(given.get("wait")) * 1000;
     for (;;) {
-      const problem = await findProblem(url);
-      if (problem === null) {
-        print("ready\n");
-        return 0;
+      const problems: string[] = [];
+      for (const url of urls) {
+        const problem = await findProblem(url);
+        if (problem === null) {
+          print("ready\n");
+          return 0;
+        }
+        problems.push(`sluice: ${url} ${problem}\n`);
       }
       if (Date.now() >= deadline) {
-        process.stderr.write(`sluice: ${url} ${problem}\n`);
+        process.stderr.write(problems.join(""));
         return 1;
       }
       await Bun.sleep(PAUSE_MS);
@@ -53,12 +58,18 @@ export const healthcheckCommand: Command = {
   },
 };
 
-/** An address that stands for all of the machine is asked on the loopback one. */
-export function readyUrl(admin: string | undefined, speaksTls: boolean): string {
+/**
+ * An address that stands for all of the machine is asked on the loopback one. So is any other one that does not answer: a
+ * gateway that may not listen there listens on loopback.
+ */
+export function readyUrls(admin: string | undefined, speaksTls: boolean): readonly string[] {
   const { hostname, port } = parseAddress("admin", admin ?? "127.0.0.1:9080");
-  const local = hostname === "0.0.0.0" ? "127.0.0.1" : hostname === "::" ? "::1" : hostname;
+  const loopback = hostname.includes(":") ? "::1" : "127.0.0.1";
+  const isWildcard = hostname === "0.0.0.0" || hostname === "::";
+  const isLocal = isWildcard || isLoopbackHost(hostname);
+  const hosts = isLocal ? [isWildcard ? loopback : hostname] : [hostname, loopback];
   const scheme = speaksTls ? "https" : "http";
-  return `${scheme}://${formatAddress({ hostname: local, port })}/readyz`;
+  return hosts.map((host) => `${scheme}://${formatAddress({ hostname: host, port })}/readyz`);
 }
 
 function decodeWait(text = "0"): number {

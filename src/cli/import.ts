@@ -11,6 +11,7 @@ import { describeChanges, type DocumentFile, readDocument, sendDocument } from "
 import { type Flag, parseFlags } from "./flags.ts";
 import {
   CommandError,
+  forceFlag,
   managementClient,
   managementFlags,
   reportingErrors,
@@ -33,6 +34,7 @@ const flags: readonly Flag[] = [
     value: "PROGRAM",
     description: `Read the configuration of another program: ${importSources.join(", ")}`,
   },
+  forceFlag,
   passphraseFlag,
 ];
 
@@ -58,6 +60,7 @@ export const createImport = (plugins: PluginCatalogue): Command => ({
       const changes = await sendDocument(managementClient(given, env), file, {
         mode,
         dryRun: given.has("dry-run"),
+        force: given.has("force"),
         headers: passphraseHeaders(passphraseOf(given, env)),
       });
       print(describeChanges(changes));

@@ -18,6 +18,13 @@ export const managementFlags: readonly Flag[] = [
   },
 ];
 
+export const forceFlag: Flag = {
+  name: "force",
+  value: null,
+  description:
+    "Also if the new admin_allowed_cidrs shut out the address that this command comes from",
+};
+
 /** A reason that a command prints before it ends with code 1. */
 export class CommandError extends Error {}
 
@@ -53,9 +60,14 @@ export function managementClient(
     });
     const text = await response.text();
     if (response.status === 200) return text;
-    const hint = response.status === 401 ? "; SLUICE_TOKEN must hold a token" : "";
-    throw new CommandError(`${errorIn(text) ?? `${base} answered ${response.status}`}${hint}`);
+    const problem = errorIn(text) ?? `${base} answered ${response.status}`;
+    throw new CommandError(`${problem}${hintFor(response.status, problem)}`);
   };
+}
+
+function hintFor(status: number, problem: string): string {
+  if (status === 401) return "; SLUICE_TOKEN must hold a token";
+  return problem.includes("?force=1") ? "; that is --force of this command" : "";
 }
 
 function baseOf(text: string): string {

@@ -18,6 +18,35 @@ export interface ManagementOptions {
   readonly loopToken: string;
 }
 
+/** To be called until the former gateway has let go of the port; null: there is none. */
+type Retry = ((bind: () => ManagementServer) => Promise<ManagementServer>) | null;
+
+/**
+ * Has the API listen. On loopback instead of its configured address, a port that is taken must not stop the traffic: there
+ * it takes a free one.
+ */
+export async function listen(
+  serveApi: () => ManagementServer,
+  { retry, management, isHeldBack, log }: ListenOptions,
+): Promise<ManagementServer> {
+  try {
+    return retry === null ? serveApi() : await retry(serveApi);
+  } catch (error) {
+    if (!isHeldBack || management.port === 0) throw error;
+    log.warn("the management API listens on a free port", { error });
+    management.port = 0;
+    return serveApi();
+  }
+}
+
+export interface ListenOptions {
+  readonly retry: Retry;
+  readonly management: { port: number };
+  /** Whether it listens on loopback although it was given another address. */
+  readonly isHeldBack: boolean;
+  readonly log: Log;
+}
+
 /** Loads the API while the workers start in their own threads, because it is the slowest part to load. */
 export async function loadApi({
   admin,

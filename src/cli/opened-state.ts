@@ -1,5 +1,6 @@
 // Opens what is stored, or makes what a first start begins with, and compiles it; starts nothing.
 import type { Clock } from "../clock.ts";
+import type { AdminAccess } from "../control/admin-network.ts";
 import { type ChangeContext, compileStored } from "../control/control-plane.ts";
 import { fieldChecks } from "../control/field-checks.ts";
 import { openSecretBox } from "../control/sealing.ts";
@@ -12,12 +13,13 @@ import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { emptyConfiguration, firstConfiguration } from "../store/first-configuration.ts";
 import { Store, type StoredState } from "../store/store.ts";
 import { loadAdminTls } from "./admin-tls.ts";
-import { declaresListeners, readConfigFile } from "./config-file.ts";
+import { declaredNetworks, declaresListeners, readConfigFile } from "./config-file.ts";
 import { firstListeners, warnAboutIgnoredFlags } from "./first-start.ts";
 import type { Address } from "./flags.ts";
 import { reachableAt } from "./own-addresses.ts";
+import { placeManagement } from "./management-access.ts";
 import type { ServeOptions } from "./serve.ts";
-import { refuseOpenManagement, StartError } from "./start-error.ts";
+import { StartError } from "./start-error.ts";
 
 export interface Surroundings {
   readonly clock: Clock;
@@ -31,7 +33,8 @@ export interface OpenedState {
   readonly stored: StoredState;
   readonly adminTls: KeyPair | null;
   /** Where the management API listens; its port is to be set once it is known. */
-  readonly management: { hostname: Address["hostname"]; port: number };
+  readonly management: { readonly hostname: Address["hostname"]; port: number };
+  readonly adminAccess: AdminAccess;
   readonly context: () => ChangeContext;
   readonly current: Compiled;
 }
@@ -42,15 +45,21 @@ export async function openState(
   { clock, log, plugins }: Surroundings,
 ): Promise<OpenedState> {
   const { dataDir } = options;
+  const fromFile =
+    options.config === null ? null : declaredNetworks(readConfigFile(options.config));
+  const nothing = { isNew: true, users: 0, networks: fromFile ?? [] };
   // Before there is a data directory, so that a first start that is refused leaves none behind.
-  if (!Store.isThere(dataDir)) refuseOpenManagement(options, 0);
+  if (!Store.isThere(dataDir)) placeManagement(options, nothing);
   const adminTls = options.adminTls === null ? null : loadAdminTls(options.adminTls, clock.now());
   const store = Store.open({ dataDir, log });
   const box = openSecretBox({ dataDir, env: process.env, keyIds: store.sealedKeyIds() });
   const stored = loadOrMake(store, options, { clock, log });
-  refuseOpenManagement(options, stored.config.users.size);
+  const { users, settings } = stored.config;
+  const networks = fromFile ?? settings.admin_allowed_cidrs;
+  const isNew = store.isEmpty();
+  const { hostname, access } = placeManagement(options, { isNew, users: users.size, networks });
   const tls = await loadDefaultCertificate({ dataDir, now: clock.now(), log });
-  const management = { ...options.admin };
+  const management = { hostname, port: options.admin.port };
   const context = (): ChangeContext => ({
     tls,
     checks: fieldChecks,
@@ -59,7 +68,7 @@ export async function openState(
     openSealed: (sealed) => box.open(sealed),
   });
   const current = compileOrRefuse(stored, context());
-  return { store, box, stored, adminTls, management, context, current };
+  return { store, box, stored, adminTls, management, adminAccess: access, context, current };
 }
 
 function loadOrMake(

@@ -4,6 +4,7 @@ import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import { type LogLevel, logLevels } from "../log.ts";
+import { decodeNetworks, NETWORK_WORDS } from "./admin-networks.ts";
 import type { AdminTlsFiles } from "./admin-tls.ts";
 import type { Command } from "./command.ts";
 import { type Address, type Flag, type Flags, parseAddress, parseFlags } from "./flags.ts";
@@ -12,6 +13,8 @@ import { UsageError } from "./usage-error.ts";
 export interface ServeOptions {
   readonly dataDir: string;
   readonly admin: Address;
+  /** Networks that may use the management API while the settings name none; null: not given. */
+  readonly adminAllow: readonly string[] | null;
   /** Files for the management API to speak TLS with; null: it speaks none. */
   readonly adminTls: AdminTlsFiles | null;
   /** Null: not given, so the stored listener holds, or at the first start the default. */
@@ -63,6 +66,12 @@ const flags: readonly Flag[] = [
     value: "ADDRESS:PORT",
     description: "Where the management API listens",
     fallback: "127.0.0.1:9080",
+  },
+  {
+    name: "admin-allow",
+    value: "NETWORKS",
+    description: `Networks that may use the management API at an address that other machines reach, which needs them: ${NETWORK_WORDS}. In force while settings.admin_allowed_cidrs is empty`,
+    repeats: true,
   },
   {
     name: "admin-tls-cert",
@@ -153,6 +162,7 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
   return {
     dataDir: resolve(given.get("data-dir") ?? "./data"),
     admin: address("admin") ?? { hostname: "127.0.0.1", port: 9080 },
+    adminAllow: decodeAllowed(given.all("admin-allow")),
     adminTls: decodeAdminTls(given.get("admin-tls-cert"), given.get("admin-tls-key")),
     http: address("http"),
     https: address("https"),
@@ -167,6 +177,9 @@ export function decodeOptions(given: Flags, words: readonly string[] = []): Serv
     words: words.filter((word) => word !== "--take-over"),
   };
 }
+
+const decodeAllowed = (texts: readonly string[]) =>
+  texts.length === 0 ? null : decodeNetworks("admin-allow", texts);
 
 const decodePath = (path: string | undefined) => (path === undefined ? null : resolve(path));
 

@@ -16,8 +16,10 @@ import { type AuditEntry, auditOf } from "./audit-entry.ts";
 import { Draft } from "./draft.ts";
 import { requireAdminForPrograms } from "./admin-dns-providers.ts";
 import { requireAdminForPlugins } from "./admin-plugins.ts";
-import type { Actor } from "./principal.ts";
+import type { AdminNetworks } from "./admin-network.ts";
+import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
+import { requireAdminForDestinations } from "./secret-destinations.ts";
 import { requireAdminForSockets } from "./socket-targets.ts";
 import { createStamp } from "./stamp.ts";
 import { undoOf } from "./undo.ts";
@@ -82,6 +84,8 @@ export interface ChangeRequest<T> {
   readonly mutate: (draft: Draft) => T;
   /** Writes what belongs to the change and is no part of the configuration, in its transaction. */
   readonly alongside?: () => void;
+  /** Whether the caller accepts to be shut out by the change. Default: not. */
+  readonly force?: boolean;
 }
 
 export interface ChangeResult<T> {
@@ -116,6 +120,7 @@ export class Changes {
   readonly #storedListeners: Listener[] = [];
   readonly #servedListeners: Listener[] = [];
   #isStillValid: (by: Actor) => boolean = () => true;
+  #adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange"> | null = null;
   #isReadOnly = false;
   /** Why the last change could not be stored; null: it could. */
   #storeProblem: string | null = null;
@@ -167,6 +172,11 @@ export class Changes {
     this.#isStillValid = check;
   }
 
+  /** From here on changes are held to who may reach the management API. */
+  guardBy(adminNetworks: Pick<AdminNetworks, "requireAllowed" | "checkChange">): void {
+    this.#adminNetworks = adminNetworks;
+  }
+
   /** From here on only the program itself, or a person on the machine, changes anything: the configuration is kept elsewhere. */
   makeReadOnly(): void {
     this.#isReadOnly = true;
@@ -205,20 +215,27 @@ export class Changes {
     if (this.#pausedFor !== null)
       throw new ApiError(409, this.#pausedFor, { headers: { "retry-after": RETRY_SECONDS } });
     if (!this.#isStillValid(by)) throw new ApiError(401, "the credentials are no longer valid");
+    this.#adminNetworks?.requireAllowed(by);
     if (this.#isReadOnly && by.method !== "local")
       throw new ApiError(409, "configuration is read-only");
   }
 
   async #apply<T>(request: ChangeRequest<T>): Promise<ChangeResult<T>> {
     this.requireOpen(request.by);
-    const draft = new Draft(this.#current.config, this.#stamp);
+    const isByAdmin = roleOf(request.by) === "admin";
+    const draft = new Draft(this.#current.config, this.#stamp, isByAdmin);
     const value = request.mutate(draft);
+    const { plugins } = this.#options.context();
     requireAdminForSockets(draft, request.by);
-    requireAdminForPlugins(draft, request.by, this.#options.context().plugins);
+    requireAdminForPlugins(draft, request.by, plugins);
     requireAdminForPrograms(draft, request.by);
+    requireAdminForDestinations(draft, request.by, plugins);
+    draft.runChecks();
     if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };
     const next = this.#compile(draft);
-    const warnings = [...warningsOf(next, (id) => draft.placeOf(id) !== null).values()];
+    this.#adminNetworks?.checkChange(draft, { by: request.by, force: request.force === true });
+    const isSent = (id: string) => draft.placeOf(id) !== null;
+    const warnings = [...draft.warnings, ...warningsOf(next, isSent).values()];
     if (request.dryRun) return { value, revision: this.revision, warnings };
     await this.#prepare(next.snapshot, draft);
     const event = await this.#commit(next.snapshot.revision, draft, request);

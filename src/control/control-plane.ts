@@ -7,6 +7,7 @@ import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import { type AdminAccess, AdminNetworks, localAccess } from "./admin-network.ts";
 import { Account } from "./auth/account.ts";
 import { SecondFactors, type TotpStore } from "./auth/totp.ts";
 import { Users } from "./auth/users.ts";
@@ -92,12 +93,15 @@ export interface ControlPlaneOptions {
   readonly dnsPrograms?: readonly string[];
   /** Keeps the progress of orders and shows proofs to authorities; absent: nothing is ordered. */
   readonly acme?: AcmeParts;
+  /** How the management API is reached. Default: from this machine only. */
+  readonly adminAccess?: AdminAccess;
   /** What workers count and write down of the traffic. Default: nothing. */
   readonly observed?: ObservedWorkers;
 }
 
 export interface ControlPlane {
   readonly changes: Changes;
+  readonly adminNetworks: AdminNetworks;
   readonly audit: AuditLog;
   readonly events: EventHub;
   readonly sessions: Sessions;
@@ -147,6 +151,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const rows = new TargetRows(targetBoard, observation.rows, current.snapshot.services);
   const states = new TargetStates(targetBoard, clock);
   const changes = new Changes({ ...options, rollout: rows });
+  const adminNetworks = createAdminNetworks(options, changes);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
   const sessions = new Sessions({ ...options, store: options.sessionStore });
   const events = createEvents(changes, audit);
@@ -157,6 +162,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const publication = createPublication(options, { changes, states, acme });
   return {
     changes,
+    adminNetworks,
     audit,
     events,
     health: createHealth({ ...options, rows, states, changes, audit, events }),
@@ -191,7 +197,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     ...consumption,
     ...access,
     revisions: new Revisions(changes, options.revisionStore),
-    settings: new SettingsUseCases(changes),
+    settings: new SettingsUseCases(changes, adminNetworks),
     observation: observation.complete({ changes, states, targetBoard, acme: acme.engine }),
     ...createAlerts(options, { changes, audit, events, traffic: observation.rows }),
     pressure: new Pressure(events, () => clock.now()),
@@ -210,6 +216,19 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
 }
 
 const answerNothing = () => Promise.resolve(null);
+
+function createAdminNetworks(
+  { adminAccess = localAccess, log }: ControlPlaneOptions,
+  changes: Changes,
+): AdminNetworks {
+  const networks = new AdminNetworks(adminAccess, () => changes.config.settings);
+  changes.guardBy(networks);
+  changes.onServed(({ before, after }) => {
+    const isChanged = before.settings.admin_allowed_cidrs !== after.settings.admin_allowed_cidrs;
+    if (isChanged) for (const warning of networks.warnings()) log.warn(warning);
+  });
+  return networks;
+}
 
 /** Certificates, and applications, which have some made. */
 function createPublication(

@@ -132,7 +132,7 @@ function fieldsOf(document: unknown, scene: Scene): FieldsOf<"dns_providers"> {
   const config = writeConfig(sent, {
     definition: definitions[input.type],
     old: old?.type === input.type ? old.config : null,
-    config: draft.config,
+    draft,
     box,
   });
   const inTheClear = Object.entries(Object(sent)).filter(([, value]) => typeof value === "string");

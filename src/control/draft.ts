@@ -30,19 +30,28 @@ type Mutable = { -readonly [K in keyof GatewayConfig]: GatewayConfig[K] };
 /** One change in the making. Nothing of the configuration that it starts from is touched. */
 export class Draft {
   readonly base: GatewayConfig;
+  /**
+   * Whether a secret that is sent and is the stored one may count as no change: for anybody else that would tell whether a
+   * guess is right.
+   */
+  readonly isByAdmin: boolean;
   /** What the change does, in one line for the history: `create service "web"`. */
   summary = "change";
+  readonly #warnings: string[] = [];
   readonly #config: Mutable;
   readonly #changes = mapCollections(() => ({
     upserts: new Map(),
     removals: new Set(),
   })) as { readonly [K in CollectionName]: Changes<ResourceOf[K]> };
   readonly #places = new Map<string, string>();
+  readonly #sent = new Set<string>();
+  readonly #checks: (() => void)[] = [];
   readonly #stamp: () => string;
 
   /** `stamp` gives times that never repeat, so that the order of creation is never in doubt. */
-  constructor(base: GatewayConfig, stamp: () => string) {
+  constructor(base: GatewayConfig, stamp: () => string, isByAdmin = true) {
     this.base = base;
+    this.isByAdmin = isByAdmin;
     this.#config = { ...base };
     this.#stamp = stamp;
   }
@@ -101,6 +110,34 @@ export class Draft {
   /** Null for an object that the client did not send. */
   placeOf(id: string): string | null {
     return this.#places.get(id) ?? null;
+  }
+
+  /** Takes down that the client sent the value of this encrypted text in the clear: wherever it is sent to, the client knows it. */
+  markSent(sealed: string): void {
+    this.#sent.add(sealed);
+  }
+
+  wasSent(sealed: string): boolean {
+    return this.#sent.has(sealed);
+  }
+
+  /** Has `check` run once it is known that the client may make this change: what it throws may tell something of a secret. */
+  checkLater(check: () => void): void {
+    this.#checks.push(check);
+  }
+
+  /** Throws the first refusal of what `checkLater` was given. */
+  runChecks(): void {
+    for (const check of this.#checks) check();
+  }
+
+  /** About the change itself, one sentence: the reply shows it, and a trial run as well. */
+  warn(sentence: string): void {
+    this.#warnings.push(sentence);
+  }
+
+  get warnings(): readonly string[] {
+    return this.#warnings;
   }
 
   isUnchanged(): boolean {

@@ -5,7 +5,7 @@ import { revocationsProblem } from "../crypto/revocation-list.ts";
 import { isSocketHost } from "../model/target.ts";
 import { normalizeAddress } from "../net/address.ts";
 import { cidrProblem } from "../net/cidr.ts";
-import { routePatternProblems } from "./route-pattern.ts";
+import { hostListProblems, routePatternProblems } from "./route-pattern.ts";
 import type { FieldChecks, TextCheck } from "../snapshot/field-rules.ts";
 
 const targetHost: TextCheck = (host) => {
@@ -57,6 +57,7 @@ export const fieldChecks: FieldChecks = {
   serverName,
   authorities: certificatesProblem,
   revocations: revocationsProblem,
+  hosts: hostListProblems,
   listenAddress,
   route: routePatternProblems,
 };

@@ -3,9 +3,9 @@ import { Value } from "@sinclair/typebox/value";
 import type { SecretBox } from "../crypto/secret-box.ts";
 import { decode } from "../model/decode.ts";
 import { ApiError, invalid } from "../model/error.ts";
-import type { GatewayConfig } from "../model/gateway-config.ts";
 import { type Configurable, mapConfig } from "../snapshot/plugin-config.ts";
 import { type Document, isDocument } from "./body.ts";
+import type { Draft } from "./draft.ts";
 import { resolveKey } from "./key.ts";
 
 type Stored = { readonly sealed: string } | { readonly $secret: string };
@@ -14,7 +14,7 @@ export interface ConfigContext {
   readonly definition: Configurable;
   /** What the instance has; null for a new one and for one of another plugin. */
   readonly old: Document | null;
-  readonly config: GatewayConfig;
+  readonly draft: Draft;
   readonly box: SecretBox;
 }
 
@@ -36,7 +36,7 @@ class Kept {
  */
 export function writeConfig(sent: Document, context: ConfigContext): Record<string, unknown> {
   refuseSealed(sent, "config");
-  const { definition } = context;
+  const { definition, draft } = context;
   const defaults = Value.Default(definition.config, Value.Clone(sent));
   const whole = carry(sent, { old: markSecrets(context), defaults }, context);
   const { texts, stored } = withTexts(whole, context);
@@ -45,15 +45,21 @@ export function writeConfig(sent: Document, context: ConfigContext): Record<stri
     const at = { path: `config.${path}`, word: kind };
     switch (kind) {
       case "service":
-        return resolveKey(context.config.services, String(value), at);
+        return resolveKey(draft.config.services, String(value), at);
       case "consumer":
-        return resolveKey(context.config.consumers, String(value), at);
+        return resolveKey(draft.config.consumers, String(value), at);
       case "secret":
-        return stored.get(path) ?? { sealed: context.box.seal(String(value)) };
+        return stored.get(path) ?? seal(String(value), context);
       default:
         return value;
     }
   }) as Record<string, unknown>;
+}
+
+function seal(value: string, { box, draft }: ConfigContext): Stored {
+  const sealed = box.seal(value);
+  draft.markSent(sealed);
+  return { sealed };
 }
 
 /** What of a patch of a configuration is null takes secrets away too: to be applied before it is merged. */
@@ -121,13 +127,12 @@ function carry(next: unknown, { old, defaults }: Sources, context: ConfigContext
   if (next === REMOVED) return undefined;
   if (old instanceof Kept) return carrySecret(next, old, context);
   if (Array.isArray(next)) {
-    const olds = Array.isArray(old) ? old : [];
+    const before = counterparts(next, Array.isArray(old) ? old : []);
     return next.map((item, index) => {
-      const before = counterpart(item, index, olds);
       // What was read holds null in the place of a secret.
-      if (item === null && before instanceof Kept) return before;
+      if (item === null && before[index] instanceof Kept) return before[index];
       const inner = Array.isArray(defaults) ? defaults[index] : undefined;
-      return carry(item, { old: before, defaults: inner }, context);
+      return carry(item, { old: before[index], defaults: inner }, context);
     });
   }
   if (!isDocument(next)) return next;
@@ -153,24 +158,54 @@ function carryMembers(next: Document, sources: Sources, context: ConfigContext):
   return Object.fromEntries(members);
 }
 
-function carrySecret(next: unknown, old: Kept, { box }: ConfigContext): unknown {
+function carrySecret(next: unknown, old: Kept, { box, draft }: ConfigContext): unknown {
   if (next === undefined) return old;
   if (next === null) return undefined;
+  if (!draft.isByAdmin || !("sealed" in old.stored)) return next;
   // Sealing gives something new each time, and writing what is there already must change nothing.
-  const isSame = "sealed" in old.stored && box.open(old.stored.sealed) === next;
-  return isSame ? old : next;
+  return box.open(old.stored.sealed) === next ? old : next;
 }
 
 /** Words that tell the elements of a list apart. */
 const IDENTIFYING = ["id", "name", "username", "url"];
 
-/** The element of an old list that one of a new list continues: the one that calls itself the same, else that at its place. */
-function counterpart(item: unknown, index: number, olds: readonly unknown[]): unknown {
-  if (!isDocument(item)) return olds[index];
-  const word = IDENTIFYING.find((name) => typeof item[name] === "string");
-  if (word === undefined) return olds[index];
-  const isSame = (other: unknown) => isDocument(other) && other[word] === item[word];
-  return isSame(olds[index]) ? olds[index] : olds.find(isSame);
+/**
+ * For each element of a new list the element of the old one that it continues: the one that calls itself the same, or the
+ * one at its place where that is no other's. Otherwise an element that is put in or taken out would hand the secrets of the
+ * others on.
+ */
+function counterparts(items: readonly unknown[], olds: readonly unknown[]): unknown[] {
+  const names = items.map(nameOf);
+  const oldNames = olds.map(nameOf);
+  const free = new Set(olds.keys());
+  const found = new Map<number, number>();
+  const pair = (index: number, at: number) => {
+    if (found.has(index) || !free.delete(at)) return;
+    found.set(index, at);
+  };
+  for (const [index, name] of names.entries())
+    if (name !== null && name.text === oldNames[index]?.text) pair(index, index);
+  for (const [index, name] of names.entries())
+    if (name !== null)
+      pair(
+        index,
+        oldNames.findIndex((old, at) => old?.text === name.text && free.has(at)),
+      );
+  for (const [index, name] of names.entries()) if (name?.isOwn !== true) pair(index, index);
+  return items.map((_, index) => olds[found.get(index) ?? -1]);
+}
+
+/**
+ * What an element calls itself; null: nothing. One that is an object in an object, `{"http": {"url": ...}}`, may be given
+ * another name and be the same.
+ */
+function nameOf(item: unknown): { readonly text: string; readonly isOwn: boolean } | null {
+  if (!isDocument(item)) return null;
+  const word = IDENTIFYING.find((each) => typeof item[each] === "string");
+  if (word !== undefined) return { text: `${word} ${String(item[word])}`, isOwn: true };
+  const [[kind, only] = ["", null], ...more] = Object.entries(item);
+  const inner = more.length > 0 || !isDocument(only) ? null : nameOf(only);
+  return inner === null ? null : { text: `${kind} ${inner.text}`, isOwn: false };
 }
 
 /** The configuration with a text for each secret, as the schema wants it, and what is stored of those that stay. */
@@ -189,13 +224,12 @@ function withTexts(whole: unknown, context: ConfigContext) {
   return { texts, stored };
 }
 
-function textOf(stored: Stored, { config, box }: ConfigContext): string {
-  if ("sealed" in stored) return box.open(stored.sealed);
-  for (const secret of config.secrets.values())
-    if (secret.name === stored.$secret) return box.open(secret.sealed_value);
-  // A rule says that it is missing.
-  return "-";
-}
+/**
+ * Of a named secret something that fits any schema: a rule looks at the value, and says that it is missing, once it is known
+ * that the client may refer to it.
+ */
+const textOf = (stored: Stored, { box }: ConfigContext): string =>
+  "sealed" in stored ? box.open(stored.sealed) : "-";
 
 function decodeConfig(definition: Configurable, value: unknown): unknown {
   try {

@@ -111,7 +111,7 @@ function fieldsOf(document: unknown, { draft, old, plugins, box }: Scene): Field
     config: writeConfig(sent, {
       definition,
       old: old?.name === input.name ? old.config : null,
-      config,
+      draft,
       box,
     }),
   };

@@ -5,6 +5,7 @@ import { ApiError } from "../model/error.ts";
 import type { User } from "../model/user.ts";
 import { cidrProblem } from "../net/cidr.ts";
 import { checkPassword } from "./auth/password.ts";
+import { privateNetworks } from "./admin-network.ts";
 import { findUser } from "./auth/users.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import type { Actor, Role } from "./principal.ts";
@@ -38,15 +39,17 @@ export interface IssuedToken {
 }
 
 export interface NetworksReset {
-  /** Added to those that may use the management API; empty: all may. */
+  /** Added to those that may use the management API; empty: all may that the start allows. */
   readonly allow: readonly string[];
 }
 
 export interface NetworksResult {
-  /** Those that may use the management API from now on; empty: any. */
+  /** Those that may use the management API from now on; empty: all clients that reach it. */
   readonly networks: readonly string[];
-  /** Those that alone might before; empty: any. */
+  /** Those that alone might before; empty: all clients that reached it. */
   readonly before: readonly string[];
+  /** Whether the gateway listens on loopback until it is restarted. */
+  readonly restart_needed: boolean;
 }
 
 const MAX_NAMES = 10;
@@ -109,7 +112,7 @@ export class Recovery {
 
   /** Lets every network use the management API again, or some more, whoever shut everybody out. */
   async resetNetworks({ allow }: NetworksReset): Promise<NetworksResult> {
-    const { changes } = this.#control;
+    const { changes, adminNetworks } = this.#control;
     if (changes.isReadOnly)
       throw new ApiError(
         409,
@@ -122,19 +125,31 @@ export class Recovery {
       dryRun: false,
       mutate: (draft): NetworksResult => {
         const old = draft.config.settings;
-        const { admin_allowed_cidrs: before } = old;
-        // An empty list refuses nobody: what is added to it would refuse everybody else.
-        const isOpen = allow.length === 0 || before.length === 0;
-        const networks = isOpen ? [] : [...new Set([...before, ...allow])];
-        if (networks.length !== before.length) {
-          const settings = { ...old, admin_allowed_cidrs: networks, updated_at: draft.stamp() };
-          draft.putSingleton("settings", settings);
+        const before = adminNetworks.inForce(old);
+        const next = { ...old, admin_allowed_cidrs: this.#moreNetworks(before, allow) };
+        if (!Bun.deepEquals(next, old)) {
+          draft.putSingleton("settings", { ...next, updated_at: draft.stamp() });
           draft.summary = "let more networks use the management API, on the machine itself";
         }
-        return { networks, before };
+        const { heldBack } = adminNetworks.access;
+        return {
+          networks: adminNetworks.inForce(next),
+          before,
+          restart_needed: heldBack !== null,
+        };
       },
     });
     return value;
+  }
+
+  /** What the list of the settings is to be. */
+  #moreNetworks(inForce: readonly string[], allow: readonly string[]): string[] {
+    const { allowed, wantsRemote } = this.#control.adminNetworks.access;
+    const needsNetworks = wantsRemote && allowed === null;
+    if (allow.length === 0 && !needsNetworks) return [];
+    // On loopback an empty list allows all clients: what is added to it would refuse all others.
+    if (inForce.length === 0 && !wantsRemote) return [];
+    return [...new Set([...inForce, ...(allow.length === 0 ? privateNetworks : allow)])];
   }
 
   #find(email: string): User {

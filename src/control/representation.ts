@@ -6,7 +6,7 @@ import type { Target } from "../model/target.ts";
 
 /** Run-time state of a target as clients see it. */
 export interface TargetHealth {
-  readonly state: "unknown" | "healthy" | "unhealthy" | "draining" | "disabled";
+  readonly state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
   /** RFC 3339: since when it has this state. */
   readonly since: string;
   readonly last_error: string | null;

@@ -42,8 +42,10 @@ export interface ResourceKind<K extends CollectionName, V> {
   readonly parents: ParentFilters<ResourceOf[K]>;
   /** Checks a document and turns names in it into ids; throws the first error. `old` is null for a new object. */
   readonly decode: (document: unknown, draft: Draft, old: ResourceOf[K] | null) => Decoded<K>;
-  /** What of a stored object clients can send, which patches start from; default: all of it. */
+  /** What clients can send of a stored object, which patches start from; default: all of it. */
   readonly sendable?: (object: ResourceOf[K]) => object;
+  /** Member of the document that `finish` is about: a patch that does not name it does not finish. */
+  readonly finished?: string;
   /** Everything that fits the filters and perhaps more, where there is a shorter way to it; null: all objects. */
   readonly narrow?: (
     query: readonly QueryEntry[],
@@ -66,6 +68,8 @@ export interface WriteOptions {
   readonly by: Actor;
   readonly dryRun: boolean;
   readonly conditions: Conditions;
+  /** As in `ChangeRequest`. */
+  readonly force?: boolean;
 }
 
 export interface Read<V> {
@@ -131,7 +135,9 @@ export class Resource<K extends CollectionName, V> {
       if (old === null && !UUID_PATTERN.test(key)) throw this.#missing(key);
       const id = old?.id ?? key.toLowerCase();
       const document = withoutReadOnly(body, id, this.#kind.readOnly);
-      return old === null ? this.#insert(draft, id, document) : this.#update(draft, old, document);
+      return old === null
+        ? this.#insert(draft, id, document)
+        : this.#update(draft, old, { document, finishes: true });
     });
   }
 
@@ -143,8 +149,10 @@ export class Resource<K extends CollectionName, V> {
       if (!isDocument(patch)) throw invalid("", "body must be a JSON object");
       const changes = withoutReadOnly(patch, old.id, this.#kind.readOnly);
       const sendable = this.#kind.sendable?.(old) ?? old;
-      const document = withoutReadOnly(sendable, old.id, []);
-      return this.#update(draft, old, mergePatch(document, changes));
+      const document = mergePatch(withoutReadOnly(sendable, old.id, []), changes);
+      const { finished } = this.#kind;
+      const isPartial = finished !== undefined && !Object.hasOwn(patch, finished);
+      return this.#update(draft, old, { document, finishes: !isPartial });
     });
   }
 
@@ -191,7 +199,11 @@ export class Resource<K extends CollectionName, V> {
     return { id, shownOnce };
   }
 
-  #update(draft: Draft, old: ResourceOf[K], document: unknown): Mutated {
+  #update(
+    draft: Draft,
+    old: ResourceOf[K],
+    { document, finishes }: { readonly document: unknown; readonly finishes: boolean },
+  ): Mutated {
     const { fields, finish, shownOnce } = this.#kind.decode(document, draft, old);
     const { id, created_at, updated_at } = old;
     const same = { id, ...fields, created_at, updated_at } as unknown as ResourceOf[K];
@@ -200,7 +212,7 @@ export class Resource<K extends CollectionName, V> {
     if (object !== old) this.#put(draft, object, "update");
     draft.place(id, "");
     draft.summary = `update ${labelOf(draft.config, { collection: this.#kind.collection, id })}`;
-    finish?.(object, draft);
+    if (finishes) finish?.(object, draft);
     return { id, shownOnce };
   }
 

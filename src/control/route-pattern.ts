@@ -17,7 +17,7 @@ export interface PatternProblem {
  */
 export function routePatternProblems(route: Route): PatternProblem[] {
   return [
-    ...listProblems("hosts", route.hosts, { check: hostProblem, same: hostKey }),
+    ...hostListProblems(route.hosts),
     ...listProblems("paths", route.paths, { check: pathProblem, same: pathKey, at: ".value" }),
     ...listProblems("methods", route.methods, {
       check: (method) => (isToken(method) ? null : "must be a method such as GET"),
@@ -29,6 +29,10 @@ export function routePatternProblems(route: Route): PatternProblem[] {
     ...rewriteProblems(route),
   ];
 }
+
+/** The same for the names of a route or a listener alone. */
+export const hostListProblems = (hosts: readonly string[]): PatternProblem[] =>
+  listProblems("hosts", hosts, { check: hostProblem, same: hostKey });
 
 interface ListRules<T> {
   check(item: T): string | null;
@@ -134,7 +138,22 @@ function nameRule(field: "headers" | "query" | "cookies"): string {
   return field === "headers" ? "must be a header name" : "must be a cookie name";
 }
 
-function rewriteProblems({ path_rewrite: rewrite }: Route): PatternProblem[] {
+function rewriteProblems(route: Route): PatternProblem[] {
+  const { path_rewrite: rewrite } = route;
   const wrong = rewrite === null ? null : regexProblem(rewrite.regex);
-  return wrong === null ? [] : [{ path: "path_rewrite.regex", message: wrong }];
+  const wrongPrefix = prefixRewriteProblem(route);
+  return [
+    ...(wrong === null ? [] : [{ path: "path_rewrite.regex", message: wrong }]),
+    ...(wrongPrefix === null ? [] : [{ path: "prefix_rewrite", message: wrongPrefix }]),
+  ];
+}
+
+function prefixRewriteProblem(route: Route): string | null {
+  const { prefix_rewrite: replacement, paths } = route;
+  if (replacement === null) return null;
+  if (route.strip_path) return "cannot be combined with strip_path: both replace the prefix";
+  if (paths.length > 0 && paths.every(({ type }) => type !== "prefix"))
+    return "needs a path of the type prefix";
+  if (/[?#]/.test(replacement)) return "must be a path without a query or fragment";
+  return pathProblem({ type: "prefix", value: replacement });
 }

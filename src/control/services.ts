@@ -23,22 +23,29 @@ const kindOf = (states: TargetStates): ResourceKind<"services", ServiceView> => 
   word: "service",
   readOnly: [],
   parents: {},
-  decode: (document, draft) => {
+  finished: "targets",
+  decode: (document, draft, old) => {
     const { targets, ...input } = decode(serviceWithTargetsInput, withPlainTargets(document));
     const fields = { ...input, tls: { ...input.tls, ...clientCertificate(input.tls, draft) } };
-    if (targets === undefined) return { fields };
+    if (old === null && targets.length === 0) return { fields };
     const ids = idsOfTargets(document);
+    const isMissing = isDocument(document) && !Object.hasOwn(document, "targets");
     return {
       fields,
-      finish: (service, changed: Draft) =>
-        reconcileTargets(
+      finish: (service, changed: Draft) => {
+        const removed = reconcileTargets(
           changed,
           service.id,
           targets.map((target, index) => ({
             fields: fieldsOfTarget(target, service.id),
             id: ids[index] ?? null,
           })),
-        ),
+        );
+        if (isMissing && removed > 0)
+          changed.warn(
+            `${removed} ${removed === 1 ? "target was" : "targets were"} removed: targets is missing in the body`,
+          );
+      },
     };
   },
   viewer: (config) => {

@@ -6,35 +6,43 @@ import { mergePatch } from "../model/merge-patch.ts";
 import { type Settings, settingsInput } from "../model/settings.ts";
 import { GeoDatabaseError, type GeoKind, openGeoDatabase } from "../net/geo-database.ts";
 import { isDocument } from "./body.ts";
+import type { AdminNetworks } from "./admin-network.ts";
 import type { Changes } from "./change.ts";
 import { requireConditions, tagOf } from "./representation.ts";
 import type { Read, WriteOptions, Written } from "./resource.ts";
 
+export interface SettingsView extends Settings {
+  /** Networks that may use the management API now: `admin_allowed_cidrs`, or else those of the start. */
+  readonly admin_allowed_in_force: readonly string[];
+}
+
 export class SettingsUseCases {
   readonly #changes: Changes;
+  readonly #adminNetworks: AdminNetworks;
 
-  constructor(changes: Changes) {
+  constructor(changes: Changes, adminNetworks: AdminNetworks) {
     this.#changes = changes;
+    this.#adminNetworks = adminNetworks;
   }
 
-  get(): Read<Settings> {
+  get(): Read<SettingsView> {
     const { settings } = this.#changes.config;
-    return { view: settings, tag: tagOf(settings) };
+    return { view: this.#view(settings), tag: tagOf(settings) };
   }
 
-  replace(body: unknown, options: WriteOptions): Promise<Written<Settings>> {
+  replace(body: unknown, options: WriteOptions): Promise<Written<SettingsView>> {
     return this.#write(options, () => plain(body));
   }
 
   /** RFC 7396: members of `patch` replace those of the settings, null brings a default back. */
-  patch(patch: unknown, options: WriteOptions): Promise<Written<Settings>> {
+  patch(patch: unknown, options: WriteOptions): Promise<Written<SettingsView>> {
     return this.#write(options, (old) => mergePatch(plain(old), plain(patch)));
   }
 
   async #write(
     options: WriteOptions,
     documentOf: (old: Settings) => unknown,
-  ): Promise<Written<Settings>> {
+  ): Promise<Written<SettingsView>> {
     const { settings: present } = this.#changes.config;
     await requireGeoDatabases(documentOf(present), present);
     const { value, revision, warnings } = await this.#changes.run({
@@ -50,7 +58,11 @@ export class SettingsUseCases {
         return settings;
       },
     });
-    return { view: value, tag: tagOf(value), revision, warnings };
+    return { view: this.#view(value), tag: tagOf(value), revision, warnings };
+  }
+
+  #view(settings: Settings): SettingsView {
+    return { ...settings, admin_allowed_in_force: this.#adminNetworks.inForce(settings) };
   }
 }
 
@@ -75,9 +87,9 @@ async function requireGeoDatabases(document: unknown, { geoip }: Settings): Prom
   }
 }
 
-/** The document without the time that the gateway sets. */
+/** The document without what the gateway sets. */
 function plain(body: unknown): unknown {
   if (!isDocument(body)) throw invalid("", "body must be a JSON object");
-  const { updated_at: _, ...rest } = body;
+  const { updated_at: _, admin_allowed_in_force: __, ...rest } = body;
   return rest;
 }

@@ -81,13 +81,13 @@ export interface WantedTarget {
 
 /**
  * Makes the targets of a service those of the list. A target keeps its id, and with it its run-time state, when the list
- * names its id or has its host and port.
+ * names its id or has its host and port. Returns how many were removed.
  */
 export function reconcileTargets(
   draft: Draft,
   serviceId: string,
   wanted: readonly WantedTarget[],
-): void {
+): number {
   const left = new Map<string, Target>();
   for (const target of draft.config.targets.values())
     if (target.service_id === serviceId) left.set(target.id, target);
@@ -102,6 +102,7 @@ export function reconcileTargets(
     draft.place(id, `targets[${index}]`);
   }
   for (const id of left.keys()) draft.remove("targets", id);
+  return left.size;
 }
 
 function putTarget(draft: Draft, old: Target | undefined, fields: FieldsOf<"targets">): string {

@@ -3,6 +3,7 @@ import { explainPlugins } from "./plugin/explain-plugins.ts";
 import type { ExplainedRequest, ExplainedTarget, Explanation } from "../snapshot/explanation.ts";
 import { failures } from "./error.ts";
 import type { Generation } from "./generation.ts";
+import { portKey } from "./listener/shared-port.ts";
 import { mismatchInWords } from "./mismatch.ts";
 import { ClientRequest } from "./request/client-request.ts";
 import {
@@ -19,6 +20,8 @@ import { writeUpstreamFields } from "./upstream/request-writer.ts";
 import type { WorkerServices } from "./worker-services.ts";
 
 const MAX_CANDIDATES = 100;
+
+const NO_LISTENER = "no listener at this port serves the host";
 
 type Verdict = Pick<Explanation, "outcome" | "status" | "detail" | "targets"> & {
   readonly serviceId?: string;
@@ -40,13 +43,15 @@ export function explain(
   const listenerId = listenerFor(generation, new URL(asked.url));
   const nothing = { listenerId, routeId: null, serviceId: null, candidates: [], plugins: [] };
   const rest = { ...nothing, routes: generation.router.size };
-  const listener = generation.listenerFacts.get(listenerId ?? "");
+  const plan = generation.listeners.get(listenerId ?? "")?.listener;
+  const listener = plan && generation.entries.get(portKey(plan.address, plan.port));
   if (listener === undefined)
     return { ...rest, ...answered("refused", 0, "no listener speaks this scheme") };
   const request = new ClientRequest(streamOf(asked), listener, { generation, worker });
   const problem = request.read();
   if (problem !== null) return { ...rest, ...answered("refused", problem.status, problem.detail) };
-  const route = generation.router.match(request);
+  const { isElsewhere, id } = request.listener;
+  const route = isElsewhere ? null : generation.router.match(request);
   request.route = route;
   const candidates = generation.router
     .standings(request, MAX_CANDIDATES)
@@ -57,11 +62,16 @@ export function explain(
     }));
   const verdict =
     route === null
-      ? answered("default_site", failures.noRoute.status, failures.noRoute.detail)
+      ? answered(
+          "default_site",
+          failures.noRoute.status,
+          isElsewhere ? NO_LISTENER : failures.noRoute.detail,
+        )
       : verdictOf(request, route);
   return {
     ...rest,
     ...verdict,
+    listenerId: isElsewhere ? null : id,
     routeId: route?.id ?? null,
     candidates,
     plugins: explainPlugins(request, worker.geo),

@@ -11,7 +11,7 @@ import type { Settings } from "../model/settings.ts";
 import { inFlightLimits, listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
 import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
 import { CertificateIndex } from "./listener/certificate-index.ts";
-import { portKey } from "./listener/listeners.ts";
+import { ListenerChoice, listenersByPort, portKey } from "./listener/shared-port.ts";
 import { ConsumerIndex } from "./plugin/consumer-index.ts";
 import type { PluginSet } from "./plugin/plugin-set.ts";
 import { Router } from "./router.ts";
@@ -38,6 +38,8 @@ export interface Generation {
   readonly streamRoutes: ReadonlyMap<string, StreamRouteRuntime>;
   readonly passthroughPorts: ReadonlySet<string>;
   readonly listenerFacts: ReadonlyMap<string, ListenerFacts>;
+  /** By address and port: what is known of a request before its host tells which listener it is for. */
+  readonly entries: ReadonlyMap<string, ListenerFacts>;
   readonly loopToken: string;
   /** Via and CDN-Loop of requests that came through no other gateway. */
   readonly hopFields: string;
@@ -75,6 +77,7 @@ export function nextGeneration(
   const certificates = apply(previous?.certificates, change.certificates, (plan) => plan);
   const { limits } = settings;
   const token = loopToken(context.instanceId);
+  const factsOfListeners = nextFacts(previous, listeners, { settings, board: context.board });
   context.recorder.forgetTargets();
   return {
     revision: change.revision,
@@ -96,9 +99,10 @@ export function nextGeneration(
       previous?.certificates === certificates
         ? previous.certificateIndex
         : new CertificateIndex(certificates),
-    listenerFacts: nextFacts(previous, listeners, { settings, board: context.board }),
     loopToken: token,
     hopFields: `via: 1.1 sluice\r\ncdn-loop: ${token}\r\n`,
+    listenerFacts: factsOfListeners,
+    entries: entriesOf(listeners, factsOfListeners),
     maxInFlight: limits.max_in_flight_requests,
     maxResponseHeadBytes: limits.max_response_head_bytes,
     bodyReadTimeout: limits.body_read_timeout,
@@ -141,6 +145,27 @@ function nextFacts(
     facts.set(id, before ?? listenerFacts(plan.listener, settings, limits()));
   }
   return facts;
+}
+
+/** Listeners without names of their own that share no port are what they were. */
+function entriesOf(
+  listeners: ReadonlyMap<string, ListenerPlan>,
+  facts: ReadonlyMap<string, ListenerFacts>,
+): ReadonlyMap<string, ListenerFacts> {
+  const entries = new Map<string, ListenerFacts>();
+  for (const [key, plans] of listenersByPort(listeners.values())) {
+    const members = plans.flatMap(({ id, listener: { hosts } }) => {
+      const own = facts.get(id);
+      return own === undefined ? [] : [{ facts: own, hosts }];
+    });
+    const first = members[0];
+    if (first === undefined) continue;
+    const isPlain = members.length === 1 && first.hosts.length === 0;
+    const elsewhere = { ...first.facts, isElsewhere: true };
+    const choice = isPlain ? null : new ListenerChoice(members, elsewhere);
+    entries.set(key, choice === null ? first.facts : { ...first.facts, choice });
+  }
+  return entries;
 }
 
 function passthroughPorts(

@@ -10,8 +10,10 @@ export interface RouteRuntime {
   readonly route: Route;
   /** Where its requests are counted. */
   readonly series: Series;
-  /** Prefixes that may be stripped, longest first; empty when nothing is. */
+  /** Prefixes that may be stripped or replaced, longest first; empty when nothing is. */
   readonly prefixes: readonly string[];
+  /** What takes the place of a prefix; null: nothing, it is stripped. */
+  readonly replacement: string | null;
   readonly rewrite: { readonly regex: RegExp; readonly to: string } | null;
   /** Null when the service's count. */
   readonly timeouts: Route["timeouts"] | null;
@@ -41,12 +43,16 @@ export function routeRuntime(plan: RoutePlan, series: Series): RouteRuntime {
   const prefixes = route.paths.filter((path) => path.type === "prefix").map((path) => path.value);
   const { https_redirect: redirect } = route;
   const redirectStatus = redirect === false ? 0 : redirect === true ? 308 : redirect;
+  // Without a path the route matches every path, as the prefix / does.
+  if (route.paths.length === 0 && route.prefix_rewrite !== null) prefixes.push("/");
+  const usesPrefix = route.strip_path || route.prefix_rewrite !== null;
   const overrides = Object.values(route.timeouts).some((value) => value !== null);
   return {
     id: plan.id,
     route,
     series,
-    prefixes: route.strip_path ? prefixes.sort((a, b) => b.length - a.length) : [],
+    prefixes: usesPrefix ? prefixes.sort((a, b) => b.length - a.length) : [],
+    replacement: route.prefix_rewrite,
     rewrite:
       route.path_rewrite === null
         ? null

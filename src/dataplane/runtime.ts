@@ -124,7 +124,7 @@ class Runtime implements DataPlane {
     this.#udp = new UdpStreams(streamOptions);
     const refusals = new RefusalLog((fields) => options.log("warn", "connections refused", fields));
     this.#listeners = new Listeners({
-      serveOn: (id) => this.#serveOn(id),
+      serveOn: (id, key) => this.#serveOn(id, key),
       websocket: this.#webSockets.handler,
       limits: new ConnectionLimits(options.targets, options.worker),
       adopt: (key, arrival) => this.#streams.adopt(key, arrival),
@@ -312,10 +312,11 @@ class Runtime implements DataPlane {
     return aborted;
   }
 
-  #serveOn(listenerId: string): StreamHandler {
+  #serveOn(id: string, key: string): StreamHandler {
     return (stream) => {
       const pipeline = this.#pipeline;
-      const listener = pipeline?.generation.listenerFacts.get(listenerId);
+      const generation = pipeline?.generation;
+      const listener = generation?.entries.get(key) ?? generation?.listenerFacts.get(id);
       if (this.#isLeaving) stream.closeAfterResponse();
       if (pipeline === null || listener === undefined) {
         // Bound while being prepared: until it is activated nothing is served through it.

@@ -136,6 +136,18 @@ export function stripPrefix(path: string, prefix: string): string | null {
   return null;
 }
 
+/**
+ * The canonical path with something else in the place of the prefix, as the Gateway API's ReplacePrefixMatch; null when the
+ * prefix does not match. A trailing slash of either does not count where a rest follows.
+ */
+export function replacePrefix(path: string, prefix: string, replacement: string): string | null {
+  const rest = stripPrefix(path, prefix);
+  if (rest === null) return null;
+  const isWhole = rest === "/" && !path.endsWith("/");
+  if (isWhole) return replacement === "" ? "/" : replacement;
+  return (replacement.endsWith("/") ? replacement.slice(0, -1) : replacement) + rest;
+}
+
 function withLeadingSlash(rest: string): string {
   if (rest === "" || rest.startsWith("/")) return rest === "" ? "/" : rest;
   return `/${rest.replace(/^%(?:2F|5C)/, "")}`;

@@ -1,6 +1,7 @@
 // An account at a certificate authority that speaks ACME (RFC 8555); knows nothing of orders.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { flag, type Identity, labels, name, nullable } from "./fields.ts";
+import { destination, stays, storedSecret } from "./destination.ts";
+import { flag, type Identity, KEPT_THERE, labels, name, nullable } from "./fields.ts";
 
 /** Production directory of Let's Encrypt. */
 export const LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory";
@@ -21,18 +22,24 @@ const STAGING: Readonly<Record<string, string>> = {
 
 const shared = {
   name: name("Unique name"),
-  staging: flag(
-    false,
-    "Order at the authority's directory for trials, whose certificates nobody trusts. Switched off, what was issued there is ordered anew",
+  staging: destination(
+    flag(
+      false,
+      "Order at the authority's directory for trials, whose certificates nobody trusts. Switched off, what was issued there is ordered anew",
+    ),
   ),
-  staging_directory_url: nullable(
-    directoryUrl({}),
-    "Directory for trials; null: known of Let's Encrypt and Google Trust Services",
+  staging_directory_url: destination(
+    nullable(
+      directoryUrl({}),
+      "Directory for trials; null: known of Let's Encrypt and Google Trust Services",
+    ),
   ),
-  directory_url: directoryUrl({
-    default: LETS_ENCRYPT,
-    description: "Directory of the certificate authority",
-  }),
+  directory_url: destination(
+    directoryUrl({
+      default: LETS_ENCRYPT,
+      description: "Directory of the certificate authority",
+    }),
+  ),
   email: nullable(
     t.String({
       maxLength: 254,
@@ -53,11 +60,13 @@ const shared = {
     t.String({ minLength: 1, maxLength: 256 }),
     "Common name of the issuer at the end of the chain that is preferred",
   ),
-  ca_certificates: t.String({
-    default: "",
-    maxLength: 262_144,
-    description: "PEM: authorities to trust for the directory, in the place of the usual ones",
-  }),
+  ca_certificates: destination(
+    t.String({
+      default: "",
+      maxLength: 262_144,
+      description: "PEM: authorities to trust for the directory, in the place of the usual ones",
+    }),
+  ),
   terms_agreed: flag(false, "Whether you agree to the authority's terms of service"),
   enabled: flag(true, "Whether certificates are ordered with it"),
   ...labels,
@@ -73,26 +82,39 @@ export const acmeAccountInput = t.Object(
         maxLength: 1024,
         pattern: "^[A-Za-z0-9_-]+=*$",
         errorMessage: "must be base64url",
-        description: "Write-only: key of the external account binding. Absent: it stays as it is",
+        writeOnly: true,
+        description: `Key of the external account binding. ${KEPT_THERE}`,
       }),
     ),
   },
   { additionalProperties: false, title: "ACME account" },
 );
 
+const SIGNS = "it signs requests, each for one address (RFC 8555 section 6.4)";
+
 /** What is stored. */
 export const acmeAccountRecord = t.Object(
   {
     ...shared,
-    sealed_key: t.String({
-      default: "",
-      description: "Private key of the account, encrypted; empty in a document: it has none yet",
-    }),
-    sealed_next_key: nullable(
-      t.String(),
-      "Private key that the authority has been asked to take instead, encrypted; null: none",
+    sealed_key: stays(
+      SIGNS,
+      t.String({
+        default: "",
+        description: "Private key of the account, encrypted; empty in a document: it has none yet",
+      }),
     ),
-    sealed_eab_key: nullable(t.String(), "Key of the external account binding, encrypted"),
+    sealed_next_key: stays(
+      SIGNS,
+      nullable(
+        t.String(),
+        "Private key that the authority has been asked to take instead, encrypted; null: none",
+      ),
+    ),
+    // It signs as well, but unlike a private key it may be short enough to be guessed from what it has signed.
+    sealed_eab_key: storedSecret(
+      "eab_hmac_key",
+      nullable(t.String(), "Key of the external account binding, encrypted"),
+    ),
   },
   { additionalProperties: false },
 );

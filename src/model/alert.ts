@@ -1,6 +1,17 @@
 // Who is told what: which happenings, and where the messages go; knows no mail and no web address.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { flag, group, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
+import { destination } from "./destination.ts";
+import {
+  ALL_KEPT,
+  flag,
+  group,
+  type Identity,
+  integer,
+  labels,
+  listOf,
+  name,
+  oneOf,
+} from "./fields.ts";
 
 export const alertEvents = [
   "target_down",
@@ -67,7 +78,7 @@ const shared = {
     description: "What lasts is told again after so many seconds; 0: never",
   }),
   resolved: flag(true, "Whether it is told that something that was told is over"),
-  type: oneOf(alertTypes, { description: "How messages are sent" }),
+  type: destination(oneOf(alertTypes, { description: "How messages are sent" })),
   enabled: flag(true, "Whether anything is sent"),
   ...labels,
 };
@@ -78,8 +89,7 @@ export const alertInput = t.Object(
     ...shared,
     config: t.Record(t.String(), t.Unknown(), {
       default: {},
-      description:
-        'Where messages are sent to. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent',
+      description: `Where messages are sent to. ${ALL_KEPT}. {"$secret": "name"} refers to one that is stored by name`,
     }),
   },
   { additionalProperties: false, title: "Alert" },

@@ -1,6 +1,17 @@
 // A certificate that HTTPS listeners present; knows nothing of keys in use or of how authorities are talked to.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { flag, group, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
+import { stays } from "./destination.ts";
+import {
+  flag,
+  group,
+  type Identity,
+  KEPT,
+  labels,
+  listOf,
+  name,
+  nullable,
+  oneOf,
+} from "./fields.ts";
 
 const hostName = (description: string) =>
   t.String({
@@ -97,7 +108,8 @@ export const certificateInput = t.Object(
     private_key: t.Optional(
       t.String({
         maxLength: 65_536,
-        description: "Write-only PEM, not encrypted. Absent: it stays as it is",
+        writeOnly: true,
+        description: `PEM, not encrypted. ${KEPT}`,
       }),
     ),
   },
@@ -117,7 +129,10 @@ export const certificateRecord = t.Object(
   {
     ...shared,
     certificate: nullable(chain, "PEM; null: it has not been issued yet"),
-    sealed_key: nullable(t.String(), "The private key, encrypted"),
+    sealed_key: stays(
+      "it signs handshakes and requests for certificates",
+      nullable(t.String(), "The private key, encrypted"),
+    ),
     ...facts,
   },
   { additionalProperties: false },

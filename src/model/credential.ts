@@ -1,6 +1,7 @@
 // A credential of a consumer: what it shows to be recognised; knows nothing of how it is presented.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { flag, type Identity, integer, labels, nullable, oneOf } from "./fields.ts";
+import { stays } from "./destination.ts";
+import { flag, type Identity, integer, KEPT, labels, nullable, oneOf } from "./fields.ts";
 
 export const credentialTypes = ["key", "basic", "jwt", "hmac"] as const;
 export type CredentialType = (typeof credentialTypes)[number];
@@ -76,8 +77,8 @@ export const credentialInput = t.Object(
       t.String({
         minLength: 1,
         maxLength: 4096,
-        description:
-          "Write-only: the key, the password or the shared secret. Absent on creation: one is made and shown once; absent later: it stays as it is",
+        writeOnly: true,
+        description: `The key, the password or the shared secret. Left out on creation, one is made and shown once. ${KEPT}`,
       }),
     ),
   },
@@ -85,14 +86,20 @@ export const credentialInput = t.Object(
 );
 
 const material = {
-  secret_hash: t.Union([t.String(), t.Null()], {
-    default: null,
-    description: "key: SHA-256, hexadecimal; basic: argon2id",
-  }),
-  sealed_secret: t.Union([t.String(), t.Null()], {
-    default: null,
-    description: "jwt and hmac with a shared secret: encrypted",
-  }),
+  secret_hash: stays(
+    "it is only compared with what clients send",
+    t.Union([t.String(), t.Null()], {
+      default: null,
+      description: "key: SHA-256, hexadecimal; basic: argon2id",
+    }),
+  ),
+  sealed_secret: stays(
+    "it only verifies what clients have signed",
+    t.Union([t.String(), t.Null()], {
+      default: null,
+      description: "jwt and hmac with a shared secret: encrypted",
+    }),
+  ),
 };
 
 /** What is stored. */

@@ -1,6 +1,7 @@
 // Access to the DNS zones of a provider, to prove the ownership of names; knows no provider's API.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { flag, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
+import { destination } from "./destination.ts";
+import { ALL_KEPT, flag, type Identity, integer, labels, listOf, name, oneOf } from "./fields.ts";
 
 export const dnsProviderTypes = [
   "cloudflare",
@@ -20,7 +21,9 @@ export type DnsProviderType = (typeof dnsProviderTypes)[number];
 
 const shared = {
   name: name("Unique name"),
-  type: oneOf(dnsProviderTypes, { description: "Which provider; exec: a program on this machine" }),
+  type: destination(
+    oneOf(dnsProviderTypes, { description: "Which provider; exec: a program on this machine" }),
+  ),
   zones: listOf(
     t.String({ minLength: 1, maxLength: 253 }),
     "Zones that it may write, longest match wins; empty: those that it finds itself",
@@ -42,8 +45,7 @@ export const dnsProviderInput = t.Object(
     ...shared,
     config: t.Record(t.String(), t.Unknown(), {
       default: {},
-      description:
-        'Settings of the provider. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent',
+      description: `Settings of the provider. ${ALL_KEPT}. {"$secret": "name"} refers to one that is stored by name`,
     }),
   },
   { additionalProperties: false, title: "DNS provider" },

@@ -4,6 +4,14 @@ import { type TSchema, Type as t } from "@sinclair/typebox";
 /** Options that every described field takes: the text shown in the API reference. */
 type Described = { readonly description: string };
 
+/** Ends the description of a write-only field: what a PUT or PATCH without it means. */
+export const KEPT = "Write-only: left out of a later write, it stays";
+/** The same for one that the gateway sends to a place that its object names. */
+export const KEPT_THERE = `${KEPT} unless its destination changes`;
+/** The same for an object with any number of them. */
+export const ALL_KEPT =
+  "Secrets in it are write-only: left out, they stay unless their destination changes";
+
 /** A number of milliseconds, 0 to one day; 0 means "no limit" wherever a limit is meant. */
 export const milliseconds = (initial: number, description: string) =>
   t.Integer({ minimum: 0, maximum: 86_400_000, default: initial, description });

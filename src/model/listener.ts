@@ -12,6 +12,11 @@ export const listenerInput = t.Object(
       description: "IP address to listen on",
     }),
     port: t.Integer({ minimum: 1, maximum: 65_535, description: "Port to listen on" }),
+    hosts: listOf(
+      t.String({ minLength: 1, maxLength: 255 }),
+      "Host names that it serves, `*.example.com` for all below; empty: any. Listeners with different names may share an address and port: the most specific name decides",
+      100,
+    ),
     protocol: oneOf(["http", "https"], { default: "http", description: "Plain or TLS" }),
     http2: flag(true, "Offer HTTP/2"),
     http3: flag(false, "Offer HTTP/3; TLS only"),

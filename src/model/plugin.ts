@@ -1,7 +1,8 @@
 // An instance of a plugin: which one, where it applies, with which configuration; knows no plugin.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { condition } from "./condition.ts";
-import { flag, type Identity, labels, name, nullable, oneOf } from "./fields.ts";
+import { destination } from "./destination.ts";
+import { ALL_KEPT, flag, type Identity, labels, name, nullable, oneOf } from "./fields.ts";
 
 const reference = (of: string) =>
   nullable(
@@ -11,11 +12,13 @@ const reference = (of: string) =>
 
 export const pluginInput = t.Object(
   {
-    name: t.String({
-      pattern: "^[a-z][a-z0-9-]{0,63}$",
-      errorMessage: "must be the name of a plugin, such as key-auth",
-      description: "Which plugin, see GET /plugins/schemas",
-    }),
+    name: destination(
+      t.String({
+        pattern: "^[a-z][a-z0-9-]{0,63}$",
+        errorMessage: "must be the name of a plugin, such as key-auth",
+        description: "Which plugin, see GET /plugins/schemas",
+      }),
+    ),
     label: nullable(name("Unique name of this instance"), "Unique name of this instance"),
     service_id: reference("service"),
     route_id: reference("route"),
@@ -23,7 +26,7 @@ export const pluginInput = t.Object(
     stream_route_id: reference("stream route"),
     config: t.Record(t.String(), t.Unknown(), {
       default: {},
-      description: "The plugin's own settings, see its schema",
+      description: `The plugin's own settings, see its schema. ${ALL_KEPT}`,
     }),
     priority: nullable(
       t.Integer({ minimum: -1_000_000, maximum: 1_000_000 }),

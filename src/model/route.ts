@@ -74,6 +74,10 @@ export const routeInput = t.Object(
       description: "A higher one wins before anything else is compared",
     }),
     strip_path: flag(false, "Remove the matched prefix before the request goes upstream"),
+    prefix_rewrite: nullable(
+      t.String({ minLength: 1, maxLength: 2048 }),
+      "Path in the place of the matched prefix before the request goes upstream: /new; null: none",
+    ),
     path_rewrite: nullable(
       t.Object(
         {

@@ -1,6 +1,7 @@
 // A named secret value that other objects refer to as {"$secret": "name"}; knows nothing of encryption.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { type Identity, labels, name } from "./fields.ts";
+import { stays } from "./destination.ts";
+import { type Identity, KEPT, labels, name } from "./fields.ts";
 
 /** What clients send. */
 export const secretInput = t.Object(
@@ -10,7 +11,8 @@ export const secretInput = t.Object(
       t.String({
         minLength: 1,
         maxLength: 65_536,
-        description: "Write-only; required on creation, absent later: it stays as it is",
+        writeOnly: true,
+        description: `Required on creation. ${KEPT}`,
       }),
     ),
     ...labels,
@@ -22,7 +24,10 @@ export const secretInput = t.Object(
 export const secretRecord = t.Object(
   {
     name: name("Unique name"),
-    sealed_value: t.String({ description: "The value, encrypted" }),
+    sealed_value: stays(
+      "only what refers to it sends it anywhere",
+      t.String({ description: "The value, encrypted" }),
+    ),
     ...labels,
   },
   { additionalProperties: false },

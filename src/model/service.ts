@@ -294,14 +294,17 @@ export const serviceInput = t.Object(
   { additionalProperties: false, title: "Service" },
 );
 
-/** The body of a POST or PUT: the service and, if wanted, its targets. */
+/** The body of a POST or PUT: the service with its targets. */
 export const serviceWithTargetsInput = t.Composite(
   [
     serviceInput,
     t.Object({
-      targets: t.Optional(
-        t.Array(inlineTargetInput, { maxItems: 1000, description: "Servers of the service" }),
-      ),
+      targets: t.Array(inlineTargetInput, {
+        default: [],
+        maxItems: 1000,
+        description:
+          "Servers of the service: all that it has afterwards. One that has the id, or the host and port, of one that is there keeps its id and state",
+      }),
     }),
   ],
   { additionalProperties: false, title: "Service" },

@@ -51,7 +51,10 @@ export const settingsInput = t.Object(
       cidr,
       "Networks whose X-Forwarded-* fields are believed on every listener",
     ),
-    admin_allowed_cidrs: listOf(cidr, "Networks that may use the management API; empty: any"),
+    admin_allowed_cidrs: listOf(
+      cidr,
+      "Networks that may use the management API. Empty: those of --admin-allow, without which other machines do not reach it. A change that shuts out its own caller needs ?force=1",
+    ),
     default_site: group(
       {
         action: oneOf(["404", "redirect", "html", "close"], {

@@ -1,6 +1,7 @@
 // Settings of single sign-on with OpenID Connect; knows nothing of the protocol.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { flag, listOf, nullable, oneOf } from "./fields.ts";
+import { destination, storedSecret } from "./destination.ts";
+import { flag, KEPT_THERE, listOf, nullable, oneOf } from "./fields.ts";
 import { roles } from "./user.ts";
 
 const url = (description: string) =>
@@ -14,8 +15,10 @@ const url = (description: string) =>
 
 const shared = {
   enabled: flag(false, "Whether people can sign in with it"),
-  issuer: url(
-    "Issuer as the identity provider names itself; discovery adds /.well-known/openid-configuration",
+  issuer: destination(
+    url(
+      "Issuer as the identity provider names itself; discovery adds /.well-known/openid-configuration",
+    ),
   ),
   client_id: t.String({ default: "", maxLength: 512, description: "Client id at the provider" }),
   token_auth: oneOf(["basic", "post"], {
@@ -71,8 +74,8 @@ export const ssoInput = t.Object(
     ...shared,
     client_secret: t.Optional(
       t.Union([t.String({ maxLength: 4096 }), secretReference, t.Null()], {
-        description:
-          "Write-only, or a reference to a secret. Absent: it stays as it is; null: none (public client)",
+        writeOnly: true,
+        description: `A text, or a reference to a secret; null: none (public client). ${KEPT_THERE}`,
       }),
     ),
   },
@@ -83,13 +86,16 @@ export const ssoInput = t.Object(
 export const ssoRecord = t.Object(
   {
     ...shared,
-    client_secret: t.Union(
-      [
-        t.Object({ sealed: t.String() }, { additionalProperties: false }),
-        secretReference,
-        t.Null(),
-      ],
-      { default: null, description: "Encrypted, or a reference" },
+    client_secret: storedSecret(
+      "client_secret",
+      t.Union(
+        [
+          t.Object({ sealed: t.String() }, { additionalProperties: false }),
+          secretReference,
+          t.Null(),
+        ],
+        { default: null, description: "Encrypted, or a reference" },
+      ),
     ),
   },
   { additionalProperties: false },

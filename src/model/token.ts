@@ -1,5 +1,6 @@
 // A named token for automation; knows nothing of who presents it.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { stays } from "./destination.ts";
 import { flag, type Identity, labels, listOf, name, nullable, oneOf } from "./fields.ts";
 import { roles } from "./user.ts";
 
@@ -23,7 +24,13 @@ export const tokenInput = t.Object(shared, { additionalProperties: false, title:
 
 /** What is stored: never the token itself. */
 export const tokenRecord = t.Object(
-  { ...shared, token_hash: t.String({ description: "SHA-256 of the token, hexadecimal" }) },
+  {
+    ...shared,
+    token_hash: stays(
+      "it is only compared with what clients send",
+      t.String({ description: "SHA-256 of the token, hexadecimal" }),
+    ),
+  },
   { additionalProperties: false },
 );
 

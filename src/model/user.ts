@@ -1,6 +1,7 @@
 // A user of the management API: who may change the gateway; knows nothing of sessions or of how passwords are hashed.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { flag, type Identity, labels, nullable, oneOf } from "./fields.ts";
+import { stays } from "./destination.ts";
+import { flag, type Identity, KEPT, labels, nullable, oneOf } from "./fields.ts";
 
 /** From the least to the most. */
 export const roles = ["viewer", "editor", "admin"] as const;
@@ -34,8 +35,8 @@ export const userInput = t.Object(
     password: t.Optional(
       t.String({
         maxLength: 1024,
-        description:
-          "Write-only, at least 10 characters. Absent: the password stays as it is, and a new user can sign in with SSO only",
+        writeOnly: true,
+        description: `At least 10 characters. A new user without one can sign in with SSO only. ${KEPT}`,
       }),
     ),
   },
@@ -46,7 +47,10 @@ export const userInput = t.Object(
 export const userRecord = t.Object(
   {
     ...shared,
-    password_hash: nullable(t.String(), "argon2id in PHC form; null: no password"),
+    password_hash: stays(
+      "it is only compared with what people send",
+      nullable(t.String(), "argon2id in PHC form; null: no password"),
+    ),
     sso: nullable(
       t.Object({ issuer: t.String(), subject: t.String() }, { additionalProperties: false }),
       "The identity at the identity provider that the user has signed in with",

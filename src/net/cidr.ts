@@ -54,6 +54,30 @@ export function compileCidrs(list: readonly string[]): (address: string) => bool
   };
 }
 
+/** Whether the networks together hold every IPv4 address, or every global unicast address of IPv6 (2000::/3, RFC 4291 2.4). */
+export function coversAllAddresses(list: readonly string[]): boolean {
+  const networks = list.map(parseNetwork).filter((network) => network !== null);
+  const ofLength = (bytes: number) => networks.filter(({ first }) => first.length === bytes);
+  return (
+    areAllIn(ofLength(4), { first: 0n, last: 2n ** 32n - 1n }) ||
+    areAllIn(ofLength(16), { first: 2n ** 125n, last: 2n ** 126n - 1n })
+  );
+}
+
+function areAllIn(
+  networks: readonly Network[],
+  range: { readonly first: bigint; readonly last: bigint },
+): boolean {
+  let next = range.first;
+  for (const { first, last } of mergeNetworks(networks)) {
+    if (numberOf(first) > next) break;
+    if (numberOf(last) >= next) next = numberOf(last) + 1n;
+  }
+  return next > range.last;
+}
+
+const numberOf = (bytes: Uint8Array) => BigInt(`0x${bytes.toHex()}`);
+
 function parseNetwork(text: string): Network | null {
   const slash = text.indexOf("/");
   const bytes = addressBytes(slash < 0 ? text : text.slice(0, slash));

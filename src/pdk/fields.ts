@@ -1,6 +1,8 @@
 // Pieces of configuration schemas that plugins share, and what else holds of their texts; knows no plugin.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { type Condition, condition as conditionSchema } from "../model/condition.ts";
+import { KEPT_THERE } from "../model/fields.ts";
+import { alternativeOf, KIND, memberSchema } from "../model/schema-walk.ts";
 
 /** What a text in a configuration is, beyond its schema; the gateway checks it when the instance is written. */
 export type TextKind =
@@ -16,8 +18,6 @@ export type TextKind =
   | "text_or_regex"
   | "condition";
 
-const KIND = "x-kind";
-
 interface TextOptions {
   readonly description: string;
   readonly default?: string;
@@ -31,8 +31,13 @@ const text = (kind: TextKind, options: TextOptions) =>
  * Write-only: stored encrypted, left out of every answer, kept when it is absent from a later write. May be given as
  * `{"$secret": "name"}`. Handlers get the value. Wrap it in `t.Optional` when it need not be there.
  */
-export const secret = (options: Omit<TextOptions, "default">) =>
-  t.String({ minLength: 1, maxLength: 65_536, writeOnly: true, ...options, [KIND]: "secret" });
+export const secret = ({ description, ...options }: Omit<TextOptions, "default">) =>
+  t.String({
+    ...{ minLength: 1, maxLength: 65_536, ...options },
+    writeOnly: true,
+    description: `${description}. ${KEPT_THERE}`,
+    [KIND]: "secret",
+  });
 
 /** A regular expression that cannot take long. */
 export const regex = (options: TextOptions) => text("regex", { ...options, maxLength: 1024 });
@@ -167,7 +172,7 @@ function walk({ schema, value, path }: Spot, replace: (text: KindedText) => unkn
   if (kind !== undefined && value !== null && value !== undefined)
     return replace({ kind, path, value });
   if (Array.isArray(schema.anyOf)) {
-    const alternative = (schema.anyOf as TSchema[]).find((each) => fits(each, value));
+    const alternative = alternativeOf(schema, value);
     return alternative === undefined ? value : walk({ schema: alternative, value, path }, replace);
   }
   if (Array.isArray(value)) {
@@ -197,27 +202,4 @@ export function textsOf(schema: TSchema, value: unknown): KindedText[] {
     return each.value;
   });
   return texts;
-}
-
-function memberSchema(schema: TSchema, key: string): TSchema | undefined {
-  const properties = schema.properties as Record<string, TSchema> | undefined;
-  if (properties !== undefined && Object.hasOwn(properties, key)) return properties[key];
-  const patterns = schema.patternProperties as Record<string, TSchema> | undefined;
-  return patterns === undefined ? undefined : Object.values(patterns)[0];
-}
-
-function fits(schema: TSchema, value: unknown): boolean {
-  if (value === null) return schema.type === "null";
-  // What stands for a secret is an object where a text is wanted.
-  if (schema[KIND] === "secret") return typeof value === "string" || typeof value === "object";
-  switch (schema.type) {
-    case "array":
-      return Array.isArray(value);
-    case "object":
-      return typeof value === "object" && !Array.isArray(value);
-    case "integer":
-      return typeof value === "number";
-    default:
-      return schema.type === typeof value;
-  }
 }

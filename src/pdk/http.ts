@@ -3,7 +3,7 @@ export { isFieldValue, isToken } from "../http/fields.ts";
 export { cookieValue, cookieValues } from "../http/cookie.ts";
 export { queryValue } from "../http/query.ts";
 export { negotiate } from "../http/accept.ts";
-export { comparablePath } from "../http/request-target.ts";
+export { canonicalPath, comparablePath, replacePrefix } from "../http/request-target.ts";
 export { normalizeHost, parseAuthority } from "../http/authority.ts";
 export { GATEWAY_FIELDS } from "../http/gateway-fields.ts";
 export { connectionOptions, HOP_BY_HOP } from "../http/hop-by-hop.ts";

@@ -8,6 +8,7 @@ import { Cache } from "../pdk/cache.ts";
 import type { CredentialView, RequestContext } from "../pdk/context.ts";
 import { verifyPassword } from "../pdk/crypto.ts";
 import { authScopes, definePlugin } from "../pdk/definition.ts";
+import { stays } from "../pdk/destination.ts";
 import { config, listOf, secret } from "../pdk/fields.ts";
 import { isFieldValue } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
@@ -22,9 +23,13 @@ const user = t.Object(
       errorMessage: "must be text without colons and control characters",
       description: "Name of the user",
     }),
-    password_hash: secret({
-      description: "Hash of the password: argon2id in PHC form, or bcrypt as `htpasswd -nB` prints",
-    }),
+    password_hash: stays(
+      "it is only compared with what clients send",
+      secret({
+        description:
+          "Hash of the password: argon2id in PHC form, or bcrypt as `htpasswd -nB` prints",
+      }),
+    ),
   },
   { additionalProperties: false },
 );

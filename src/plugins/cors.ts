@@ -3,17 +3,9 @@ import { Type as t } from "@sinclair/typebox";
 import { reply } from "../pdk/answer.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin } from "../pdk/definition.ts";
-import {
-  compileTexts,
-  config,
-  flag,
-  headerName,
-  integer,
-  listOf,
-  oneOf,
-  textOrRegex,
-} from "../pdk/fields.ts";
+import { config, flag, headerName, integer, listOf, oneOf, textOrRegex } from "../pdk/fields.ts";
 import { addVary, isToken } from "../pdk/http.ts";
+import { compileOrigins, originProblem } from "../pdk/origin.ts";
 
 const REFLECT = "reflect";
 
@@ -21,7 +13,7 @@ const schema = config({
   origins: listOf(
     textOrRegex({
       description:
-        '`https://app.example.com`, "*" for all, or "~" and a regular expression for the whole origin',
+        '`https://app.example.com`, `https://*.example.com` for all hosts below, "*" for all, or "~" and a regular expression for the whole origin',
       maxLength: 512,
     }),
     { description: "Origins whose pages may read answers; none by default" },
@@ -29,7 +21,7 @@ const schema = config({
   methods: listOf(t.String({ minLength: 1, maxLength: 64, description: "Method" }), {
     default: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
     maxItems: 50,
-    description: "Methods that these pages may use",
+    description: 'Methods that these pages may use; "*": any',
   }),
   allow_headers: t.Union(
     [
@@ -77,19 +69,6 @@ const ANSWERS = [
   "Access-Control-Allow-Private-Network",
 ];
 
-/** Of browsers, with or without a host: `moz-extension://…`, `https://a.example:8443`. */
-const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s@\\]+$/;
-
-function originProblem(text: string): string | null {
-  if (text === "*" || text === "null" || text.startsWith("~")) return null;
-  const sent = URL.parse(text)?.origin ?? null;
-  if (sent !== null && sent !== "null" && sent !== text)
-    return `must be written as browsers send it: ${sent}`;
-  return ORIGIN.test(text)
-    ? null
-    : 'must be an origin such as https://app.example.com, "*" or "~…"';
-}
-
 function check({ origins, credentials, methods }: Config) {
   const found = origins.flatMap((text, at) => {
     const message = originProblem(text);
@@ -113,6 +92,9 @@ export default definePlugin({
 
 CORS protects no service from requests: whoever is not a browser does not care. An origin that is not listed gets its answer
 without the fields, so that the browser keeps it from the page. What a service says about CORS itself is replaced.
+
+\`https://*.example.com\` takes every host below example.com, at any depth, on the default port, and not example.com itself:
+whoever can put a page on any of them gets what you allow here.
 
 A regular expression has to fit the whole origin: \`~https://[a-z0-9-]+\\.example\\.com\`.`,
   group: "content",
@@ -157,11 +139,14 @@ function compile(own: Config) {
   const { origins, credentials, allow_headers: allowHeaders } = own;
   // Without credentials every page may have what everybody can have, and one answer fits all.
   const isForAll = origins.includes("*");
-  const isListed = compileTexts(
-    origins.filter((each) => each !== "*"),
-    512,
-  );
+  const isListed = compileOrigins(origins);
   const methods = own.methods.join(", ");
+  // Beside credentials browsers take "*" for a name of its own.
+  const namesMethod = credentials && own.methods.includes("*");
+  const allowed =
+    typeof allowHeaders === "string" || (credentials && allowHeaders.includes("*"))
+      ? null
+      : allowHeaders.join(", ");
   const exposed = own.expose_headers.join(", ");
   const say = (headers: Headers, origin: string) => {
     headers.set("Access-Control-Allow-Origin", isForAll ? "*" : origin);
@@ -184,11 +169,13 @@ function compile(own: Config) {
     /** Of an answer to a browser that asks beforehand. */
     permit(headers: Headers, context: RequestContext, origin: string): void {
       say(headers, origin);
-      headers.set("Access-Control-Allow-Methods", methods);
-      const fields =
-        typeof allowHeaders === "string"
-          ? wantedFields(context.header("access-control-request-headers"))
-          : allowHeaders.join(", ");
+      const wanted = context.header("access-control-request-method");
+      headers.set(
+        "Access-Control-Allow-Methods",
+        namesMethod && wanted !== null && isToken(wanted) ? wanted : methods,
+      );
+      if (exposed !== "") headers.set("Access-Control-Expose-Headers", exposed);
+      const fields = allowed ?? wantedFields(context.header("access-control-request-headers"));
       if (fields !== "") headers.set("Access-Control-Allow-Headers", fields);
       headers.set("Access-Control-Max-Age", String(own.max_age));
       if (

@@ -5,8 +5,9 @@ import { reject, type Rejection } from "../pdk/answer.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { hashToken, isSameHash } from "../pdk/crypto.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
-import { compileTexts, config, headerName, listOf, oneOf, textOrRegex } from "../pdk/fields.ts";
+import { config, headerName, listOf, oneOf, textOrRegex } from "../pdk/fields.ts";
 import { cookieValues } from "../pdk/http.ts";
+import { compileOrigins, originProblem } from "../pdk/origin.ts";
 
 const schema = config({
   mode: oneOf(["origin", "double_submit"], {
@@ -17,7 +18,7 @@ const schema = config({
   allowed_origins: listOf(
     textOrRegex({
       description:
-        '`https://app.example.com`, or "~" and a regular expression for the whole origin',
+        '`https://app.example.com`, `https://*.example.com` for all hosts below, or "~" and a regular expression for the whole origin',
       maxLength: 512,
     }),
     { maxItems: 100, description: "Other origins whose pages may send such requests" },
@@ -62,6 +63,12 @@ Behind a proxy that ends TLS, name it in \`settings.trusted_proxies\`, or the po
   config: schema,
   example: { allowed_origins: ["https://app.example.com"] },
   onError: "closed",
+  check: ({ allowed_origins: origins }) =>
+    origins.flatMap((text, at) => {
+      const message =
+        text === "*" ? "would allow every page: name those that you mean" : originProblem(text);
+      return message === null ? [] : [{ path: `allowed_origins[${at}]`, message }];
+    }),
   create(own, kit) {
     const byOrigin = originJudge(own);
     if (own.mode === "origin")
@@ -99,7 +106,7 @@ const noToken = refuse("csrf.token_missing", "the token against forged requests 
 const wrongToken = refuse("csrf.token", "the token against forged requests is not valid");
 
 function originJudge(own: Config) {
-  const isAllowed = compileTexts(own.allowed_origins, 512);
+  const isAllowed = compileOrigins(own.allowed_origins);
   return (context: RequestContext): Rejection | undefined => {
     const site = context.header("sec-fetch-site");
     const origin = context.header("origin");

@@ -58,6 +58,8 @@ With \`service_id\` the copy goes to a target of the service, as any request wou
 With \`url\` it goes to one address, with the path as the client sent it and whatever goes upstream, such as cookies; an answer of
 more than 1 MiB counts as failed.
 
+Several instances in one place, or in several that a request is in, all send their copy.
+
 Each worker has at most 100 copies of an instance under way; more are dropped. WebSockets are not copied; requests that a
 response-cache answers are. The metric
 \`sluice_mirror_requests_total\` counts copies that were answered (\`sent\`), that were not (\`failed\`) and that were
@@ -66,6 +68,7 @@ response-cache answers are. The metric
   order: 4900,
   phases: ["request", "log"],
   scopes: httpScopes,
+  allowsMultiple: true,
   config: schema,
   example: { url: "http://127.0.0.1:9999", percent: 10 },
   onError: "open",

@@ -2,6 +2,7 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
+import { destination } from "../pdk/destination.ts";
 import { config, group, integer, milliseconds, nullable, secret, url } from "../pdk/fields.ts";
 import { formatTraceParent, isFieldValue, isToken, parseTraceParent } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
@@ -10,11 +11,13 @@ import { Ids } from "./otel-tracing/ids.ts";
 import { type Trace, writeResource, writeSpans } from "./otel-tracing/span.ts";
 
 const schema = config({
-  endpoint: nullable(
-    url({
-      description:
-        "Collector that takes OTLP over HTTP, such as `http://collector:4318`; without a path, `/v1/traces` is used. Null: traces are passed on, and nothing is sent",
-    }),
+  endpoint: destination(
+    nullable(
+      url({
+        description:
+          "Collector that takes OTLP over HTTP, such as `http://collector:4318`; without a path, `/v1/traces` is used. Null: traces are passed on, and nothing is sent",
+      }),
+    ),
   ),
   headers: t.Record(
     t.String({ minLength: 1, maxLength: 256 }),

@@ -1,9 +1,11 @@
 // redirect: sends clients to another address.
+import { Type as t } from "@sinclair/typebox";
 import { type Outcome, reject, reply } from "../pdk/answer.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { config, flag, nullable, oneOf, regex, statusOf, template } from "../pdk/fields.ts";
-import { addressBuilder, addressProblem } from "./redirect/address.ts";
+import { canonicalPath } from "../pdk/http.ts";
+import { addressBuilder, addressProblem, holdsPath } from "./redirect/address.ts";
 
 const schema = config({
   to: nullable(
@@ -16,6 +18,14 @@ const schema = config({
     regex({
       description:
         "Only paths in which this finds something; needs `to`, which is then the whole address",
+    }),
+  ),
+  prefix: nullable(
+    t.String({
+      minLength: 1,
+      maxLength: 1024,
+      description:
+        "Only paths that begin with these segments, such as /old; `to` takes their place, and what is behind them follows",
     }),
   ),
   scheme: oneOf(["https", "http"], {
@@ -35,18 +45,37 @@ const schema = config({
 
 type Config = (typeof schema)["static"];
 
-function check({ to, regex: source }: Config) {
-  if (to === null)
-    return source === null ? [] : [{ path: "to", message: "is required with an expression" }];
+function check({ to, regex: source, prefix, keep_path: keepPath }: Config) {
+  const found: { path: string; message: string }[] = [];
+  const wrongPrefix = prefix === null ? null : prefixProblem(prefix, { to, source, keepPath });
+  if (wrongPrefix !== null) found.push({ path: "prefix", message: wrongPrefix });
+  if (to === null) {
+    if (source !== null) found.push({ path: "to", message: "is required with an expression" });
+    if (prefix !== null) found.push({ path: "to", message: "is required with a prefix" });
+    return found;
+  }
   const problem = addressProblem(to, { hasCaptures: source !== null });
-  return problem === null ? [] : [{ path: "to", message: problem }];
+  return problem === null ? found : [...found, { path: "to", message: problem }];
+}
+
+function prefixProblem(
+  prefix: string,
+  own: { readonly to: string | null; readonly source: string | null; readonly keepPath: boolean },
+): string | null {
+  if (own.source !== null) return "cannot be combined with an expression";
+  if (!own.keepPath) return "needs keep_path: what is behind the prefix is kept";
+  if (holdsPath(own.to ?? "")) return "cannot be combined with a variable of the path in `to`";
+  return prefix.startsWith("/") && canonicalPath(prefix) === prefix && !/\/\/|[?#;]/.test(prefix)
+    ? null
+    : "must be a path such as /old";
 }
 
 export default definePlugin({
   name: "redirect",
   summary: "Sends clients to another address",
-  description: `Three ways: \`to\` (a place, to which path and query are appended), \`regex\` with \`to\` (a new address for the paths that
-fit), or neither, for the same address with another \`scheme\`.
+  description: `Four ways: \`to\` (a place, to which path and query are appended), \`prefix\` with \`to\` (the beginning of the path is replaced:
+from /old/a to /new/a), \`regex\` with \`to\` (a new address for the paths that match), or none of them, for the same address with
+another \`scheme\`.
 
 Whatever clients send cannot lead them to a host that you did not name: variables in the host are allowed only before a
 literal \`.example.com\`, and what does not fit there is refused with 400. A request that is already where it would be sent

@@ -88,7 +88,10 @@ not passed upstream. A service whose weight becomes 0 loses those that it had.
 \`force_header\` is for tests: whoever sends it gets any service of the rule, also one with the weight 0. Set it to null where
 clients should not choose. A service that is disabled gets nothing; its requests go to the others of the rule.
 
-Everything else is as the route says: its paths, plugins and limits; target, TLS and retries are those of the service. A response-cache in
+Everything else is as the route says: its paths, plugins and limits; target, TLS, retries and the plugins attached to a service are
+those of the service that was chosen. Plugins of that service which run earlier than this one, such as its authentication, run
+directly after the choice, so no request gets to a service around them. Plugins of the route's own service that run before the
+choice have run by then, for every request; its later ones do not run for requests that go elsewhere. A response-cache in
 the same place keeps the answers of each service apart: nobody who chooses a service decides what others are shown. Answers from
 the cache count for the weights as others do.`,
   group: "traffic",

@@ -30,7 +30,7 @@ const words = [
   "latency_at",
   /** When it was first seen or recovered, for slow starts. */
   "started_at",
-  /** What the traffic last said: 0 nothing, 1 it works, 2 it failed. */
+  /** What the traffic last said: 0 nothing, 1 it works, 2 it failed, 3 failed `consecutive_failures` times in a row. */
   "outcome",
   /** Of a service: whose turn it is. */
   "turn",

@@ -1,7 +1,7 @@
 // The health of one target, put together from what people, checks and the traffic say; knows no request.
 import type { TargetBoard } from "./target-board.ts";
 
-export type HealthState = "unknown" | "healthy" | "unhealthy";
+export type HealthState = "unknown" | "healthy" | "failing" | "unhealthy";
 
 export interface Health {
   readonly state: HealthState;
@@ -11,9 +11,14 @@ export interface Health {
   readonly lastError: string | null;
   /** Who decided: a person, an active check, the traffic, or nobody yet. */
   readonly by: "override" | "active" | "passive" | null;
+  /** False only for `failing` after fewer failures in a row than the service counts: too little for an alert. */
+  readonly isCertain: boolean;
 }
 
 const [HEALTHY, UNHEALTHY] = [1, 2] as const;
+
+/** Values of the word `outcome`. */
+export const outcomes = { none: 0, works: 1, failed: 2, failing: 3 } as const;
 
 /** A target and its service on the board. */
 export interface TargetRows {
@@ -62,13 +67,18 @@ export function readHealth(board: TargetBoard, row: number, now: number): Health
   const common = {
     since: since === 0 ? null : board.date(since),
     lastError: failureText(board.get(row, "error")),
+    isCertain: true,
   };
+  const outcome = board.get(row, "outcome");
   if (override !== 0)
     return { ...common, state: override === HEALTHY ? "healthy" : "unhealthy", by: "override" };
   if (ejected > time) return { ...common, state: "unhealthy", by: "passive" };
-  if (check !== 0)
-    return { ...common, state: check === HEALTHY ? "healthy" : "unhealthy", by: "active" };
-  if (board.get(row, "outcome") === HEALTHY) return { ...common, state: "healthy", by: "passive" };
+  if (check === UNHEALTHY) return { ...common, state: "unhealthy", by: "active" };
+  if (outcome === outcomes.failing) return { ...common, state: "failing", by: "passive" };
+  if (check === HEALTHY) return { ...common, state: "healthy", by: "active" };
+  if (outcome === outcomes.failed)
+    return { ...common, state: "failing", by: "passive", isCertain: false };
+  if (outcome === outcomes.works) return { ...common, state: "healthy", by: "passive" };
   return { ...common, state: "unknown", by: null };
 }
 
@@ -95,6 +105,7 @@ export function override(
     // Asked to decide anew: what is remembered against the target goes too.
     for (const word of ["ejected_until", "failures", "ejections"] as const)
       board.set(target, word, 0);
+    forgetFailure(board, target);
   }
   // Starts slowly, as after every other recovery.
   if (wasUnhealthy && !isUnhealthy(board, target, time)) board.set(target, "started_at", time);
@@ -184,14 +195,29 @@ export function ejectedUntil(board: TargetBoard, row: number, time: number): num
   return board.get(row, "since") - time > CLOCK_SLACK ? 0 : until;
 }
 
+/** Whether requests to it have failed so often in a row that it would be ejected, or was. */
+export const isFailing = (board: TargetBoard, row: number): boolean =>
+  board.get(row, "outcome") === outcomes.failing;
+
+/** Forgets failed requests; a successful one stays. */
+function forgetFailure(board: TargetBoard, row: number): void {
+  if (board.get(row, "outcome") > outcomes.works) board.set(row, "outcome", outcomes.none);
+}
+
+/** Ends `failing` early, because active checks succeed. */
+export function endFailing(board: TargetBoard, rows: TargetRows, now: number): void {
+  board.set(rows.target, "failures", 0);
+  forgetFailure(board, rows.target);
+  noteChange(board, rows, now);
+}
+
 /** Ends an ejection early. The number of ejections stays: who fails again at once is out for longer. */
 export function endEjection(board: TargetBoard, rows: TargetRows, now: number): void {
   const time = board.time(now);
   const until = board.get(rows.target, "ejected_until");
   if (until <= time) return;
   if (!board.swap(rows.target, "ejected_until", { from: until, to: time })) return;
-  board.set(rows.target, "failures", 0);
-  noteChange(board, rows, now);
+  endFailing(board, rows, now);
 }
 
 /** Writes down that the state of a target has changed, so that every worker looks again. */

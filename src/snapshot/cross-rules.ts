@@ -34,6 +34,7 @@ import { checkPlugins } from "./plugin-rules.ts";
 import { type Problem, ProblemList } from "./problem.ts";
 import { checkStreamRoutes } from "./stream-rules.ts";
 import type { CollectionChange, LargeChange } from "./snapshot.ts";
+import { checkSharing } from "./shared-listeners.ts";
 import { checkTargets } from "./target-rules.ts";
 
 /** What differs between two configurations, by identity. */
@@ -187,10 +188,9 @@ function checkListeners(candidate: Candidate, context: RuleContext, list: Proble
     const report = list.of("listeners", listener.id);
     checkListener(listener, context.checks, report);
     if (!listener.enabled) continue;
-    const owner = enabled.find((other) => other !== listener && overlaps(other, listener));
+    for (const other of enabled) if (other !== listener) checkSharing(listener, other, report);
     const where = `${listener.address} port ${listener.port}`;
-    if (owner !== undefined) report("port", `${where} belongs to listener "${owner.name}"`, 409);
-    else if (context.managementAddresses.some((bound) => overlaps(bound, listener)))
+    if (context.managementAddresses.some((bound) => overlaps(bound, listener)))
       report("port", `${where} belongs to the management API`, 409);
   }
 }

@@ -25,6 +25,10 @@ export interface FieldChecks {
   readonly authorities: TextCheck;
   /** PEM revocation lists. */
   readonly revocations: TextCheck;
+  /** Host names and wildcards that a listener serves. */
+  readonly hosts: (
+    hosts: readonly string[],
+  ) => readonly { readonly path: string; readonly message: string }[];
   /** An address to listen on. */
   readonly listenAddress: TextCheck;
   /** Hosts, paths and conditions of a route, its regular expressions among them. */
@@ -81,6 +85,7 @@ export function checkListener(listener: Listener, checks: FieldChecks, report: R
   checkName(listener, report);
   const problem = checks.listenAddress(listener.address);
   if (problem !== null) report("address", problem);
+  for (const { path, message } of checks.hosts(listener.hosts)) report(path, message);
   if (listener.http3 && listener.protocol !== "https") report("http3", 'needs protocol "https"');
   checkList(listener.trusted_proxies, checks.cidr, (at, wrong) =>
     report(`trusted_proxies[${at}]`, wrong),

@@ -180,6 +180,26 @@ describe("without a service", () => {
     },
   );
 
+  test("a management address that other machines reach needs networks, which go into the settings", () => {
+    const scene = createScene();
+    const folder = scene.release("one", wrapper("1"));
+    const admin = ["--admin", "0.0.0.0:9080"];
+    const without = scene.run("--from", folder, ...admin);
+    expect([without.code, without.text]).toEqual([1, expect.stringContaining("--admin-allow")]);
+    const odd = scene.run("--from", folder, ...admin, "--admin-allow", "$(id)");
+    expect([odd.code, odd.text]).toEqual([1, expect.stringContaining("must be CIDR[,CIDR]")]);
+    const early = ["--service", "systemd", "--admin-allow", "private"];
+    const unused = scene.run("--from", folder, ...admin, ...early);
+    expect([unused.code, unused.text]).toEqual([1, expect.stringContaining("needs a user first")]);
+    expect(existsSync(scene.bin)).toBe(false);
+    const given = scene.run("--from", folder, ...admin, "--admin-allow", "private,192.0.2.0/24");
+    expect(given.code).toBe(0);
+    const settings = readFileSync(join(scene.root, "etc/sluice/sluice.env"), "utf8");
+    expect(settings).toContain(
+      "SLUICE_ADMIN=0.0.0.0:9080\nSLUICE_ADMIN_ALLOW=private,192.0.2.0/24\n",
+    );
+  });
+
   test("from a URL, with the sum that is there", async () => {
     const scene = createScene();
     const folder = scene.release("one", wrapper("1"));

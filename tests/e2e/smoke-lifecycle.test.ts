@@ -133,6 +133,7 @@ describe.each([...variants])("life $name", ({ binary }) => {
       },
     );
     expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain("--admin-allow");
     expect(refused.stderr).toContain("--allow-unauthenticated-remote");
   });
 

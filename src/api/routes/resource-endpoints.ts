@@ -44,6 +44,8 @@ export interface CollectionDescription {
   readonly isNamed: boolean;
   /** What those are called; default: name. */
   readonly nameWord?: string;
+  /** What is special about replacing one, a sentence. */
+  readonly replaceNote?: string;
 }
 
 type AnyResource = Pick<
@@ -117,6 +119,8 @@ function createEndpoint(at: CollectionDescription, resource: AnyResource): Endpo
   };
 }
 
+const CREATES = "An id that is not taken creates one.";
+
 function replaceEndpoint(at: CollectionDescription, resource: AnyResource): Endpoint {
   return {
     method: "PUT",
@@ -124,7 +128,9 @@ function replaceEndpoint(at: CollectionDescription, resource: AnyResource): Endp
     takesBody: true,
     description: {
       summary: `Replace a ${at.word}`,
-      description: "Absent fields return to their defaults. An id that is not taken creates one.",
+      description: ["Absent fields return to their defaults.", at.replaceNote, CREATES]
+        .filter((sentence) => sentence !== undefined)
+        .join(" "),
       tags: [at.tag],
       parameters: [idParameter(at), dryRunParameter, ifMatchParameter, ifNoneMatchParameter],
       requestBody: bodyOf(at.inputSchema),

@@ -3,13 +3,14 @@ import type { ControlPlane } from "../../control/control-plane.ts";
 import { ApiError } from "../../model/error.ts";
 import {
   dryRunParameter,
+  forceParameter,
   listResponses,
   pathParameter,
   plainResponses,
   writeResponses,
 } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
-import { changeHeaders, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
+import { changeHeaders, forcibleOptionsOf, requireKnownQuery } from "../write-options.ts";
 
 const path = "/api/v1/revisions";
 const tags = ["Revisions"];
@@ -55,14 +56,15 @@ export function revisionEndpoints({ revisions }: ControlPlane): Endpoint[] {
         description:
           "As a new revision. Users, tokens and single sign-on stay as they are, and so do secrets that it refers to.",
         tags,
-        parameters: [pathParameter("Number of the revision"), dryRunParameter],
+        parameters: [pathParameter("Number of the revision"), dryRunParameter, forceParameter],
         responses: writeResponses("Changes"),
       },
       answer: async (call) => {
-        const options = writeOptionsOf(call);
+        const options = forcibleOptionsOf(call);
         const { changes, revision, warnings } = await revisions.restore(numberOf(call), {
           by: call.principal,
           dryRun: options.dryRun,
+          force: options.force === true,
         });
         return { body: { changes }, headers: changeHeaders(revision, options, warnings) };
       },

@@ -19,6 +19,8 @@ const at = {
   schema: "Service",
   inputSchema: "ServiceInput",
   isNamed: true,
+  replaceNote:
+    "So does `targets`: without it, the targets are removed, and `X-Warning` says how many.",
 };
 
 export function serviceEndpoints({ services, targets }: ControlPlane): Endpoint[] {

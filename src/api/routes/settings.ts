@@ -3,13 +3,14 @@ import type { ControlPlane } from "../../control/control-plane.ts";
 import {
   bodyOf,
   dryRunParameter,
+  forceParameter,
   ifMatchParameter,
   patchOf,
   readResponses,
   writeResponses,
 } from "../description.ts";
 import type { Endpoint } from "../endpoint.ts";
-import { replyRead, replyWritten, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
+import { forcibleOptionsOf, replyRead, replyWritten, requireKnownQuery } from "../write-options.ts";
 
 const path = "/api/v1/settings";
 const tags = ["Settings"];
@@ -34,12 +35,12 @@ export function settingsEndpoints({ settings }: ControlPlane): Endpoint[] {
         summary: "Replace the settings",
         description: "Absent fields return to their defaults.",
         tags,
-        parameters: [dryRunParameter, ifMatchParameter],
+        parameters: [dryRunParameter, forceParameter, ifMatchParameter],
         requestBody: bodyOf("SettingsInput"),
         responses: writeResponses("Settings"),
       },
       answer: async (call) => {
-        const options = writeOptionsOf(call);
+        const options = forcibleOptionsOf(call);
         return replyWritten(await settings.replace(call.body, options), options);
       },
     },
@@ -50,12 +51,12 @@ export function settingsEndpoints({ settings }: ControlPlane): Endpoint[] {
       description: {
         summary: "Change some settings",
         tags,
-        parameters: [dryRunParameter, ifMatchParameter],
+        parameters: [dryRunParameter, forceParameter, ifMatchParameter],
         requestBody: patchOf("SettingsInput"),
         responses: writeResponses("Settings"),
       },
       answer: async (call) => {
-        const options = writeOptionsOf(call);
+        const options = forcibleOptionsOf(call);
         return replyWritten(await settings.patch(call.body, options), options);
       },
     },

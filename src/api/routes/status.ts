@@ -78,9 +78,11 @@ function status({ control, clock, version, startedAt }: StatusSource) {
     uptime_seconds: Math.max(0, Math.floor((clock.now() - startedAt) / 1000)),
     revision: control.changes.revision,
     read_only: control.changes.isReadOnly,
+    management_access: control.adminNetworks.state(),
     workers,
     workers_ready: ready,
     warnings: [
+      ...control.adminNetworks.warnings(),
       ...control.changes.warnings(),
       ...control.acme.engine.warnings(),
       ...control.pressure.warnings(),

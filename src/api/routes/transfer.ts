@@ -9,11 +9,17 @@ import {
 } from "../../control/transfer/source.ts";
 import { ApiError } from "../../model/error.ts";
 import { importModes } from "../../model/export-document.ts";
-import { dryRunParameter, errorResponses, queryParameter, writeResponses } from "../description.ts";
+import {
+  dryRunParameter,
+  errorResponses,
+  forceParameter,
+  queryParameter,
+  writeResponses,
+} from "../description.ts";
 import type { ReportEntry } from "../../control/import/report.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
 import { parseJson, readBytes, readText } from "../json-body.ts";
-import { changeHeaders, flagOf, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
+import { changeHeaders, flagOf, forcibleOptionsOf, requireKnownQuery } from "../write-options.ts";
 
 const tags = ["Export and import"];
 const PASSPHRASE = "x-passphrase";
@@ -47,12 +53,13 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
       readBody,
       description: importDescription,
       answer: async (call) => {
-        const options = writeOptionsOf(call, ["mode", "from"]);
+        const options = forcibleOptionsOf(call, ["mode", "from"]);
         const { source, ...report } = await sourceOf(call, transfer);
         const { changes, revision, warnings } = await transfer.import(source, {
           by: call.principal,
           mode: wordOf(call, "mode", importModes),
           dryRun: options.dryRun,
+          force: options.force === true,
           passphrase: call.headers.get(PASSPHRASE),
         });
         return {
@@ -155,6 +162,7 @@ const importDescription = {
     queryParameter("mode", "`merge` (default) or `replace`"),
     queryParameter("from", "`kong`, `caddy` or `npm`: the program that the body is from"),
     dryRunParameter,
+    forceParameter,
     passphraseHeader,
   ],
   requestBody: { required: true, content: documentContent },

@@ -6,6 +6,7 @@ import { type AcmeAccount, acmeAccountInput, directoryOf } from "../../model/acm
 import { decode } from "../../model/decode.ts";
 import { invalid } from "../../model/error.ts";
 import type { Changes } from "../change.ts";
+import type { Draft } from "../draft.ts";
 import { Resource, type ResourceKind } from "../resource.ts";
 
 /** What clients see of an account: none of its keys. */
@@ -29,7 +30,7 @@ const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountVi
   word: "ACME account",
   readOnly: [],
   parents: {},
-  decode: (document, _, old) => {
+  decode: (document, draft, old) => {
     const { eab_hmac_key: eabKey, ...fields } = decode(acmeAccountInput, document);
     if (!fields.terms_agreed)
       throw invalid(
@@ -44,7 +45,8 @@ const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountVi
     const wrong =
       fields.ca_certificates === "" ? null : certificatesProblem(fields.ca_certificates);
     if (wrong !== null) throw invalid("ca_certificates", wrong);
-    const sealed_eab_key = sealEabKey(box, { keyId: fields.eab_key_id, eabKey }, old);
+    const sent = { keyId: fields.eab_key_id, eabKey };
+    const sealed_eab_key = sealEabKey(sent, old, { box, draft });
     return {
       fields: {
         ...fields,
@@ -61,11 +63,10 @@ const createKind = (box: SecretBox): ResourceKind<"acme_accounts", AcmeAccountVi
 
 /** Both parts of an external account binding, or neither. */
 function sealEabKey(
-  box: SecretBox,
-  sent: { readonly keyId: string | null; readonly eabKey: string | undefined },
+  { keyId, eabKey }: { readonly keyId: string | null; readonly eabKey: string | undefined },
   old: AcmeAccount | null,
+  { box, draft }: { readonly box: SecretBox; readonly draft: Draft },
 ): string | null {
-  const { keyId, eabKey } = sent;
   if (keyId === null) {
     if (eabKey !== undefined) throw invalid("eab_key_id", "is required with eab_hmac_key");
     return null;
@@ -76,7 +77,10 @@ function sealEabKey(
     return sealed;
   }
   // Sealing gives something new each time, and writing what is there already must change nothing.
-  return sealed !== null && box.open(sealed) === eabKey ? sealed : box.seal(eabKey);
+  if (draft.isByAdmin && sealed !== null && box.open(sealed) === eabKey) return sealed;
+  const next = box.seal(eabKey);
+  draft.markSent(next);
+  return next;
 }
 
 /** PEM. */

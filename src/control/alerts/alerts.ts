@@ -166,10 +166,11 @@ function fieldsOf(document: unknown, scene: Scene): FieldsOf<"alerts"> {
   const config = writeConfig(sent, {
     definition: sink,
     old: old?.type === input.type ? old.config : null,
-    config: draft.config,
+    draft,
     box,
   });
-  checkConfig({ config }, input.type, scene);
+  // What is wrong with the value of a named secret is for those who may refer to it.
+  draft.checkLater(() => checkConfig({ config }, input.type, scene));
   const ids = (keys: readonly string[], collection: "services" | "routes") => {
     const word = collection.slice(0, -1);
     const found = keys.map((key, index) =>

@@ -5,6 +5,7 @@ import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import { Type as t } from "@sinclair/typebox";
 import type { Issue } from "../../model/error.ts";
 import type { AlertType } from "../../model/alert.ts";
+import { destination } from "../../model/destination.ts";
 import { type ListenAddress, reaches } from "../../snapshot/address-overlap.ts";
 import { secretText } from "../../snapshot/plugin-config.ts";
 import type { Sent } from "./notice.ts";
@@ -51,13 +52,15 @@ export const secret = (description: string, maxLength = 4096) =>
   secretText({ description, maxLength });
 
 export const authorities = t.Optional(
-  t.String({
-    maxLength: 262_144,
-    pattern: "-----BEGIN CERTIFICATE-----",
-    errorMessage: "must be certificates in PEM",
-    description:
-      "Authorities (PEM) that the server's certificate is trusted by, in the place of the usual ones",
-  }),
+  destination(
+    t.String({
+      maxLength: 262_144,
+      pattern: "-----BEGIN CERTIFICATE-----",
+      errorMessage: "must be certificates in PEM",
+      description:
+        "Authorities (PEM) that the server's certificate is trusted by, in the place of the usual ones",
+    }),
+  ),
 );
 
 /** Whether the address is the management API by what it is called. */

@@ -1,5 +1,6 @@
 // Messages by mail, handed to one SMTP server; knows no alert.
 import { Type as t } from "@sinclair/typebox";
+import { destination } from "../../model/destination.ts";
 import { oneOf } from "../../model/fields.ts";
 import { isLoopbackHost, quote } from "../auth/sso/provider-request.ts";
 import { oneLine, type Sent } from "./notice.ts";
@@ -20,19 +21,25 @@ const mailbox = (description: string) =>
   });
 
 const config = settings({
-  host: t.String({
-    minLength: 1,
-    maxLength: 253,
-    pattern: "^[A-Za-z0-9._:-]+$",
-    errorMessage: "must be a host name or an address",
-    description: "SMTP server",
-  }),
-  port: t.Integer({ minimum: 1, maximum: 65_535, default: 587, description: "Its port" }),
-  tls: oneOf(["starttls", "implicit", "none"], {
-    default: "starttls",
-    description:
-      "starttls: plain at first, and never goes on without encryption (587); implicit: encrypted from the start (465); none: plain",
-  }),
+  host: destination(
+    t.String({
+      minLength: 1,
+      maxLength: 253,
+      pattern: "^[A-Za-z0-9._:-]+$",
+      errorMessage: "must be a host name or an address",
+      description: "SMTP server",
+    }),
+  ),
+  port: destination(
+    t.Integer({ minimum: 1, maximum: 65_535, default: 587, description: "Its port" }),
+  ),
+  tls: destination(
+    oneOf(["starttls", "implicit", "none"], {
+      default: "starttls",
+      description:
+        "starttls: plain at first, and never goes on without encryption (587); implicit: encrypted from the start (465); none: plain",
+    }),
+  ),
   username: t.Optional(
     t.String({ minLength: 1, maxLength: 320, description: "Signs in; absent: without" }),
   ),

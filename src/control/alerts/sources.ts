@@ -26,7 +26,7 @@ function ofHealth(event: HealthEvent, config: GatewayConfig): Signal {
   const { target_id: id, service_id: serviceId, host, port, state, reason } = event;
   const service = config.services.get(serviceId)?.name ?? serviceId;
   const name = port === null ? host : `${host}:${port}`;
-  const isDown = state === "unhealthy";
+  const isDown = state === "unhealthy" || state === "failing";
   return {
     event: "target_down",
     key: `target ${id}`,

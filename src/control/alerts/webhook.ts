@@ -1,6 +1,7 @@
 // Messages by POST to a web address: JSON of ours or a text of one's own, signed if that is wanted; knows no alert.
 import { createHmac } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
+import { destination } from "../../model/destination.ts";
 import { reasonOf } from "../auth/sso/provider-request.ts";
 import type { Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
@@ -9,9 +10,11 @@ import { authorities, defineSink, requireForeign, secret, settings } from "./sin
 const TIMEOUT_MS = 10_000;
 
 const config = settings({
-  url: secret(
-    "http:// or https:// address; write-only, because those of chat services hold a token",
-    2048,
+  url: destination(
+    secret(
+      "http:// or https:// address, kept as a secret because those of chat services hold a token",
+      2048,
+    ),
   ),
   headers: t.Array(
     settings({

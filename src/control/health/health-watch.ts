@@ -91,23 +91,30 @@ export class HealthWatch {
   }
 
   #tell(service: Service, target: Target, health: Health): void {
-    const before = this.#told.get(target.id);
-    if (before === health.state) return;
-    this.#told.set(target.id, health.state);
+    const before = this.#told.get(target.id) ?? "unknown";
+    const state = health.isCertain ? health.state : uncertainState(before);
+    if (before === state) return;
+    this.#told.set(target.id, state);
     const { id, service_id, host, port } = target;
-    const reason = reasonOf(health);
+    const reason = reasonOf({ ...health, state });
     const { log, publish } = this.#options;
     const fields = { service: service.name, target: id, host, port, reason };
-    if (health.state === "unhealthy") log.warn("a target is unhealthy", fields);
+    if (state === "unhealthy") log.warn("a target is unhealthy", fields);
     else if (before === "unhealthy") log.info("a target takes traffic again", fields);
-    publish({ target_id: id, service_id, host, port, state: health.state, reason });
+    else if (state === "failing") log.warn("a target fails and stays in use", fields);
+    else if (before === "failing") log.info("a target works again", fields);
+    publish({ target_id: id, service_id, host, port, state, reason });
   }
 }
 
+/** A single failure among successes is not reported; after a worse state it means that this state is over. */
+const uncertainState = (before: Health["state"]): Health["state"] =>
+  before === "healthy" ? "healthy" : "unknown";
+
 function reasonOf({ state, by, lastError }: Health): string {
   if (by === "override") return `a person said that it is ${state}`;
-  if (state === "unhealthy") return lastError ?? "checks failed";
+  if (state === "unhealthy" || state === "failing") return lastError ?? "checks failed";
+  if (state === "unknown") return "nothing speaks against it any more";
   if (by === "active") return "active checks succeed";
-  if (by === "passive") return "it answers requests";
-  return "nothing speaks against it any more";
+  return "it answers requests";
 }

@@ -16,8 +16,8 @@ import type { TargetStates } from "./target-states.ts";
 
 export interface ServiceHealth {
   readonly service: Pick<Service, "id" | "name">;
-  /** degraded: some of the targets are unhealthy; unknown: nothing is known of any, or none takes traffic. */
-  readonly state: "healthy" | "degraded" | "unhealthy" | "unknown";
+  /** degraded: some of the targets are failing or unhealthy; failing: all are, and some take traffic all the same. */
+  readonly state: "healthy" | "degraded" | "failing" | "unhealthy" | "unknown";
   readonly targets: readonly TargetReport[];
 }
 
@@ -106,7 +106,8 @@ export class HealthUseCases {
 /** Of a service, by the states of its targets; those that take no new traffic do not count. */
 function stateOf(states: readonly TargetHealth["state"][]): ServiceHealth["state"] {
   const used = states.filter((state) => state !== "disabled" && state !== "draining");
-  const unhealthy = used.filter((state) => state === "unhealthy").length;
-  if (unhealthy > 0) return unhealthy === used.length ? "unhealthy" : "degraded";
+  const bad = used.filter((state) => state === "unhealthy" || state === "failing");
+  if (bad.length > 0 && bad.length < used.length) return "degraded";
+  if (bad.length > 0) return bad.includes("failing") ? "failing" : "unhealthy";
   return used.includes("healthy") ? "healthy" : "unknown";
 }

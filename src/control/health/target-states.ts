@@ -5,7 +5,13 @@ import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import { type Health, readHealth } from "../../shared-memory/target-health.ts";
 import type { TargetHealth, TargetView } from "../representation.ts";
 
-const UNKNOWN: Health = { state: "unknown", since: null, lastError: null, by: null };
+const UNKNOWN: Health = {
+  state: "unknown",
+  since: null,
+  lastError: null,
+  by: null,
+  isCertain: true,
+};
 
 export class TargetStates {
   readonly #board: TargetBoard;

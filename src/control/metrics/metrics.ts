@@ -187,7 +187,9 @@ export class Metrics {
         const service = services.get(target.service_id)?.name ?? "";
         const row = targetBoard.findRow(target.id);
         const labels = { service, target: addressOf(target) };
-        return { labels, row, isDown: states.read(target).state === "unhealthy" };
+        const { state, isCertain } = states.read(target);
+        const isDown = state === "unhealthy" || (state === "failing" && isCertain);
+        return { labels, row, isDown };
       });
     const of = (value: (target: (typeof shown)[number]) => number) =>
       shown.map((target) => sampleOf(target.labels, value(target)));
@@ -197,7 +199,7 @@ export class Metrics {
     return [
       gauge(
         "sluice_target_up",
-        "1 unless checks, the traffic or a person say that the target is unhealthy.",
+        "1 unless checks, the traffic or a person say that the target is unhealthy or failing.",
         of(({ isDown }) => (isDown ? 0 : 1)),
       ),
       gauge("sluice_target_requests_in_flight", "Requests and connections on the target.", active),

@@ -21,7 +21,7 @@ import { HIDDEN_SUMMARY } from "../config-event.ts";
 import type { Draft } from "../draft.ts";
 import { includesRole, type Principal } from "../principal.ts";
 import { type ObjectDifference, objectDifferences } from "./differences.ts";
-import type { Imported } from "./transfer.ts";
+import type { Imported, ImportOptions } from "./transfer.ts";
 
 /** Where the history is kept. */
 export interface RevisionStore {
@@ -90,11 +90,12 @@ export class Revisions {
   /** Brings back the state after revision `number`, as a new revision. */
   async restore(
     number: number,
-    { by, dryRun }: { readonly by: Principal; readonly dryRun: boolean },
+    { by, dryRun, force }: Pick<ImportOptions, "dryRun" | "force"> & { readonly by: Principal },
   ): Promise<Imported> {
     const { value, ...served } = await this.#changes.run({
       by,
       dryRun,
+      force: force === true,
       mutate: (draft) => {
         this.#existing(number);
         const { past, singletons } = this.#pastOf(number);

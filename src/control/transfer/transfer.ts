@@ -48,6 +48,8 @@ export interface ImportOptions {
   readonly by: Actor;
   readonly mode: ImportMode;
   readonly dryRun: boolean;
+  /** As in `ChangeRequest`. */
+  readonly force?: boolean;
   /** Of a document that is encrypted as a whole; null: none was given. */
   readonly passphrase: string | null;
 }
@@ -125,7 +127,7 @@ export class Transfer {
 
   async #run(
     source: SourceDocument,
-    { by, mode, dryRun }: ImportOptions,
+    { by, mode, dryRun, force = false }: ImportOptions,
     access: AccessParts | null = null,
   ): Promise<Imported> {
     const { changes, box, plugins, clock } = this.#options;
@@ -136,6 +138,7 @@ export class Transfer {
       const { value, ...served } = await changes.run({
         by,
         dryRun,
+        force,
         mutate: (draft) => {
           const { renamed } = applyDocument(source.value, draft, { mode, box, finishers });
           if (isDocument(source.value)) completeApplications(source.value, draft, clock);

@@ -7,9 +7,11 @@ import {
   checkSucceeded,
   ejectedUntil,
   endEjection,
+  endFailing,
   type Failure,
   failsChecks,
   forgetChecks,
+  isFailing,
   type TargetRows,
 } from "../../shared-memory/target-health.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
@@ -34,8 +36,8 @@ interface Job {
   readonly policy: Service["health"]["active"];
   timer: Timer | null;
   probe: Probe | null;
-  /** The ejection that successes are counted against, and how many there were in a row. */
-  ejection: number;
+  /** Verdict of the traffic on the target, see `#verdictOf`, and how many checks have succeeded in a row since. */
+  verdict: number;
   successes: number;
 }
 
@@ -117,7 +119,7 @@ export class ActiveChecks {
       policy: runtime.service.health.active,
       timer: null,
       probe: null,
-      ejection: 0,
+      verdict: 0,
       successes: 0,
     };
   }
@@ -183,12 +185,22 @@ export class ActiveChecks {
       return;
     }
     checkSucceeded(board, rows, { thresholds, now });
-    const ejection = ejectedUntil(board, rows.target, board.time(now));
-    if (ejection === 0) return;
+    const verdict = this.#verdictOf(rows.target, now);
+    if (verdict === 0) return;
     // Successes from before the traffic failed say nothing about it.
-    if (job.ejection !== ejection) job.successes = 0;
-    job.ejection = ejection;
-    if (++job.successes >= thresholds.healthy) endEjection(board, rows, now);
+    if (job.verdict !== verdict) job.successes = 0;
+    job.verdict = verdict;
+    if (++job.successes < thresholds.healthy) return;
+    if (verdict > 0) endEjection(board, rows, now);
+    else endFailing(board, rows, now);
+  }
+
+  /** Above 0: until when it is ejected. Below: how often it has failed in a row while it stayed in use. 0: nothing. */
+  #verdictOf(row: number, now: number): number {
+    const board = this.#board;
+    const ejection = ejectedUntil(board, row, board.time(now));
+    if (ejection !== 0) return ejection;
+    return isFailing(board, row) ? -1 - board.get(row, "failures") : 0;
   }
 
   /** Ten per cent more or less, so that gateways that were started together do not check together for ever. */

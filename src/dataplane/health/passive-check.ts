@@ -6,6 +6,7 @@ import {
   failureCode,
   isUnhealthy,
   noteChange,
+  outcomes,
 } from "../../shared-memory/target-health.ts";
 
 /** One service's targets on the board, those that take traffic. */
@@ -13,8 +14,6 @@ export interface CheckedRows {
   readonly service: number;
   readonly targets: readonly number[];
 }
-
-const [WORKS, FAILED] = [1, 2] as const;
 
 export class PassiveCheck {
   readonly #policy: Service["health"]["passive"];
@@ -37,20 +36,28 @@ export class PassiveCheck {
     }
     const board = this.#board;
     if (board.get(row, "failures") !== 0) board.set(row, "failures", 0);
-    if (board.get(row, "outcome") === WORKS) return;
-    const wasKnown = board.get(row, "outcome") !== 0;
-    board.set(row, "outcome", WORKS);
-    if (!wasKnown) this.#note(row, Date.now());
+    const before = board.get(row, "outcome");
+    if (before === outcomes.works) return;
+    board.set(row, "outcome", outcomes.works);
+    const now = Date.now();
+    // Single failures may come with every few requests: workers need not look again for them.
+    if (before === outcomes.failed) this.#changedSince(row, now);
+    else this.#note(row, now);
   }
 
   /** The target failed a request. */
   failed(row: number, failure: FailureText | { readonly status: number }): void {
     const board = this.#board;
     board.set(row, "error", failureCode(failure));
-    board.set(row, "outcome", FAILED);
-    if (!this.#policy.enabled) return;
-    const failures = board.add(row, "failures", 1) + 1;
-    if (failures >= this.#policy.consecutive_failures) this.#eject(row, Date.now());
+    const hasReachedLimit = board.add(row, "failures", 1) + 1 >= this.#policy.consecutive_failures;
+    const before = board.get(row, "outcome");
+    const now = Date.now();
+    if (before !== outcomes.failing)
+      board.set(row, "outcome", hasReachedLimit ? outcomes.failing : outcomes.failed);
+    if (before < outcomes.failed) this.#changedSince(row, now);
+    if (!hasReachedLimit) return;
+    if (this.#policy.enabled) this.#eject(row, now);
+    if (before !== outcomes.failing) this.#noteFailing(row, now);
   }
 
   #eject(row: number, now: number): void {
@@ -77,6 +84,17 @@ export class PassiveCheck {
 
   #note(target: number, now: number): void {
     noteChange(this.#board, { target, service: this.#rows.service }, now);
+  }
+
+  /** Without active checks a single request decides about the state. */
+  #changedSince(row: number, now: number): void {
+    if (this.#board.get(row, "check") === 0) this.#board.set(row, "since", this.#board.time(now));
+  }
+
+  /** Makes readers look again. Without active checks the target has been failing since the first of its failures. */
+  #noteFailing(row: number, now: number): void {
+    if (this.#board.get(row, "check") !== 0) return this.#note(row, now);
+    this.#board.add(this.#rows.service, "version", 1);
   }
 
   /** Never the last one, and no more than the share, though one of several may always go. */

@@ -6,6 +6,7 @@ import { HostCache } from "../../http/authority.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { InFlightLimit } from "../overload.ts";
 import { clientAuthority } from "./client-auth.ts";
+import type { ListenerChoice } from "./shared-port.ts";
 
 export interface ListenerFacts {
   readonly id: string;
@@ -33,6 +34,10 @@ export interface ListenerFacts {
   readonly isTls13: boolean;
   /** The fields that every request through this listener carries upstream. */
   readonly upstreamFields: string;
+  /** Which listener serves a host; null: this one serves every host that comes to its port. */
+  readonly choice: ListenerChoice<ListenerFacts> | null;
+  /** Stands for no listener: none at the port serves the host. */
+  readonly isElsewhere: boolean;
 }
 
 /** Bun looks at its connections every four seconds: with less than five, one that was used a moment ago would be closed. */
@@ -82,5 +87,7 @@ export function listenerFacts(
     isMultiplexed: listener.http2 || listener.http3,
     isTls13: listener.protocol === "https" && listener.tls_min_version === "1.3",
     upstreamFields: `x-forwarded-proto: ${listener.protocol}\r\nx-forwarded-port: ${listener.port}\r\n`,
+    choice: null,
+    isElsewhere: false,
   };
 }

@@ -9,6 +9,7 @@ import type { ConnectionLimits } from "./connection-limits.ts";
 import { needsFront, openFrontedListener } from "./fronted-listener.ts";
 import { type HttpListener, openHttpListener } from "../server/bun-server.ts";
 import type { StreamHandler } from "../server/bun-stream.ts";
+import { listenersByPort, portKey } from "./shared-port.ts";
 
 /** What listeners are bound for: one version of the configuration. */
 export interface ListenerVersion {
@@ -19,7 +20,8 @@ export interface ListenerVersion {
 }
 
 export interface ListenersOptions {
-  serveOn(listenerId: string): StreamHandler;
+  /** `key` as `portKey`: the listener with this id binds the port, and others may share it. */
+  serveOn(listenerId: string, key: string): StreamHandler;
   readonly websocket: WebSocketHandler<never>;
   readonly limits: ConnectionLimits;
   /** The stream route at the port that takes the name; null when none does. */
@@ -34,9 +36,6 @@ export interface ListenersOptions {
 
 /** Listeners bound for a version that is not served yet, by id. */
 export type OpenedListeners = Map<string, HttpListener>;
-
-/** An address and port as one text. */
-export const portKey = (address: string, port: number): string => `${address} ${port}`;
 
 export class Listeners {
   readonly #options: ListenersOptions;
@@ -61,7 +60,7 @@ export class Listeners {
   } {
     const opened: OpenedListeners = new Map();
     const issues: Issue[] = [];
-    for (const plan of version.listeners.values()) {
+    for (const plan of boundBy(version)) {
       if (!this.#mustBind(plan, version)) continue;
       try {
         opened.set(plan.id, this.#open(plan, version));
@@ -79,7 +78,8 @@ export class Listeners {
       this.#retire(id);
       this.#bound.set(id, listener);
     }
-    for (const id of [...this.#bound.keys()]) if (!version.listeners.has(id)) this.#retire(id);
+    const wanted = new Set(boundBy(version).map(({ id }) => id));
+    for (const id of [...this.#bound.keys()]) if (!wanted.has(id)) this.#retire(id);
     this.reconcile();
     if (this.#isPaused) this.#retireAll();
   }
@@ -104,7 +104,7 @@ export class Listeners {
     const live = this.#live;
     this.#missing.clear();
     if (live === null || this.#isStopped) return;
-    for (const plan of live.listeners.values()) {
+    for (const plan of boundBy(live)) {
       if (this.#bound.has(plan.id)) continue;
       try {
         this.#bound.set(plan.id, this.#open(plan, live));
@@ -166,9 +166,9 @@ export class Listeners {
   #open(plan: ListenerPlan, version: ListenerVersion): HttpListener {
     const { serveOn, websocket, limits, adopt, refused, challenges, shaken } = this.#options;
     const { id, listener } = plan;
-    const context = { serve: serveOn(id), websocket, certificates: version.certificates };
-    if (!this.#isFronted(plan, version)) return openHttpListener(plan, context);
     const key = portKey(listener.address, listener.port);
+    const context = { serve: serveOn(id, key), websocket, certificates: version.certificates };
+    if (!this.#isFronted(plan, version)) return openHttpListener(plan, context);
     return openFrontedListener(plan, {
       ...context,
       challenges,
@@ -196,6 +196,10 @@ export class Listeners {
     void listener.stop().finally(() => this.#closing.delete(listener));
   }
 }
+
+/** Of listeners that share a port, one has the socket. */
+const boundBy = ({ listeners }: ListenerVersion): readonly ListenerPlan[] =>
+  [...listenersByPort(listeners.values()).values()].flatMap((group) => group.slice(0, 1));
 
 /** Closes everything at once. */
 export async function closeListeners(listeners: Iterable<HttpListener>): Promise<void> {

@@ -1,7 +1,13 @@
 // How far a request has come in the plugin chain of its route, and the calling of handlers; knows no request path.
 import type { Answer, Outcome, Rejection } from "../../pdk/answer.ts";
 import type { RequestContext } from "../../pdk/context.ts";
-import { type Chain, type PluginRuntime, type RequestPhase, requestPhases } from "./plugin-set.ts";
+import {
+  type Chain,
+  type ChainStep,
+  type PluginRuntime,
+  type RequestPhase,
+  requestPhases,
+} from "./plugin-set.ts";
 import type { ResponseDraft } from "./response-draft.ts";
 
 /** A response of a plugin, and the order of the plugin that gave it. */
@@ -21,12 +27,20 @@ export interface ChainObserver {
   decided(plugin: string, decision: PluginDecision): void;
 }
 
+/** What the cursor sees of the request. */
+export interface CursorContext extends RequestContext {
+  /** The service that a plugin has chosen; null: the route's. */
+  readonly chosenServiceId: string | null;
+}
+
 type Step = PluginAnswer | undefined | Promise<PluginAnswer | undefined>;
 
 export class ChainCursor {
-  /** That of the consumer, once it is known. */
+  /** That of the consumer, once it is known, and of the service that a plugin has chosen. */
   chain: Chain;
-  readonly #context: RequestContext;
+  /** The chosen service whose plugins run; null: the route's. */
+  #serviceId: string | null = null;
+  readonly #context: CursorContext;
   readonly #observer: ChainObserver;
   /** Where the handler that was called last stands. */
   #phase = 0;
@@ -39,7 +53,7 @@ export class ChainCursor {
   /** Verdicts of `when`, so that it is asked once. */
   #verdicts: Map<PluginRuntime, boolean> | null = null;
 
-  constructor(context: RequestContext, chain: Chain, observer: ChainObserver) {
+  constructor(context: CursorContext, chain: Chain, observer: ChainObserver) {
     this.#context = context;
     this.chain = chain;
     this.#observer = observer;
@@ -47,6 +61,7 @@ export class ChainCursor {
 
   /** Makes `copy` stand where this one does, for a request that only what comes after the running handler sees. */
   copyTo(copy: ChainCursor): void {
+    copy.#serviceId = this.#serviceId;
     copy.#verdicts = this.#verdicts === null ? null : new Map(this.#verdicts);
     copy.#phase = this.#phase;
     copy.#step = this.#step;
@@ -98,8 +113,9 @@ export class ChainCursor {
         this.#running = runtime;
         this.#called?.add(runtime);
         const outcome = this.#call(runtime, phase);
-        if (outcome instanceof Promise) return this.#resumeAfter(outcome, at, step + 1);
+        if (outcome instanceof Promise) return this.#resumeAfter(outcome, { phase: at, step });
         if (outcome !== undefined) return outcome;
+        if (this.#hasMoved()) return this.#runBehind({ phase: at, step });
       }
       if (isSkipped || (phase === "auth" && context.isAnonymous)) {
         const skipped = this.chain.auth.filter((runtime) => this.applies(runtime));
@@ -111,8 +127,23 @@ export class ChainCursor {
     return undefined;
   }
 
-  #resumeAfter(pending: Promise<PluginAnswer | undefined>, phase: number, step: number): Step {
-    return pending.then((answer) => answer ?? this.#runFrom(phase, step));
+  #resumeAfter(pending: Promise<PluginAnswer | undefined>, called: ChainStep): Step {
+    return pending.then((answer) => answer ?? this.#runBehind(called));
+  }
+
+  /** Whether a plugin has chosen another service. A copy is what goes upstream of its request, wherever it goes. */
+  #hasMoved(): boolean {
+    return this.#context.chosenServiceId !== this.#serviceId && this.#called === null;
+  }
+
+  /** What comes after this step: the plugins of the service that was chosen in it, if one was. */
+  #runBehind(called: ChainStep): Step {
+    if (!this.#hasMoved()) return this.#runFrom(called.phase, called.step + 1);
+    this.#serviceId = this.#context.chosenServiceId;
+    const chain = this.chain.inService(this.#serviceId ?? "", called);
+    if (chain === this.chain) return this.#runFrom(called.phase, called.step + 1);
+    this.chain = chain;
+    return this.#callAll("protect", chain.protecting) ?? this.#runFrom(0, 0);
   }
 
   #call(runtime: PluginRuntime, phase: RequestPhase): Step {

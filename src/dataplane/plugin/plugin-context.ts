@@ -265,6 +265,10 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
     return request.edits;
   }
 
+  get chosenServiceId(): string | null {
+    return this.request.edits?.serviceId ?? null;
+  }
+
   refetch(options: RefetchOptions): Promise<Refetched> {
     return this.#services.refetch(this, options);
   }

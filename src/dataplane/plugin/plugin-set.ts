@@ -68,6 +68,32 @@ export type RequestPhase = (typeof requestPhases)[number];
 /** Chains for single consumers that one chain remembers. */
 const MAX_CONSUMERS = 10_000;
 
+/** Chains for other services that one chain remembers. */
+const MAX_SERVICES = 10_000;
+
+/** A step among the request phases: the handler that was called last. */
+export interface ChainStep {
+  /** Index in `requestPhases`. */
+  readonly phase: number;
+  readonly step: number;
+}
+
+/** What a chain was put together for. */
+export interface ChainOrigin {
+  readonly set: PluginSet;
+  readonly place: Place;
+  readonly consumerId: string | null;
+}
+
+/** What a request has been through as one of another service. */
+interface Passed {
+  /** By request phase: the plugins whose handler was called, or could have been. */
+  readonly done: readonly ReadonlySet<PluginRuntime>[];
+  readonly protecting: ReadonlySet<PluginRuntime>;
+  /** Those of the other service that have acted: they are told how the request ends, so that they can give back what they took. */
+  readonly left: readonly PluginRuntime[];
+}
+
 /** Immutable but for what it remembers. */
 export class Chain {
   readonly all: readonly PluginRuntime[];
@@ -83,26 +109,33 @@ export class Chain {
   readonly logBatch: readonly PluginRuntime[];
   /** Whether a plugin gives requests their ids. */
   readonly namesRequests: boolean;
-  readonly #origin: { readonly set: PluginSet; readonly place: Place };
+  readonly #origin: ChainOrigin;
+  readonly #passed: Passed | null;
   readonly #byConsumer = new Map<string, Chain>();
+  readonly #byService = new Map<string, Chain>();
 
-  constructor(
-    chosen: readonly PluginRuntime[],
-    origin: { readonly set: PluginSet; readonly place: Place },
-  ) {
-    const having = (phase: keyof PluginHandlers) =>
-      chosen.filter(({ handlers }) => handlers[phase] !== undefined);
-    this.all = chosen;
-    this.protecting = having("protect");
-    this.early = having("early");
-    this.auth = having("auth");
-    this.access = having("access");
-    this.request = having("request");
-    this.response = having("response").reverse();
-    this.log = having("log");
-    this.logBatch = having("logLater");
+  constructor(chosen: readonly PluginRuntime[], origin: ChainOrigin, passed: Passed | null = null) {
+    const having = (phase: keyof PluginHandlers, from = chosen) =>
+      from.filter(({ handlers }) => handlers[phase] !== undefined);
+    const toDo = (at: number) =>
+      having(requestPhases[at] ?? "request").filter((each) => passed?.done[at]?.has(each) !== true);
+    const left = passed?.left ?? [];
+    const names = new Set(left.length === 0 ? [] : chosen.map(({ plan }) => plan.name));
+    const unreplaced = left.filter(({ plan }) => !names.has(plan.name));
+    const ending = left.length === 0 ? chosen : [...chosen, ...left].sort(byOrder);
+    const answering = left.length === 0 ? chosen : [...chosen, ...unreplaced].sort(byOrder);
+    this.all = answering;
+    this.protecting = having("protect").filter((each) => passed?.protecting.has(each) !== true);
+    this.early = toDo(0);
+    this.auth = toDo(1);
+    this.access = toDo(2);
+    this.request = toDo(3);
+    this.response = having("response", answering).reverse();
+    this.log = having("log", ending);
+    this.logBatch = having("logLater", ending);
     this.namesRequests = chosen.some(({ definition }) => definition.namesRequests === true);
     this.#origin = origin;
+    this.#passed = passed;
   }
 
   /** With the instances for this consumer in the place of those for all; the same chain when there are none. */
@@ -112,13 +145,57 @@ export class Chain {
     const known = this.#byConsumer.get(consumerId);
     if (known !== undefined) return known;
     const chain = set.hasOwn(consumerId, place)
-      ? new Chain(set.chosenAt(place, consumerId), this.#origin)
+      ? new Chain(set.chosenAt(place, consumerId), { set, place, consumerId }, this.#passed)
       : this;
     if (this.#byConsumer.size >= MAX_CONSUMERS) this.#byConsumer.clear();
     this.#byConsumer.set(consumerId, chain);
     return chain;
   }
+
+  /**
+   * For a request that has got another service at this step: the plugins of that service, without what it has been through
+   * already. Those that it has missed come first, so that no way leads around them. The same chain when neither service has any.
+   */
+  inService(serviceId: string, at: ChainStep): Chain {
+    const { set, place, consumerId } = this.#origin;
+    if (!set.differs(place.serviceId, serviceId)) return this;
+    const key = `${serviceId} ${at.phase} ${at.step}`;
+    const known = this.#byService.get(key);
+    if (known !== undefined) return known;
+    const next = { ...place, serviceId };
+    const chosen = set.chosenAt(next, consumerId);
+    const chain = new Chain(
+      chosen,
+      { set, place: next, consumerId },
+      this.#passedAt(at, new Set(chosen)),
+    );
+    if (this.#byService.size >= MAX_SERVICES) this.#byService.clear();
+    this.#byService.set(key, chain);
+    return chain;
+  }
+
+  #passedAt({ phase, step }: ChainStep, staying: ReadonlySet<PluginRuntime>): Passed {
+    const done = requestPhases.map((name, at) => {
+      const until = at < phase ? this[name].length : at === phase ? step + 1 : 0;
+      return new Set([...(this.#passed?.done[at] ?? []), ...this[name].slice(0, until)]);
+    });
+    const acted = new Set([...(this.#passed?.left ?? []), ...done.flatMap((each) => [...each])]);
+    return {
+      done,
+      protecting: new Set([...(this.#passed?.protecting ?? []), ...this.protecting]),
+      left: [...acted].filter((each) => !staying.has(each)),
+    };
+  }
 }
+
+/** In which two plugins run: the higher place first, then by name, then the older one. */
+export function byOrder(a: PluginRuntime, b: PluginRuntime): number {
+  if (a.order !== b.order) return b.order - a.order;
+  const [x, y] = [keyOf(a), keyOf(b)];
+  return x < y ? -1 : x > y ? 1 : 0;
+}
+
+const keyOf = ({ plan }: PluginRuntime) => `${plan.name} ${plan.createdAt} ${plan.id}`;
 
 /** Immutable; chains are put together when they are first needed. */
 export class PluginSet {
@@ -130,6 +207,8 @@ export class PluginSet {
   readonly #byStreamRoute = new Map<string, PluginRuntime[]>();
   /** Those for a consumer, alone or with a route or service. */
   readonly #byConsumer = new Map<string, PluginRuntime[]>();
+  /** Services that an instance is for, alone or with a consumer. */
+  readonly #services = new Set<string>();
   /** Chains of stream routes, as far as they were asked for. */
   readonly #ofStreams = new Map<string, readonly PluginRuntime[]>();
   readonly #elsewhere: Chain | null;
@@ -139,6 +218,7 @@ export class PluginSet {
     this.isEmpty = all.size === 0;
     for (const runtime of all.values()) {
       const { serviceId, routeId, consumerId, streamRouteId } = runtime.plan;
+      if (serviceId !== null) this.#services.add(serviceId);
       if (streamRouteId !== null) append(this.#byStreamRoute, streamRouteId, runtime);
       else if (consumerId !== null) append(this.#byConsumer, consumerId, runtime);
       else if (routeId !== null) append(this.#byRoute, routeId, runtime);
@@ -197,6 +277,12 @@ export class PluginSet {
     return chosenOf(candidates);
   }
 
+  /** Whether other plugins may be for the one service than for the other. */
+  differs(one: string | null, other: string): boolean {
+    const has = (id: string | null) => id !== null && this.#services.has(id);
+    return one !== other && (has(one) || has(other));
+  }
+
   get hasConsumers(): boolean {
     return this.#byConsumer.size > 0;
   }
@@ -212,7 +298,7 @@ export class PluginSet {
   #compose(place: Place): Chain | null {
     const chosen = this.chosenAt(place, null);
     // A consumer of its own may have plugins where nobody else has any, but only authentication tells who it is.
-    return chosen.length === 0 ? null : new Chain(chosen, { set: this, place });
+    return chosen.length === 0 ? null : new Chain(chosen, { set: this, place, consumerId: null });
   }
 }
 
@@ -237,11 +323,3 @@ function chosenOf(candidates: readonly PluginRuntime[]): readonly PluginRuntime[
   }
   return [...chosen, ...best.values()].sort(byOrder);
 }
-
-function byOrder(a: PluginRuntime, b: PluginRuntime): number {
-  if (a.order !== b.order) return b.order - a.order;
-  const [x, y] = [keyOf(a), keyOf(b)];
-  return x < y ? -1 : x > y ? 1 : 0;
-}
-
-const keyOf = ({ plan }: PluginRuntime) => `${plan.name} ${plan.createdAt} ${plan.id}`;

@@ -50,7 +50,8 @@ export interface EarlierAttempt {
  */
 export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   readonly stream: ClientStream;
-  readonly listener: ListenerFacts;
+  /** Until `read`, that of the port; then the one at it that serves the host. */
+  listener: ListenerFacts;
   readonly generation: Generation;
   readonly worker: WorkerServices;
   readonly method: string;
@@ -168,6 +169,7 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
       return failures.badRequest("the request target is not valid");
     if (this.target.length > listener.maxTargetBytes) return failures.targetTooLong;
     this.host = host;
+    if (listener.choice !== null) this.listener = listener.choice.find(host);
     return null;
   }
 

@@ -1,7 +1,6 @@
 // The path of one client request, phase by phase as phases.ts lists them; knows no engine and no configuration store.
 import { connectionOptions } from "../../http/hop-by-hop.ts";
 import { failures } from "../error.ts";
-import type { Generation } from "../generation.ts";
 import type { ListenerFacts } from "../listener/listener-facts.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 import { runPluginChain } from "../plugin/run-plugin-chain.ts";
@@ -31,9 +30,9 @@ export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: P
   const request = new ClientRequest(stream, listener, pipeline);
   const problem = request.read();
   if (problem !== null) return respondUnread(stream, problem, pipeline.worker);
-  if (isRefused(request)) return;
+  if (isRefused(request, listener)) return;
   const { router, plugins: instances } = pipeline.generation;
-  const route = router.match(request);
+  const route = request.listener.isElsewhere ? null : router.match(request);
   request.route = route;
   const chain = instances.isEmpty
     ? null
@@ -51,8 +50,8 @@ export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: P
 }
 
 /** What is decided before the route: none of it depends on what somebody has configured for one. */
-function isRefused(request: ClientRequest): boolean {
-  const { worker, generation, listener } = request;
+function isRefused(request: ClientRequest, entry: ListenerFacts): boolean {
+  const { worker } = request;
   if (worker.challenges.hasTokens) {
     // Before everything that is configured: none of it may keep a certificate from being renewed.
     const response = worker.challenges.respond(request.method, request.path);
@@ -64,7 +63,7 @@ function isRefused(request: ClientRequest): boolean {
   const error =
     worker.board.pressure !== 0
       ? worker.overload.shed()
-      : listener.clientAuthority !== null && isMisdirected(request, generation)
+      : isMisdirected(request, entry)
         ? failures.misdirected
         : worker.aborted.refusesAny && worker.aborted.refuses(request.clientAddress())
           ? failures.tooManyAborted
@@ -139,10 +138,21 @@ export function isWebSocket({ upgrade, connectionField, method }: ClientRequest)
 }
 
 /**
- * RFC 9110 section 15.5.20: the client was held against the demands of the name in the TLS handshake. A request for a host of
- * another certificate would get around those of that host.
+ * RFC 9110 section 15.5.20: the client was held against the demands of the name in the TLS handshake, and got its
+ * certificate. A request for a host of another listener or certificate would get around those of that host. A trusted proxy
+ * may send requests for all hosts under one name. `entry`: the listener of the port.
  */
-function isMisdirected({ stream, host }: ClientRequest, { certificateIndex }: Generation) {
-  const name = stream.connection?.serverName ?? null;
-  return name !== host && certificateIndex.find(name) !== certificateIndex.find(host);
+function isMisdirected(request: ClientRequest, entry: ListenerFacts): boolean {
+  const { connection } = request.stream;
+  if (connection === null) return false;
+  const { host, listener } = request;
+  const { serverName: name } = connection;
+  if (name === host) return false;
+  const { certificateIndex: certificates } = request.generation;
+  const own = certificates.find(host);
+  if (entry.clientAuthority !== null) {
+    if (certificates.find(name) !== own) return true;
+  } else if (name === null || request.isFromTrustedProxy()) return false;
+  if (name !== null && entry.choice !== null && entry.choice.find(name) !== listener) return true;
+  return own !== null && certificates.find(name) !== own;
 }

@@ -1,5 +1,5 @@
 // What route and service make of a request before it goes upstream: path, host, timeouts, body; knows no socket.
-import { canonicalPath, stripPrefix } from "../../http/request-target.ts";
+import { canonicalPath, replacePrefix, stripPrefix } from "../../http/request-target.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
@@ -44,9 +44,11 @@ const joinBase = (base: string, path: string) =>
 function upstreamPath(runtime: RouteRuntime, own: string): string | null {
   let path = own;
   for (const prefix of runtime.prefixes) {
-    const stripped = stripPrefix(path, prefix);
-    if (stripped === null) continue;
-    path = stripped;
+    const { replacement } = runtime;
+    const changed =
+      replacement === null ? stripPrefix(path, prefix) : replacePrefix(path, prefix, replacement);
+    if (changed === null) continue;
+    path = changed;
     break;
   }
   if (runtime.rewrite !== null) {

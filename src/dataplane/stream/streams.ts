@@ -6,7 +6,7 @@ import type { Arrival } from "../listener/arriving-connection.ts";
 import type { SocketOwner } from "../listener/carried-connection.ts";
 import type { CertificateIndex } from "../listener/certificate-index.ts";
 import type { ConnectionFacts } from "../listener/connection-facts.ts";
-import { portKey } from "../listener/listeners.ts";
+import { portKey } from "../listener/shared-port.ts";
 import type { ProxiedEnds } from "../../net/proxy-protocol.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";

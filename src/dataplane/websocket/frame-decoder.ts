@@ -14,7 +14,8 @@ export interface FrameSink {
 const CONTINUATION = 0;
 const NOTHING = Buffer.alloc(0);
 /** A byte order mark at the beginning of a message is part of it. */
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const newTextDecoder = () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const UTF8 = newTextDecoder();
 
 const broken = (message: string) => new FrameError(closeCodes.protocolError, message);
 
@@ -34,6 +35,10 @@ export class FrameDecoder {
   #messageOpcode = 0;
   #messageParts: Buffer[] = [];
   #messageBytes = 0;
+  /** What a text in several pieces says so far; null while there is no such text. */
+  #text: string | null = null;
+  /** For texts in several pieces: it remembers a character that a piece cuts. */
+  #textPieces: TextDecoder | null = null;
 
   constructor(sink: FrameSink, maxBytes: number) {
     this.#sink = sink;
@@ -75,7 +80,18 @@ export class FrameDecoder {
 
   #keep(part: Buffer): void {
     if (this.#opcode >= CLOSE) this.#controlParts.push(part);
+    else if (this.#messageOpcode === TEXT && !this.#isWholeMessage(part)) this.#keepText(part);
     else this.#messageParts.push(part);
+  }
+
+  #isWholeMessage(part: Buffer): boolean {
+    return this.#isFinal && this.#text === null && part.length === this.#messageBytes;
+  }
+
+  /** Bytes that cannot become UTF-8 fail the connection at once, not at the end of the message (RFC 6455 section 8.1). */
+  #keepText(part: Buffer): void {
+    this.#textPieces ??= newTextDecoder();
+    this.#text = (this.#text ?? "") + decodeText(part, this.#textPieces, { stream: true });
   }
 
   /** Length of the header at `at`, 0 when it is not whole yet. */
@@ -127,11 +143,14 @@ export class FrameDecoder {
     if (!this.#isFinal) return;
     const message = joined(this.#messageParts);
     const opcode = this.#messageOpcode;
+    const text = this.#text;
     this.#messageParts = [];
     this.#messageBytes = 0;
     this.#messageOpcode = 0;
+    this.#text = null;
     if (opcode === BINARY) this.#sink.binary(message);
-    else this.#sink.text(decodeText(message));
+    else if (text === null) this.#sink.text(decodeText(message));
+    else this.#sink.text(text + decodeText(NOTHING, this.#textPieces ?? UTF8));
   }
 
   #takeClose(data: Buffer): void {
@@ -148,6 +167,8 @@ export class FrameDecoder {
     this.#messageParts = [];
     this.#controlParts = [];
     this.#pending = NOTHING;
+    this.#text = null;
+    this.#textPieces = null;
   }
 }
 
@@ -171,9 +192,9 @@ function joined(parts: readonly Buffer[]): Buffer {
   return parts.length === 1 ? first : Buffer.concat(parts);
 }
 
-function decodeText(bytes: Buffer): string {
+function decodeText(bytes: Buffer, decoder = UTF8, options: TextDecodeOptions = {}): string {
   try {
-    return UTF8.decode(bytes);
+    return decoder.decode(bytes, options);
   } catch (cause) {
     throw new FrameError(closeCodes.invalidText, `text is not UTF-8: ${String(cause)}`);
   }

@@ -1,5 +1,6 @@
 // What can be set about access logs, and what is wrong with it beyond the schema; knows no request.
 import { type Static, Type as t } from "@sinclair/typebox";
+import { destination } from "../../pdk/destination.ts";
 import {
   condition,
   config,
@@ -88,7 +89,7 @@ const sinkFields = t.Object(
     stdout: sink(lines, "The gateway's standard output"),
     http: sink(
       {
-        url: url({ description: "Where batches are sent with POST" }),
+        url: destination(url({ description: "Where batches are sent with POST" })),
         headers: fieldsSent,
         ...lines,
       },
@@ -128,10 +129,12 @@ const sinkFields = t.Object(
     udp: sink({ address, ...lines }, "A datagram for each line"),
     loki: sink(
       {
-        url: url({
-          description:
-            "Loki, such as `http://loki:3100`; without a path, `/loki/api/v1/push` is used",
-        }),
+        url: destination(
+          url({
+            description:
+              "Loki, such as `http://loki:3100`; without a path, `/loki/api/v1/push` is used",
+          }),
+        ),
         headers: fieldsSent,
         labels: attributes({ job: "sluice" }, "Labels of the stream"),
         ...lines,
@@ -140,10 +143,12 @@ const sinkFields = t.Object(
     ),
     otlp: sink(
       {
-        url: url({
-          description:
-            "Collector that takes OTLP over HTTP, such as `http://collector:4318`; without a path, `/v1/logs` is used",
-        }),
+        url: destination(
+          url({
+            description:
+              "Collector that takes OTLP over HTTP, such as `http://collector:4318`; without a path, `/v1/logs` is used",
+          }),
+        ),
         headers: fieldsSent,
         resource_attributes: attributes(
           {},

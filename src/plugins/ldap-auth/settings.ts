@@ -1,17 +1,20 @@
 // The settings of ldap-auth: their schema, what is wrong with them beyond it, and texts with names in them; knows no connection.
 import { Type as t } from "@sinclair/typebox";
 import { authenticationFields } from "../../pdk/authentication.ts";
+import { destination } from "../../pdk/destination.ts";
 import { config, flag, integer, milliseconds, nullable, oneOf, secret } from "../../pdk/fields.ts";
 
 const text = (description: string) => t.String({ minLength: 1, maxLength: 1024, description });
 
 export const schema = config({
-  url: t.String({
-    maxLength: 512,
-    pattern: "^ldaps?://[^/?#@]+/?$",
-    errorMessage: "must be ldap://host:port or ldaps://host:port",
-    description: "Address of the directory",
-  }),
+  url: destination(
+    t.String({
+      maxLength: 512,
+      pattern: "^ldaps?://[^/?#@]+/?$",
+      errorMessage: "must be ldap://host:port or ldaps://host:port",
+      description: "Address of the directory",
+    }),
+  ),
   bind_dn: text(
     "Name with which one signs in at the directory: with ${username} in it that of the client, else that of an account that looks for the client's entry",
   ),
@@ -25,14 +28,18 @@ export const schema = config({
     maxLength: 1024,
     description: "Which entry is the client's; exactly one must fit",
   }),
-  start_tls: flag(false, "Encrypt a connection to ldap:// before anything is said (StartTLS)"),
-  ca: nullable(
-    t.String({
-      maxLength: 65_536,
-      description: "Certificates (PEM) that vouch for the directory's; null: those of the system",
-    }),
+  start_tls: destination(
+    flag(false, "Encrypt a connection to ldap:// before anything is said (StartTLS)"),
   ),
-  verify_certificate: flag(true, "Insist on a certificate that is valid for the host"),
+  ca: destination(
+    nullable(
+      t.String({
+        maxLength: 65_536,
+        description: "Certificates (PEM) that vouch for the directory's; null: those of the system",
+      }),
+    ),
+  ),
+  verify_certificate: destination(flag(true, "Insist on a certificate that is valid for the host")),
   group_base_dn: nullable(text("Where groups are looked for; null: they are not")),
   group_filter: t.String({
     default: "(|(member=${dn})(uniqueMember=${dn})(memberUid=${username}))",

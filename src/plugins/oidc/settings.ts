@@ -1,6 +1,7 @@
 // The settings of oidc: their schema and what is wrong with them beyond it; knows no request.
 import { Type as t } from "@sinclair/typebox";
 import { authenticationFields } from "../../pdk/authentication.ts";
+import { destination } from "../../pdk/destination.ts";
 import {
   config,
   flag,
@@ -27,11 +28,13 @@ const path = (initial: string, description: string) =>
 const word = (description: string) => t.String({ minLength: 1, maxLength: 256, description });
 
 export const schema = config({
-  issuer: url({
-    maxLength: 1024,
-    description:
-      "Issuer of the identity provider, exactly as the provider writes it; https, or http on this machine",
-  }),
+  issuer: destination(
+    url({
+      maxLength: 1024,
+      description:
+        "Issuer of the identity provider, exactly as the provider writes it; https, or http on this machine",
+    }),
+  ),
   client_id: word("Id under which the provider knows this client"),
   client_secret: t.Optional(
     secret({ description: "Secret of the client; a public client has none" }),

@@ -1,5 +1,6 @@
 // Addresses to redirect to, put together from texts of people who configure and of clients who must not choose the host; knows no answer.
 import type { RequestContext } from "../../pdk/context.ts";
+import { replacePrefix } from "../../pdk/http.ts";
 import { compileTemplate } from "../../pdk/template.ts";
 
 /** Null: this request is not meant; "invalid": what the client sent does not fit into the host. */
@@ -8,6 +9,8 @@ export type Address = (context: RequestContext) => string | "invalid" | null;
 interface Parts {
   readonly to: string;
   readonly regex: string | null;
+  /** Segments whose place `to` takes. */
+  readonly prefix: string | null;
   readonly keep_path: boolean;
   readonly keep_query: boolean;
 }
@@ -45,32 +48,45 @@ export function addressProblem(
     : "lets clients choose the host: a variable there must be followed by a literal such as .example.com";
 }
 
+/** Whether a variable of the path is in it, so that the path is not appended. */
+export const holdsPath = (to: string): boolean =>
+  /\$\{(?:request\.(?:path|target)|path\.)/.test(to);
+
 type Fill = (context: RequestContext, found: RegExpExecArray | null) => string;
 
 /** Prepares an address that `addressProblem` finds nothing wrong with. */
-export function addressBuilder({ to, regex, keep_path, keep_query }: Parts): Address {
+export function addressBuilder({
+  to,
+  regex,
+  prefix: start,
+  keep_path,
+  keep_query,
+}: Parts): Address {
   const expression = regex === null ? null : new RegExp(regex);
   const [, scheme = "", hostText = "", restText = ""] = ABSOLUTE.exec(to) ?? [];
   const isAbsolute = scheme !== "";
   const prefix = compileTemplate(`${scheme}://`);
   const host = fillerOf(hostText);
   const rest = fillerOf(isAbsolute ? restText : to);
-  const keepsPath =
-    keep_path && regex === null && !/\$\{(?:request\.(?:path|target)|path\.)/.test(to);
+  const keepsPath = keep_path && regex === null && !holdsPath(to);
   const keepsQuery = keep_query && !/\$\{request\.(?:query|target)/.test(to);
   return (context) => {
     const found = expression === null ? null : expression.exec(context.path);
     if (expression !== null && found === null) return null;
     let location = rest(context, found);
-    if (keepsPath) location = withPath(location, context.path);
+    if (start !== null) {
+      const replaced = withPrefix(location, context.path, start);
+      if (replaced === null) return null;
+      location = replaced;
+    } else if (keepsPath) location = withPath(location, context.path);
     if (keepsQuery) location = withQuery(location, context.query);
     // Browsers take `//evil.example` and `/\evil.example` for another host.
     if (!isAbsolute) return `/${encoded(location).replace(/^(?:[/\\]|%5C)+/i, "")}`;
     const name = host(context, found);
     if (!HOST.test(name)) return "invalid";
     // Nothing may lengthen the host.
-    const start = location === "" || /^[/?#]/.test(location) ? "" : "/";
-    return prefix(context) + name + start + encoded(location);
+    const gap = location === "" || /^[/?#]/.test(location) ? "" : "/";
+    return prefix(context) + name + gap + encoded(location);
   };
 }
 
@@ -95,6 +111,13 @@ function fillerOf(text: string): Fill {
 function withPath(location: string, path: string): string {
   const [, before = "", after = ""] = /^([^?#]*)(.*)$/s.exec(location) ?? [];
   return before.replace(/\/$/, "") + path + after;
+}
+
+/** The path with this location in the place of its beginning; null when it begins otherwise. */
+function withPrefix(location: string, path: string, prefix: string): string | null {
+  const [, before = "", after = ""] = /^([^?#]*)(.*)$/s.exec(location) ?? [];
+  const replaced = replacePrefix(path, prefix, before);
+  return replaced === null ? null : replaced + after;
 }
 
 function withQuery(location: string, query: string): string {

@@ -90,7 +90,7 @@ export interface paths {
         get: operations["getApiV1ServicesById"];
         /**
          * Replace a service
-         * @description Absent fields return to their defaults. An id that is not taken creates one.
+         * @description Absent fields return to their defaults. So does `targets`: without it, the targets are removed, and `X-Warning` says how many. An id that is not taken creates one.
          */
         put: operations["putApiV1ServicesById"];
         post?: never;
@@ -2426,7 +2426,10 @@ export interface components {
              * @default
              */
             description?: string;
-            /** @description Servers of the service */
+            /**
+             * @description Servers of the service: all that it has afterwards. One that has the id, or the host and port, of one that is there keeps its id and state
+             * @default []
+             */
             targets?: {
                 /** @description Name, IPv4 or IPv6 address, or `unix:/path` */
                 host: string;
@@ -2515,10 +2518,10 @@ export interface components {
             description: string;
             health: {
                 /**
-                 * @description What is known about the target
+                 * @description What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do
                  * @enum {string}
                  */
-                state: "unknown" | "healthy" | "unhealthy" | "draining" | "disabled";
+                state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
                 /**
                  * Format: date-time
                  * @description Since when
@@ -2619,19 +2622,19 @@ export interface components {
                 name: string;
             };
             /**
-             * @description degraded: some targets are unhealthy; unknown: nothing is known of any target, or none takes traffic
+             * @description degraded: some targets are failing or unhealthy; failing: all are, and some take traffic all the same; unhealthy: all are unhealthy; unknown: nothing is known of any target, or none takes traffic
              * @enum {string}
              */
-            state: "healthy" | "degraded" | "unhealthy" | "unknown";
+            state: "healthy" | "degraded" | "failing" | "unhealthy" | "unknown";
             targets: {
                 id: string;
                 host: string;
                 port: number | null;
                 /**
-                 * @description What is known about the target
+                 * @description What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do
                  * @enum {string}
                  */
-                state: "unknown" | "healthy" | "unhealthy" | "draining" | "disabled";
+                state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
                 /**
                  * Format: date-time
                  * @description Since when
@@ -2785,6 +2788,11 @@ export interface components {
              * @default false
              */
             strip_path: boolean;
+            /**
+             * @description Path in the place of the matched prefix before the request goes upstream: /new; null: none
+             * @default null
+             */
+            prefix_rewrite: string | null;
             /**
              * @description Rewrite of the path before the request goes upstream
              * @default null
@@ -3042,6 +3050,11 @@ export interface components {
              */
             strip_path?: boolean;
             /**
+             * @description Path in the place of the matched prefix before the request goes upstream: /new; null: none
+             * @default null
+             */
+            prefix_rewrite?: string | null;
+            /**
              * @description Rewrite of the path before the request goes upstream
              * @default null
              */
@@ -3204,6 +3217,11 @@ export interface components {
             /** @description Port to listen on */
             port: number;
             /**
+             * @description Host names that it serves, `*.example.com` for all below; empty: any. Listeners with different names may share an address and port: the most specific name decides
+             * @default []
+             */
+            hosts: string[];
+            /**
              * @description Plain or TLS
              * @default http
              * @enum {string}
@@ -3313,6 +3331,11 @@ export interface components {
             address?: string;
             /** @description Port to listen on */
             port: number;
+            /**
+             * @description Host names that it serves, `*.example.com` for all below; empty: any. Listeners with different names may share an address and port: the most specific name decides
+             * @default []
+             */
+            hosts?: string[];
             /**
              * @description Plain or TLS
              * @default http
@@ -3643,7 +3666,7 @@ export interface components {
             description?: string;
             /** @description PEM: the certificate and those that lead to its issuer, in any order */
             certificate?: string;
-            /** @description Write-only PEM, not encrypted. Absent: it stays as it is */
+            /** @description PEM, not encrypted. Write-only: left out of a later write, it stays */
             private_key?: string;
         };
         /** Revocation */
@@ -3799,7 +3822,7 @@ export interface components {
              * @default
              */
             description?: string;
-            /** @description Write-only: key of the external account binding. Absent: it stays as it is */
+            /** @description Key of the external account binding. Write-only: left out of a later write, it stays unless its destination changes */
             eab_hmac_key?: string;
         };
         /** Stream route */
@@ -4131,7 +4154,7 @@ export interface components {
              * @default
              */
             description?: string;
-            /** @description Write-only, at least 10 characters. Absent: the password stays as it is, and a new user can sign in with SSO only */
+            /** @description At least 10 characters. A new user without one can sign in with SSO only. Write-only: left out of a later write, it stays */
             password?: string;
         };
         /** PasswordChange */
@@ -4208,7 +4231,7 @@ export interface components {
         SecretInput: {
             /** @description Unique name */
             name: string;
-            /** @description Write-only; required on creation, absent later: it stays as it is */
+            /** @description Required on creation. Write-only: left out of a later write, it stays */
             value?: string;
             /**
              * @description Words to find the object by: `?tag=` on lists
@@ -4837,7 +4860,7 @@ export interface components {
              * @default
              */
             description?: string;
-            /** @description Write-only: the key, the password or the shared secret. Absent on creation: one is made and shown once; absent later: it stays as it is */
+            /** @description The key, the password or the shared secret. Left out on creation, one is made and shown once. Write-only: left out of a later write, it stays */
             secret?: string;
         };
         /** Credential of a consumer */
@@ -4887,7 +4910,7 @@ export interface components {
              * @default
              */
             description?: string;
-            /** @description Write-only: the key, the password or the shared secret. Absent on creation: one is made and shown once; absent later: it stays as it is */
+            /** @description The key, the password or the shared secret. Left out on creation, one is made and shown once. Write-only: left out of a later write, it stays */
             secret?: string;
         };
         /** Rotation */
@@ -4946,7 +4969,7 @@ export interface components {
              */
             stream_route_id: string | null;
             /**
-             * @description The plugin's own settings, see its schema
+             * @description The plugin's own settings, see its schema. Secrets in it are write-only: left out, they stay unless their destination changes
              * @default {}
              */
             config: {
@@ -5099,7 +5122,7 @@ export interface components {
              */
             stream_route_id?: string | null;
             /**
-             * @description The plugin's own settings, see its schema
+             * @description The plugin's own settings, see its schema. Secrets in it are write-only: left out, they stay unless their destination changes
              * @default {}
              */
             config?: {
@@ -5301,7 +5324,7 @@ export interface components {
              */
             description: string;
             /**
-             * @description Settings of the provider. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent
+             * @description Settings of the provider. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
              * @default {}
              */
             config: {
@@ -5343,7 +5366,7 @@ export interface components {
              */
             description?: string;
             /**
-             * @description Settings of the provider. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent
+             * @description Settings of the provider. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
              * @default {}
              */
             config?: {
@@ -5507,7 +5530,7 @@ export interface components {
              */
             description: string;
             /**
-             * @description Where messages are sent to. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent
+             * @description Where messages are sent to. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
              * @default {}
              */
             config: {
@@ -5600,7 +5623,7 @@ export interface components {
              */
             description?: string;
             /**
-             * @description Where messages are sent to. Secrets in it are write-only, may be {"$secret": "name"}, and stay when they are absent
+             * @description Where messages are sent to. Secrets in it are write-only: left out, they stay unless their destination changes. {"$secret": "name"} refers to one that is stored by name
              * @default {}
              */
             config?: {
@@ -6191,7 +6214,7 @@ export interface components {
              */
             trusted_proxies: string[];
             /**
-             * @description Networks that may use the management API; empty: any
+             * @description Networks that may use the management API. Empty: those of --admin-allow, without which other machines do not reach it. A change that shuts out its own caller needs ?force=1
              * @default []
              */
             admin_allowed_cidrs: string[];
@@ -6373,6 +6396,8 @@ export interface components {
             };
             /** Format: date-time */
             updated_at: string;
+            /** @description Networks that may use the management API now: admin_allowed_cidrs, or while that is empty those of --admin-allow; empty: all that reach its address */
+            admin_allowed_in_force: string[];
         };
         /** Settings */
         SettingsInput: {
@@ -6387,7 +6412,7 @@ export interface components {
              */
             trusted_proxies?: string[];
             /**
-             * @description Networks that may use the management API; empty: any
+             * @description Networks that may use the management API. Empty: those of --admin-allow, without which other machines do not reach it. A change that shuts out its own caller needs ?force=1
              * @default []
              */
             admin_allowed_cidrs?: string[];
@@ -6735,7 +6760,7 @@ export interface components {
              * @default Single sign-on
              */
             button_label?: string;
-            /** @description Write-only, or a reference to a secret. Absent: it stays as it is; null: none (public client) */
+            /** @description A text, or a reference to a secret; null: none (public client). Write-only: left out of a later write, it stays unless its destination changes */
             client_secret?: string | {
                 /** @description Name of a secret */
                 $secret: string;
@@ -6869,10 +6894,10 @@ export interface components {
                     description: string;
                     health: {
                         /**
-                         * @description What is known about the target
+                         * @description What is known about the target. failing: its last request failed, and it takes traffic all the same; unhealthy: it takes none while others do
                          * @enum {string}
                          */
-                        state: "unknown" | "healthy" | "unhealthy" | "draining" | "disabled";
+                        state: "unknown" | "healthy" | "failing" | "unhealthy" | "draining" | "disabled";
                         /**
                          * Format: date-time
                          * @description Since when
@@ -6968,6 +6993,11 @@ export interface components {
             revision: number;
             /** @description Whether the configuration is kept in a file, so that changes are refused */
             read_only: boolean;
+            /**
+             * @description Who reaches the management API by address. local: this machine; restricted: the networks in settings.admin_allowed_cidrs, or else in --admin-allow; any: every address; held_back: this machine, because what the address of --admin needs is missing: the warnings say what
+             * @enum {string}
+             */
+            management_access: "local" | "restricted" | "any" | "held_back";
             /** @description Number of workers */
             workers: number;
             /** @description How many serve the current configuration */
@@ -12553,6 +12583,8 @@ export interface operations {
             query?: {
                 /** @description 1: check everything, change nothing */
                 dry_run?: string;
+                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                force?: string;
             };
             header?: {
                 /** @description Go ahead only if the object still has this ETag */
@@ -12600,6 +12632,8 @@ export interface operations {
             query?: {
                 /** @description 1: check everything, change nothing */
                 dry_run?: string;
+                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                force?: string;
             };
             header?: {
                 /** @description Go ahead only if the object still has this ETag */
@@ -12690,6 +12724,8 @@ export interface operations {
                 from?: string;
                 /** @description 1: check everything, change nothing */
                 dry_run?: string;
+                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                force?: string;
             };
             header?: {
                 /** @description 12 to 1024 printable ASCII characters that the document is encrypted under */
@@ -12799,6 +12835,8 @@ export interface operations {
             query?: {
                 /** @description 1: check everything, change nothing */
                 dry_run?: string;
+                /** @description 1: also if the new admin_allowed_cidrs shut out the caller, which is a 409 otherwise */
+                force?: string;
             };
             header?: never;
             path: {

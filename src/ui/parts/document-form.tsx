@@ -10,6 +10,7 @@ import type { Versioned } from "../api/queries.ts";
 import { type Conflict, ConflictPrompt, contested } from "./conflict-prompt.tsx";
 import { dropDraft, loadDraft, storeDraft } from "./drafts.ts";
 import { useLeaveGuard } from "./leave-guard.tsx";
+import { sendUnlessShutOut } from "./lock-out-prompt.tsx";
 import type { ResourceForm } from "./resource-form.tsx";
 
 export interface DocumentFormOptions<T extends object, V extends object> {
@@ -24,15 +25,13 @@ export interface DocumentFormOptions<T extends object, V extends object> {
   readonly validate?: FormRulesRecord<V, V>;
   /** Told when it is saved. */
   readonly done: string;
-  /** Asked before it is sent; false: it is not. */
-  readonly confirm?: (values: V, stored: V) => Promise<boolean>;
 }
 
 /** What `useResourceForm` does for one of many. */
 export function useDocumentForm<T extends object, V extends object>(
   options: DocumentFormOptions<T, V>,
 ): ResourceForm<V> {
-  const { path, source, toValues, validate, confirm } = options;
+  const { path, source, toValues, validate } = options;
   const [draft] = useState(() => loadDraft<V>(path));
   const [isRestored, setRestored] = useState(draft !== null);
   const [origin, setOrigin] = useState(
@@ -72,18 +71,14 @@ export function useDocumentForm<T extends object, V extends object>(
   useEffect(() => {
     if (isBehind) reset(source);
   }, [isBehind, source.etag]);
-  const submit = async (values: V) => {
-    if (confirm === undefined || (await confirm(values, start))) saving.submit(values);
-  };
   return {
     ...{ form, isDirty, isRestored, hasSecrets: false, ...saving },
     discard: () => {
       saving.forget();
       reset(source);
     },
-    submit: form.onSubmit(
-      (values) => void submit(values),
-      (errors) => form.getInputNode(Object.keys(errors)[0] ?? "")?.focus(),
+    submit: form.onSubmit(saving.submit, (errors) =>
+      form.getInputNode(Object.keys(errors)[0] ?? "")?.focus(),
     ),
   };
 }
@@ -103,7 +98,9 @@ function useSaving<T extends object, V extends object>(
   const connection = useConnection();
   const { mutateAsync, isPending } = useChange<T, { body: Document; etag: string | null }>({
     send: ({ body, etag }) =>
-      connection.send<T>(`/${path}`, { method: "PATCH", body, ifMatch: etag }),
+      sendUnlessShutOut((query) =>
+        connection.send<T>(`/${path}`, { method: "PATCH", body, query, ifMatch: etag }),
+      ),
     touches: [path],
     done: () => done,
     showsErrors: true,

@@ -14,7 +14,7 @@ const colors: Readonly<Record<Tone, string>> = {
 const tones: Readonly<Record<string, Tone>> = {
   ...{ healthy: "good", valid: "good", ready: "good", ok: "good", on: "good", enabled: "good" },
   ...{ degraded: "warn", draining: "warn", renewing: "warn", ordering: "warn", pending: "warn" },
-  ...{ unhealthy: "bad", failed: "bad", expired: "bad", refused: "bad" },
+  ...{ unhealthy: "bad", failing: "bad", failed: "bad", expired: "bad", refused: "bad" },
 };
 
 /** How a state of the API is meant; what is unknown is idle. */

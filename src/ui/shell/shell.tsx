@@ -13,9 +13,11 @@ import {
 import { useDisclosure } from "@mantine/hooks";
 import { type ReactNode, Suspense, useContext, useEffect } from "react";
 import { Link, useLocation } from "wouter";
+import { capitalised } from "../api/changes.tsx";
 import { useLive } from "../api/live.tsx";
 import { ReadOnlyContext, useStatus } from "../api/queries.ts";
 import type { Schemas } from "../api/resources.ts";
+import { pagePath } from "../page-path.ts";
 import { ProductMark } from "../parts/product-mark.tsx";
 import { PageSkeleton } from "../parts/skeletons.tsx";
 import { ErrorBoundary } from "./error-boundary.tsx";
@@ -142,6 +144,7 @@ function Banner({ me }: { readonly me: Schemas["Me"] }) {
           )}
         </Alert>
       )}
+      <AccessBanner me={me} />
       {isReadOnly && <KeptInFile />}
       {me.role === "viewer" && !isReadOnly && (
         <Alert color="gray" mb="md" py="xs">
@@ -149,6 +152,30 @@ function Banner({ me }: { readonly me: Schemas["Me"] }) {
         </Alert>
       )}
     </>
+  );
+}
+
+/** Who reaches this page by address, where that needs a look. */
+function AccessBanner({ me }: { readonly me: Schemas["Me"] }) {
+  const { data } = useStatus();
+  const access = data?.management_access;
+  if (access === "any")
+    return (
+      <Alert color="yellow" mb="md" title="Every address may reach this page">
+        The management API accepts requests from any network.{" "}
+        {me.role === "admin" && (
+          <Anchor component={Link} href={pagePath("security")} size="sm">
+            Name the networks that may use it
+          </Anchor>
+        )}
+      </Alert>
+    );
+  if (access !== "held_back") return null;
+  const reason = data?.warnings.find((warning) => warning.includes("listens on loopback only"));
+  return (
+    <Alert color="yellow" mb="md" title="Only this machine reaches this page">
+      {capitalised(reason ?? "the gateway was started with another address, which it may not use")}.
+    </Alert>
   );
 }
 

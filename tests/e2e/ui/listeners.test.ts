@@ -30,6 +30,11 @@ test("a taken port and a wrong address are told at their fields, a free one serv
   await port.fill(String(scene.gateway.httpPort));
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText(/belongs to listener "http"/).waitFor();
+  const hosts = page.getByRole("combobox", { name: "Hosts" });
+  await hosts.fill("https://shop.test");
+  await hosts.press("Enter");
+  await page.getByText("https://shop.test is no host name").waitFor();
+  await hosts.press("Backspace");
 
   const free = quietPort();
   await port.fill(String(free));

@@ -1,5 +1,6 @@
 // Routes in the browser: made with the match editor, proxied for real, explained, and seen by those who may only look.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
   isQuiet,
@@ -78,6 +79,21 @@ test("an editor makes a route with conditions, and requests that fit reach the t
   const taken = await ask("/shop/cart", { "x-beta": "yes" });
   expect([taken.status, await taken.text()]).toEqual([200, "asked for /cart"]);
   expect((await ask("/shop/cart")).status).toBe(404);
+
+  const prefix = page.getByRole("textbox", { name: "Replace the prefix", exact: true });
+  await prefix.fill("/store");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText("The path is stripped already").waitFor();
+  await page.getByRole("switch", { name: "Strip the path" }).click();
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText("Route shop saved").waitFor();
+  expect(await (await ask("/shop/cart", { "x-beta": "yes" })).text()).toBe("asked for /store/cart");
+  await prefix.fill("");
+  await page.getByRole("switch", { name: "Strip the path" }).click();
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await eventually(
+    async () => (await (await ask("/shop/cart", { "x-beta": "yes" })).text()) === "asked for /cart",
+  );
   expect(complaints).toEqual([]);
   await close();
 });

@@ -1,6 +1,7 @@
 // The settings of the gateway in a browser: every group, mistakes at their fields, two people at once, and not shutting oneself out.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { runCommand } from "../../support/gateway.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
@@ -121,24 +122,67 @@ test("two people who change the settings at once are asked which values to keep"
   await Promise.all([ann.close(), bob.close()]);
 }, 60_000);
 
-test("before others are refused by their address, one is told one's own", async () => {
-  const { page, complaints, close } = await scene.openAs("admin", { path });
+test("whoever is about to shut themselves out is asked first", async () => {
+  const { page, complaints, close } = await scene.openAs("admin", { path, expects: [403, 409] });
+  await page.getByText("It listens for this machine only").waitFor();
   const field = page.getByRole("combobox", { name: "Networks that may use it" });
-  await field.fill("127.0.0.0/8");
-  await field.press("Enter");
+  const add = async (network: string) => {
+    await field.fill(network);
+    await field.press("Enter");
+  };
+  // The own network among them, nothing is asked.
+  await add("127.0.0.0/8");
   await save(page);
-  const prompt = page.getByRole("dialog", { name: "Refuse everybody else?" });
-  await prompt.getByText(/You signed in from 127\.0\.0\.1/).waitFor();
-  expect(await checkAccessible(page)).toEqual([]);
-  await prompt.getByRole("button", { name: "Back to the form" }).click();
-  expect((await stored(page))["admin_allowed_cidrs"]).toEqual([]);
-  await save(page);
-  await prompt.getByRole("button", { name: "Save and refuse others" }).click();
   await isSaved(page);
   expect((await stored(page))["admin_allowed_cidrs"]).toEqual(["127.0.0.0/8"]);
+  await field.press("Backspace");
+  await add("192.0.2.0/24");
+  await save(page);
+  const prompt = page.getByRole("dialog", { name: "Shut yourself out?" });
+  await prompt.getByText(/You come from 127\.0\.0\.1/).waitFor();
+  expect(await checkAccessible(page)).toEqual([]);
+  await prompt.getByRole("button", { name: "Cancel" }).click();
+  await page.getByText(/would shut out 127\.0\.0\.1/).waitFor();
+  expect((await stored(page))["admin_allowed_cidrs"]).toEqual(["127.0.0.0/8"]);
+  await save(page);
+  await prompt.getByRole("button", { name: "Save all the same" }).click();
+  await eventually(async () => (await scene.gateway.api("GET", "/api/v1/settings")).status === 403);
+  const { dataDir } = scene.gateway;
+  const reset = await runCommand(["reset-admin-networks", "--data-dir", dataDir]);
+  expect(reset.code).toBe(0);
   expect(complaints).toEqual([]);
   await close();
 }, 60_000);
+
+test("every page says when any address, or this machine alone, reaches it", async () => {
+  const words = ["--admin", "0.0.0.0:0"];
+  const restart = async (...more: string[]) => {
+    await scene.gateway.restart([...words, ...more]);
+    scene.gateway.admin = scene.gateway.admin.replace("0.0.0.0", "127.0.0.1");
+  };
+  await restart("--admin-allow", "any");
+  const open = await scene.openAs("admin", { path: "/ui/services" });
+  await open.page.getByText("Every address may reach this page").waitFor();
+  expect(await checkAccessible(open.page)).toEqual([]);
+  await open.page.getByRole("link", { name: "Name the networks that may use it" }).click();
+  await open.page.getByText("In force: 0.0.0.0/0, ::/0").waitFor();
+  await open.close();
+  await restart();
+  const held = await scene.openAs("viewer", { path: "/ui/services" });
+  await held.page.getByText("Only this machine reaches this page").waitFor();
+  await held.page
+    .getByText(/start with --admin-allow NETWORKS/)
+    .first()
+    .waitFor();
+  expect(await checkAccessible(held.page)).toEqual([]);
+  expect([...open.complaints, ...held.complaints]).toEqual([]);
+  await held.close();
+  await restart("--admin-allow", "private");
+  const fine = await scene.openAs("viewer", { path: "/ui/services" });
+  await isQuiet(fine.page);
+  expect(await fine.page.getByText("reach this page").count()).toBe(0);
+  await fine.close();
+}, 120_000);
 
 test("viewers and editors read the settings and have nothing to press", async () => {
   for (const role of ["viewer", "editor"] as const) {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { selfSigned } from "../../support/certificate.ts";
-import { type Origin, startOrigin } from "../../support/origin.ts";
+import { type Origin, reply, startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
 import { type SmtpServer, startSmtpServer } from "../../support/smtp-server.ts";
 import { useGateway } from "../api/client.ts";
@@ -117,6 +117,25 @@ describe("a target that dies and comes back", () => {
       expect.objectContaining({ event: "target_down", status: "firing", detail: null }),
     ]);
     expect((await api.call("GET /alerts/off/messages")).body).toEqual([]);
+  }, 60_000);
+
+  test("fires also for the only target of a service, which stays in use, once for all its failures", async () => {
+    const only = startOrigin({ answer: "close" });
+    const targets = [{ host: "127.0.0.1", port: only.port }];
+    await api.create("/services", { name: "only", targets, retries: { count: 0 } });
+    await api.create("/routes", { name: "only", service_id: "only", hosts: ["only.test"] });
+    await alert("of-only", { events: ["target_down"], service_ids: ["only"], quiet_seconds: 0 });
+    for (let count = 0; count < 20; count++) expect((await send("only.test")).status).toBe(502);
+    await eventually(() => told("/of-only").length === 1, SLOW);
+    expect(at("/of-only")[0]?.json).toMatchObject({
+      title: `Target 127.0.0.1:${only.port} of service "only" is down`,
+      message: "The target closed the connection without an answer.",
+    });
+    only.answer = reply();
+    expect((await send("only.test")).status).toBe(200);
+    await eventually(() => told("/of-only").length === 2, SLOW);
+    expect(told("/of-only")).toEqual(["target_down firing", "target_up resolved"]);
+    only.stop();
   }, 60_000);
 
   test("again and again is not told each time, and other alerts are not disturbed", async () => {

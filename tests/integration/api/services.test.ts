@@ -171,7 +171,62 @@ describe("PUT /services/:id", () => {
     expect(body.error).toBe("id: must be the id in the path, or absent");
   });
 
-  test("without targets leaves them; with targets makes them those, keeping ids", async () => {
+  const threeOf = (name: string) =>
+    api.create("/services", {
+      name,
+      targets: [1, 2, 3].map((host) => ({ host: `10.9.0.${host}`, port: 80 })),
+    });
+
+  test("without targets resets them as every other field, and says how many it removed", async () => {
+    const old = await threeOf("reset");
+    const trial = await api.call("PUT /services/reset?dry_run=1", { body: { name: "reset" } });
+    expect(trial.body.targets).toEqual([]);
+    expect(trial.headers.get("x-warning")).toBe(
+      "3 targets were removed: targets is missing in the body",
+    );
+    expect((await api.call("GET /services/reset")).body).toEqual(old);
+
+    const { status, body, headers } = await api.call("PUT /services/reset", {
+      body: { name: "reset", description: "d" },
+    });
+    expect([status, body.description, body.targets]).toEqual([200, "d", []]);
+    expect(headers.get("x-warning")).toBe("3 targets were removed: targets is missing in the body");
+    for (const { id } of old.targets)
+      expect((await api.call(`GET /targets/${id}`)).status).toBe(404);
+    const again = await api.call("PUT /services/reset", {
+      body: { name: "reset", description: "d" },
+    });
+    expect([again.status, again.headers.get("x-warning")]).toEqual([200, null]);
+  });
+
+  test("warns of one target in the singular, and not of a list that is sent as empty", async () => {
+    const targets = [{ host: "10.9.1.1", port: 80 }];
+    await api.create("/services", { name: "single", targets });
+    const put = (body: object) => api.call("PUT /services/single", { body });
+    expect((await put({ name: "single" })).headers.get("x-warning")).toBe(
+      "1 target was removed: targets is missing in the body",
+    );
+    await put({ name: "single", targets });
+    const { body, headers } = await put({ name: "single", targets: [] });
+    expect([body.targets, headers.get("x-warning")]).toEqual([[], null]);
+  });
+
+  test.each(["merge", "replace"])(
+    "is not what an import with %s does: a service without a list of targets keeps its own",
+    async (mode) => {
+      const old = await threeOf(`imported-${mode}`);
+      const services = (await api.call("GET /services")).body.map(
+        // biome-ignore lint/suspicious/noExplicitAny: an answer
+        ({ targets: _, ...service }: any) => ({ ...service, description: mode }),
+      );
+      const answer = await api.call(`POST /import?mode=${mode}`, { body: { format: 1, services } });
+      expect([answer.status, answer.headers.get("x-warning")]).toEqual([200, null]);
+      const { body } = await api.call(`GET /services/imported-${mode}`);
+      expect([body.description, body.targets]).toEqual([mode, old.targets]);
+    },
+  );
+
+  test("with targets makes them those, keeping ids", async () => {
     const old = await api.create("/services", {
       name: "reconcile",
       targets: [
@@ -180,9 +235,6 @@ describe("PUT /services/:id", () => {
       ],
     });
     const [one, two] = old.targets;
-    const kept = await api.call("PUT /services/reconcile", { body: { name: "reconcile" } });
-    expect(kept.body.targets).toEqual(old.targets);
-
     const { status, body } = await api.call("PUT /services/reconcile", {
       body: {
         name: "reconcile",
@@ -225,6 +277,33 @@ describe("PATCH /services/:id", () => {
       connect_timeout: 5000,
       retries: { count: 9, backoff_ms: 1 },
     });
+  });
+
+  test("leaves targets alone that it does not name, and resets them with null, with a warning", async () => {
+    const targets = [1, 2].map((host) => ({ host: `10.9.2.${host}`, port: 80, weight: host }));
+    const old = await api.create("/services", { name: "partly", targets });
+    const patch = (body: object) => api.call("PATCH /services/partly", { body });
+    const kept = await patch({ description: "d" });
+    expect(kept.body.targets).toEqual(old.targets);
+    expect(kept.headers.get("x-warning")).toBeNull();
+    const one = await patch({ targets: [{ host: "10.9.2.2", port: 80 }] });
+    expect(one.body.targets).toMatchObject([{ id: old.targets[1].id, weight: 100 }]);
+    expect(one.headers.get("x-warning")).toBeNull();
+    const none = await patch({ targets: null });
+    expect(none.body.targets).toEqual([]);
+    expect(none.headers.get("x-warning")).toStartWith("1 target was removed");
+  });
+
+  test("of a service with more targets than one body may hold leaves them alone", async () => {
+    const list = Array.from({ length: 1000 }, (_, at) => ({
+      host: `10.8.0.${at % 250}`,
+      port: at + 1,
+    }));
+    await api.create("/services", { name: "wide", targets: list });
+    await api.create("/services/wide/targets", { host: "10.8.1.1", port: 80 });
+    const { status, body } = await api.call("PATCH /services/wide", { body: { description: "d" } });
+    expect([status, body.description, body.targets.length]).toEqual([200, "d", 1001]);
+    expect((await api.call("DELETE /services/wide")).status).toBe(200);
   });
 
   test("cannot remove what is required", async () => {

@@ -30,6 +30,7 @@ test("/api/v1/admin/status tells everybody what is no secret", async () => {
     uptime_seconds: expect.any(Number),
     revision: 1,
     read_only: false,
+    management_access: "local",
     workers: 2,
     workers_ready: 2,
     warnings: [],
@@ -122,7 +123,7 @@ describe("seen from inside", () => {
   ];
   test.each(peers)("admin_allowed_cidrs and $peer: $why", async ({ peer, status }) => {
     const { ask } = start();
-    const answer = await ask("PATCH /api/v1/settings", "127.0.0.1", {
+    const answer = await ask("PATCH /api/v1/settings?force=1", "127.0.0.1", {
       body: '{"admin_allowed_cidrs":["192.0.2.0/24","2001:db8::/32"]}',
       headers: { "content-type": "application/json" },
     });

@@ -327,6 +327,37 @@ describe("an ejection by the traffic", () => {
   }, 15_000);
 });
 
+describe("the only target that fails its traffic and answers its checks", () => {
+  const answering: Answerer = ({ target }) =>
+    target === "/up" ? reply() : reply("", { status: "503 Busy" });
+
+  test("is failing until no request has failed for as many checks as make a target healthy", async () => {
+    const only = origin({ answer: answering });
+    const gateway = await checked({
+      ...serviceOf([only.port], {}),
+      health: {
+        active: { ...quick, path: "/up", healthy_threshold: 2 },
+        passive: { consecutive_failures: 2 },
+      },
+      retries: { count: 0 },
+    });
+    await becomes(gateway, "healthy");
+    const ask = async () => await (await fetch(gateway.url)).text();
+    await ask();
+    expect(healthOf(gateway)).toMatchObject({ state: "healthy", by: "active" });
+    await ask();
+    expect(healthOf(gateway)).toMatchObject({ state: "failing", by: "passive" });
+    const row = gateway.targets.rowOf("s-0");
+    const streak = () => gateway.targets.get(row, "check_streak");
+    // Requests that fail between the checks count for more than those.
+    const end = streak() + 4;
+    while (streak() < end) await ask();
+    expect(healthOf(gateway).state).toBe("failing");
+    await becomes(gateway, "healthy");
+    expect(healthOf(gateway).by).toBe("active");
+  }, 15_000);
+});
+
 describe("a change", () => {
   test("of something else leaves checks and what they said as they are", async () => {
     const target = origin();

@@ -163,7 +163,7 @@ test("a target that the traffic has taken out stays out on every worker through 
   await eventually(
     async () => {
       await (await ask()).text();
-      return (await health()).state === "degraded";
+      return (await health()).targets[0].state === "unhealthy";
     },
     { intervalMs: 0 },
   );
@@ -186,6 +186,47 @@ test("a target that the traffic has taken out stays out on every worker through 
   });
   for (let change = 0; change < 25; change++)
     await gateway.ok("DELETE", `/api/v1/services/other ${change}?cascade=1`);
+});
+
+test("the only target of a service that does not answer is failing, takes every request all the same, and recovers", async () => {
+  const [only] = origins("only");
+  if (!only) throw new Error("no origin");
+  only.answer = reply("busy", { status: "503 Busy" });
+  const { ask, health, ids } = await serve("alone", [only], { retries: { count: 0 } });
+  const path = `/api/v1/targets/${ids[0]}`;
+  expect((await health()).state).toBe("unknown");
+  await (await ask()).text();
+  expect(await health()).toMatchObject({
+    state: "failing",
+    targets: [
+      { state: "failing", by: "passive", last_error: "the target answered with status 503" },
+    ],
+  });
+  for (let count = 1; count < 12; count++) expect((await ask()).status).toBe(503);
+  expect(only.requests).toHaveLength(12);
+  expect((await gateway.ok("GET", path)).health).toMatchObject({
+    state: "failing",
+    last_error: "the target answered with status 503",
+  });
+  const up = async () =>
+    /sluice_target_up\{service="alone",.*\} ([01])\n/.exec(
+      await (await gateway.api("GET", "/metrics")).text(),
+    )?.[1];
+  expect(await up()).toBe("0");
+  await eventually(() =>
+    gateway.log.some(
+      ({ message, target }) => message === "a target fails and stays in use" && target === ids[0],
+    ),
+  );
+  only.answer = reply("only");
+  expect(await (await ask()).text()).toBe("only");
+  expect(await health()).toMatchObject({ state: "healthy", targets: [{ state: "healthy" }] });
+  expect(await up()).toBe("1");
+  await eventually(() =>
+    gateway.log.some(
+      ({ message, target }) => message === "a target works again" && target === ids[0],
+    ),
+  );
 });
 
 test("active checks are made by one of the workers, and what they find holds for all", async () => {

@@ -65,6 +65,7 @@ describe("serve refuses to start", () => {
       const dataDir = join(tmpdir(), `sluice-refused-${process.pid}`);
       const result = await runCommand(["serve", "--data-dir", dataDir, "--admin", admin]);
       expect(result.code).toBe(1);
+      expect(result.stderr).toContain("--admin-allow");
       expect(result.stderr).toContain("--allow-unauthenticated-remote");
       expect(await Bun.file(join(dataDir, "sluice.db")).exists()).toBe(false);
     },
@@ -121,7 +122,7 @@ test("a listener flag that the database overrules is answered with a warning", a
 });
 
 test("the management API may be open to other machines when that is asked for", async () => {
-  const args = ["--admin", "0.0.0.0:0", "--allow-unauthenticated-remote"];
+  const args = ["--admin", "0.0.0.0:0", "--admin-allow", "any", "--allow-unauthenticated-remote"];
   await using gateway = disposable(await startGateway({ args }));
   expect((await gateway.value.api("GET", "/healthz")).status).toBe(200);
 });

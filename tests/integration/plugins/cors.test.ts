@@ -118,6 +118,63 @@ test("an expression has to fit the whole origin", async () => {
     expect(allowed(await scene.get("/", { Origin: origin }))).toBeNull();
 });
 
+describe("an origin with a wildcard", () => {
+  beforeAll(() =>
+    configure({
+      origins: ["https://*.example.com", "http://*.lan:8080"],
+      credentials: true,
+      methods: ["*"],
+      allow_headers: ["*"],
+    }),
+  );
+
+  test.each([
+    "https://a.example.com",
+    "https://a.b.c.example.com",
+    "https://xn--mnchen-3ya.example.com",
+    "http://nas.lan:8080",
+  ])("takes %s", async (origin) => {
+    const answer = await scene.get("/", { Origin: origin });
+    expect(allowed(answer)).toBe(origin);
+    expect(answer.headers.get("access-control-allow-credentials")).toBe("true");
+    expect(answer.headers.get("vary")).toBe("Accept, Origin");
+  });
+
+  test.each([
+    "https://example.com",
+    "https://.example.com",
+    "https://a..example.com",
+    "https://aexample.com",
+    "https://a.example.com.evil.test",
+    "https://a.exampleXcom",
+    "https://evil.test/.example.com",
+    "https://evil.test#.example.com",
+    "https://evil.test?.example.com",
+    "https://evil.test@.example.com",
+    "https://evil.test\\.example.com",
+    "https://a.example.com:8443",
+    "http://a.example.com",
+    "xhttps://a.example.com",
+    "http://nas.lan",
+    "http://nas.lan:80801",
+    "https://*.example.com",
+    `https://${"a.".repeat(300)}example.com`,
+  ])("does not take %s", async (origin) => {
+    const answer = await scene.get("/", { Origin: origin });
+    expect(allowed(answer)).toBeNull();
+    expect(answer.headers.has("access-control-allow-credentials")).toBe(false);
+  });
+
+  test('names the method and the fields that are asked for: beside credentials "*" is a name', async () => {
+    const answer = await preflight({
+      Origin: "https://a.example.com",
+      "Access-Control-Request-Headers": "x-a",
+    });
+    expect(answer.headers.get("access-control-allow-methods")).toBe("PUT");
+    expect(answer.headers.get("access-control-allow-headers")).toBe("x-a");
+  });
+});
+
 test("methods, fields, time and private networks are said as configured", async () => {
   await configure({
     origins: [APP],

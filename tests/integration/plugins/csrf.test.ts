@@ -16,7 +16,13 @@ const post = async (headers: Record<string, string>) =>
 
 describe("by origin", () => {
   beforeAll(() =>
-    configure({ allowed_origins: ["https://other.example", "~https://[a-z]+\\.pages\\.example"] }),
+    configure({
+      allowed_origins: [
+        "https://other.example",
+        "https://*.own.example",
+        "~https://[a-z]+\\.pages\\.example",
+      ],
+    }),
   );
   test.each([
     [{}, 200],
@@ -40,6 +46,9 @@ describe("by origin", () => {
     [{ Origin: "file://" }, 403],
     [{ Origin: "https://other.example" }, 200],
     [{ Origin: "https://a.pages.example" }, 200],
+    [{ Origin: "https://a.b.own.example" }, 200],
+    [{ Origin: "https://own.example" }, 403],
+    [{ Origin: "https://a.own.example.evil.example" }, 403],
     [{ Origin: "https://a.pages.example.evil.example" }, 403],
   ])("a POST with %j gets %d", async (headers, status) => {
     expect(await post(headers as Record<string, string>)).toBe(status);

@@ -122,6 +122,30 @@ describe("a copy", () => {
     expect(seen.map(({ body }) => body.length)).toEqual([5, 90_000, 8, 4]);
   });
 
+  test.each([false, true])(
+    "of two instances on one route reach both (with a body: %p)",
+    async (hasBody) => {
+      const [first, second] = [copies(), copies()];
+      const config = { methods: ["GET", "POST"], include_body: true };
+      const { scene } = await mirrored({ ...config, service_id: "copy" }, first.port, {
+        plugins: [
+          {
+            name: "mirror",
+            label: "second",
+            routeId: "all",
+            config: { ...config, url: `http://127.0.0.1:${second.port}` },
+          },
+        ],
+      });
+      const body = hasBody ? "x".repeat(90_000) : null;
+      const answer = await scene.send(hasBody ? "POST" : "GET", "/x", { body });
+      expect([answer.status, answer.seen?.body]).toEqual([200, body ?? ""]);
+      await eventually(() => first.seen.length === 1 && second.seen.length === 1);
+      expect([first.seen[0]?.target, second.seen[0]?.target]).toEqual(["/base/x", "/x"]);
+      expect([first.seen[0]?.body, second.seen[0]?.body]).toEqual([body ?? "", body ?? ""]);
+    },
+  );
+
   test("has the body that another plugin has read before", async () => {
     const { seen, port } = copies();
     const { scene } = await mirrored(

@@ -52,6 +52,21 @@ test.each([
   [{ to: "${request.scheme}://new.example" }, "/a", "http://new.example/a"],
   [{ to: "https://www.${request.host}" }, "/a", "https://www.old.example/a"],
   [{ to: "/new" }, "/a?b=1", "/new/a?b=1"],
+  [{ prefix: "/old", to: "/new" }, "/old/a?b=1", "/new/a?b=1"],
+  [{ prefix: "/old", to: "/new" }, "/old", "/new"],
+  [{ prefix: "/old", to: "/new" }, "/old/", "/new/"],
+  [{ prefix: "/old/", to: "/new/" }, "/old/a", "/new/a"],
+  [{ prefix: "/old", to: "/" }, "/old/a", "/a"],
+  [{ prefix: "/old", to: "/" }, "/old//evil.example", "/evil.example"],
+  [{ prefix: "/old", to: "/?from=old#top" }, "/old/a?b=1", "/a?from=old&b=1#top"],
+  [{ prefix: "/old", to: "https://new.example" }, "/old", "https://new.example/"],
+  [{ prefix: "/old", to: "https://new.example" }, "/old/@evil", "https://new.example/@evil"],
+  [
+    { prefix: "/old", to: "https://new.example/base", keep_query: false },
+    "/old/a?b=1",
+    "https://new.example/base/a",
+  ],
+  [{ prefix: "/", to: "/all" }, "/a", "/all/a"],
   [
     { regex: "^/p/(\\d+)$", to: "https://new.example/post?id=$1" },
     "/p/7?b=1",
@@ -140,6 +155,19 @@ test.each([
   [{ to: "https://$1/", regex: "x" }, "to"],
   [{ regex: "x" }, "to"],
 ])("%j is refused when it is written", (config, path) => {
-  const problems = redirect.check?.({ to: null, regex: null, ...config } as never);
+  const problems = redirect.check?.({ to: null, regex: null, prefix: null, ...config } as never);
   expect(problems?.map((problem) => problem.path)).toEqual([path]);
+});
+
+test.each(["/older", "/", "/new/old", "/Old"])(
+  "with a prefix, %s goes on to the service",
+  async (path) => {
+    await configure({ prefix: "/old", to: "/new" });
+    expect((await ask(path)).status).toBe(200);
+  },
+);
+
+test("a prefix that leads to itself does not loop", async () => {
+  await configure({ prefix: "/old", to: "/old" });
+  expect((await ask("/old/a")).status).toBe(200);
 });

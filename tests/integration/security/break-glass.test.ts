@@ -147,7 +147,7 @@ describe.each([
 
   test("an address that was shut out is let in again, alone or with all others", async () => {
     const shutOut = () =>
-      done(gateway, "PATCH /settings", session, { admin_allowed_cidrs: ["192.0.2.0/24"] });
+      done(gateway, "PATCH /settings?force=1", session, { admin_allowed_cidrs: ["192.0.2.0/24"] });
     const status = async () =>
       (await gateway.api("GET", "/api/v1/settings", undefined, session)).status;
     await shutOut();

@@ -168,7 +168,7 @@ describe("a stream ends at once", () => {
     await asAdmin("POST /services", { name: "network" });
     await eventually(() => stream.events.some(({ data }) => data.summary.includes("network")));
     expect(stream.isEnded).toBe(false);
-    await asAdmin("PATCH /settings", { admin_allowed_cidrs: ["192.0.2.0/24"] });
+    await asAdmin("PATCH /settings?force=1", { admin_allowed_cidrs: ["192.0.2.0/24"] });
     await stream.ends();
     // From here on nobody gets in any more: the gateway starts anew for the rest.
     await gateway.stop();

@@ -196,11 +196,11 @@ describe.each([{ mode: "while there are no users" }, { mode: "with a token of an
         expect((await ask("GET", settings, claim as Record<string, string>)).status).toBe(200);
       const shut = { admin_allowed_cidrs: ["192.0.2.0/24"] };
       // From here on nobody can come back over the network; the tests after this one start anew.
-      const response = await ask("PATCH", `${settings}?dry_run=1`, {}, shut);
+      const response = await ask("PATCH", `${settings}?dry_run=1&force=1`, {}, shut);
       expect(response.status).toBe(200);
       const other = await startGateway({ workers: 1 });
       try {
-        await other.ok("PATCH", settings, { ...trusting, ...shut });
+        await other.ok("PATCH", `${settings}?force=1`, { ...trusting, ...shut });
         for (const claim of [{}, ...claims]) {
           const { status: seen } = await other.api(
             "GET",

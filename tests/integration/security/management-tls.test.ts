@@ -91,11 +91,12 @@ describe("the gateway does not start with", () => {
 });
 
 describe("an address that other machines reach", () => {
-  test("needs no flag once somebody has to sign in", async () => {
+  test("needs networks, and nothing else once somebody has to sign in", async () => {
     const gateway = await startGateway({ workers: 1 });
     try {
       await gateway.ok("POST", "/api/v1/users", ROOT);
-      await gateway.restart(["--admin", "0.0.0.0:0"]);
+      await gateway.restart(["--admin", "0.0.0.0:0", "--admin-allow", "127.0.0.1"]);
+      expect(gateway.admin).toContain("//0.0.0.0:");
       gateway.admin = gateway.admin.replace("0.0.0.0", "127.0.0.1");
       expect((await gateway.api("GET", "/api/v1/services")).status).toBe(401);
     } finally {

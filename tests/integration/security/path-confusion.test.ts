@@ -14,6 +14,7 @@ beforeAll(async () => {
       { name: "admin", service_id: "s", paths: ["/admin"] },
       { name: "public", service_id: "s", paths: ["/public"] },
       { name: "strip", service_id: "s", paths: ["/api"], strip_path: true },
+      { name: "moved", service_id: "s", paths: ["/old"], prefix_rewrite: "/tenant" },
       { name: "rest", service_id: "s" },
     ],
     settings: { debug_headers: true },
@@ -231,6 +232,19 @@ describe("what a stripped route sends on stays inside, whatever the target makes
     expect(seen.target).not.toMatch(/(?:^|[/\\]|%2f|%5c)\.\.?(?:[/\\;]|%2f|%5c|%3b|$)/i);
     const whole = readings(`/api${seen.target}`);
     for (const path of whole) expect(isUnder(mergesSlashes!(path), "/api")).toBe(true);
+  });
+});
+
+describe("what is sent on in the place of a replaced prefix stays below the replacement", () => {
+  const moved = disguises
+    .filter(([target]) => /api|%61pi/i.test(target))
+    .map(([target, why]) => [target.replace(/api|%61pi/gi, "old"), why] as const);
+  test.each(moved)("%s (%s)", async (target) => {
+    const seen = await ask(target);
+    if (seen.route !== "moved") return;
+    expect(seen.target).toStartWith("/tenant");
+    for (const path of readings(seen.target ?? ""))
+      expect(isUnder(mergesSlashes!(path), "/tenant")).toBe(true);
   });
 });
 

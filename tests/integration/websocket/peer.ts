@@ -1,6 +1,7 @@
 // One end of a WebSocket that does exactly what a test says, right or wrong: a raw client, or a target that accepts by hand.
 import { createHash } from "node:crypto";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { eventually } from "../../support/poll.ts";
 
 export interface Frame {
@@ -86,6 +87,17 @@ export class Peer {
     const peer = new Peer(socket, true);
     await new Promise((resolve, reject) => {
       socket.once("connect", resolve);
+      socket.once("error", reject);
+    });
+    return peer;
+  }
+
+  /** Over TLS; any certificate will do. */
+  static async tlsClient(port: number): Promise<Peer> {
+    const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false });
+    const peer = new Peer(socket, true);
+    await new Promise((resolve, reject) => {
+      socket.once("secureConnect", resolve);
       socket.once("error", reject);
     });
     return peer;

@@ -1,9 +1,9 @@
 // Command lines: what is understood, and how what is not is answered.
 import { describe, expect, test } from "bun:test";
 import { type Flag, parseAddress, parseFlags } from "../../../src/cli/flags.ts";
-import { isLoopback } from "../../../src/cli/loopback.ts";
 import { decodeOptions } from "../../../src/cli/serve.ts";
 import { suggestion, UsageError } from "../../../src/cli/usage-error.ts";
+import { isLoopbackHost } from "../../../src/net/loopback.ts";
 
 const flags: Flag[] = [
   { name: "data-dir", value: "DIR", description: "" },
@@ -136,12 +136,18 @@ test.each([
   { hostname: "127.9.9.9", loopback: true },
   { hostname: "::1", loopback: true },
   { hostname: "localhost", loopback: true },
+  { hostname: "::ffff:127.0.0.1", loopback: true },
+  { hostname: "0:0:0:0:0:0:0:1", loopback: true },
+  { hostname: "::ffff:10.0.0.1", loopback: false },
+  { hostname: "localhost.", loopback: false },
+  { hostname: "127.1", loopback: false },
+  { hostname: "127.0.0.1.nip.io", loopback: false },
   { hostname: "0.0.0.0", loopback: false },
   { hostname: "::", loopback: false },
   { hostname: "127.0.0.1.example.com", loopback: false },
   { hostname: "192.168.1.2", loopback: false },
 ])("$hostname is reached from this machine only: $loopback", ({ hostname, loopback }) => {
-  expect(isLoopback(hostname)).toBe(loopback);
+  expect(isLoopbackHost(hostname)).toBe(loopback);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 // The command healthcheck: which address it asks, and what it makes of the answers.
 import { afterEach, expect, test } from "bun:test";
-import { healthcheckCommand, readyUrl } from "../../../src/cli/healthcheck.ts";
+import { healthcheckCommand, readyUrls } from "../../../src/cli/healthcheck.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(() => {
@@ -8,13 +8,16 @@ afterEach(() => {
 });
 
 test.each([
-  [undefined, false, "http://127.0.0.1:9080/readyz"],
-  ["0.0.0.0:9080", false, "http://127.0.0.1:9080/readyz"],
-  ["[::]:9080", false, "http://[::1]:9080/readyz"],
-  ["10.0.0.2:9443", true, "https://10.0.0.2:9443/readyz"],
-  ["localhost:1", false, "http://localhost:1/readyz"],
-])("%s is asked at %s", (admin, speaksTls, url) => {
-  expect(readyUrl(admin, speaksTls)).toBe(url);
+  [undefined, false, ["http://127.0.0.1:9080/readyz"]],
+  ["0.0.0.0:9080", false, ["http://127.0.0.1:9080/readyz"]],
+  ["[::]:9080", false, ["http://[::1]:9080/readyz"]],
+  // A gateway that may not listen where it was told listens on loopback.
+  ["10.0.0.2:9443", true, ["https://10.0.0.2:9443/readyz", "https://127.0.0.1:9443/readyz"]],
+  ["[fd00::1]:1", false, ["http://[fd00::1]:1/readyz", "http://[::1]:1/readyz"]],
+  ["gw.lan:1", false, ["http://gw.lan:1/readyz", "http://127.0.0.1:1/readyz"]],
+  ["localhost:1", false, ["http://localhost:1/readyz"]],
+])("%s with TLS %p is asked at %j", (admin, speaksTls, urls) => {
+  expect(readyUrls(admin, speaksTls)).toEqual(urls);
 });
 
 function serve(statuses: readonly number[]): string {

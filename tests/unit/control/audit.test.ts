@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
+import { AdminNetworks, localAccess } from "../../../src/control/admin-network.ts";
 import { type AuditFilter, AuditLog } from "../../../src/control/audit.ts";
 import type { AuditEntry } from "../../../src/control/audit-entry.ts";
 import { Changes } from "../../../src/control/change.ts";
@@ -43,7 +44,13 @@ function scene(dataDir: string) {
   const states = new TargetStates(TargetBoard.create(1), clock);
   return {
     clock,
-    control: { services: createServices(changes, states), settings: new SettingsUseCases(changes) },
+    control: {
+      services: createServices(changes, states),
+      settings: new SettingsUseCases(
+        changes,
+        new AdminNetworks(localAccess, () => changes.config.settings),
+      ),
+    },
     audit,
     store,
     logged,

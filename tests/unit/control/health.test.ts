@@ -8,6 +8,8 @@ import {
   checkSucceeded,
   forgetChecks,
 } from "../../../src/shared-memory/target-health.ts";
+import { PassiveCheck } from "../../../src/dataplane/health/passive-check.ts";
+import { serviceOf } from "../health/fixture.ts";
 import { controlPlane, options } from "./fixture.ts";
 
 const START = Date.parse("2026-01-01T00:00:00.000Z");
@@ -209,6 +211,47 @@ describe("what people see", () => {
   });
 });
 
+/** A passive check over the targets of a service, as a worker has it. */
+function trafficTo(
+  board: TargetBoard,
+  rows: readonly { readonly target: number; readonly service: number }[],
+) {
+  const { passive } = serviceOf().health;
+  const targets = rows.map(({ target }) => target);
+  return new PassiveCheck(passive, board, { service: rows[0]!.service, targets });
+}
+
+test("a service whose targets all fail is failing, and degraded while one of them works", async () => {
+  const { create, health, board, rowsOf, clock } = scene();
+  clock.now = Date.now();
+  const service = await create("s", [1, 2]);
+  const rows = [rowsOf(service, 0), rowsOf(service, 1)];
+  const traffic = trafficTo(board, rows);
+  const state = () => health.ofService("s").state;
+  traffic.answered(rows[1]!.target, 200);
+  traffic.failed(rows[0]!.target, failure);
+  expect(state()).toBe("degraded");
+  traffic.failed(rows[1]!.target, failure);
+  expect(state()).toBe("failing");
+  expect(health.ofService("s").targets).toMatchObject([
+    { state: "failing", by: "passive", last_error: failure },
+    { state: "failing", by: "passive", last_error: failure },
+  ]);
+  // One is ejected, and the other one takes all that comes.
+  for (const { target } of rows)
+    for (let count = 0; count < 9; count++) traffic.failed(target, failure);
+  expect(
+    health
+      .ofService("s")
+      .targets.map((target) => target.state)
+      .toSorted(),
+  ).toEqual(["failing", "unhealthy"]);
+  expect(state()).toBe("failing");
+  traffic.answered(rows[0]!.target, 200);
+  traffic.answered(rows[1]!.target, 200);
+  expect(state()).toBe("degraded");
+});
+
 describe("an order", () => {
   test("goes before what checks and traffic say, ends by its time, and is written down", async () => {
     const { create, health, targets, board, rowsOf, clock, steps } = scene();
@@ -340,6 +383,35 @@ describe("the watch", () => {
       state: "unknown",
       reason: "nothing speaks against it any more",
     });
+  });
+
+  test("tells of a target that fails and stays in use when that is certain, and of its end", async () => {
+    const { create, watch, lines, events, board, rowsOf, clock } = watched();
+    clock.now = Date.now();
+    const service = await create("s", [1]);
+    const rows = rowsOf(service);
+    const traffic = trafficTo(board, [rows]);
+    watch.look();
+    for (let round = 0; round < 5; round++) {
+      traffic.answered(rows.target, 200);
+      for (let count = 0; count < 4; count++) traffic.failed(rows.target, failure);
+      watch.look();
+    }
+    // That it answers is told by the first look that finds it so; single failures are not.
+    expect(events.filter(({ state }) => state === "failing")).toBeEmpty();
+    expect(lines).toBeEmpty();
+    for (let count = 0; count < 9; count++) traffic.failed(rows.target, failure);
+    watch.look();
+    watch.look();
+    expect(events.at(-1)).toMatchObject({ state: "failing", reason: failure });
+    expect(lines).toMatchObject([
+      { level: "warn", message: "a target fails and stays in use", reason: failure },
+    ]);
+    traffic.answered(rows.target, 200);
+    watch.look();
+    expect(events.at(-1)).toMatchObject({ state: "healthy", reason: "it answers requests" });
+    expect(lines[1]).toMatchObject({ level: "info", message: "a target works again" });
+    expect(events.filter(({ state }) => state === "failing")).toHaveLength(1);
   });
 
   test("says nothing new of a target because something else was changed", async () => {

@@ -1,6 +1,10 @@
 // When the traffic takes a target out, for how long, and when it must not.
 import { describe, expect, test } from "bun:test";
-import { ejectedUntil, readHealth } from "../../../src/shared-memory/target-health.ts";
+import {
+  checkSucceeded,
+  ejectedUntil,
+  readHealth,
+} from "../../../src/shared-memory/target-health.ts";
 import { passiveOf } from "./fixture.ts";
 
 describe("a target is ejected", () => {
@@ -128,5 +132,91 @@ describe("so many targets stay in use", () => {
     scene.order(1, "auto");
     scene.failed(2);
     expect(scene.isEjected(2)).toBe(true);
+  });
+});
+
+describe("a target that fails and stays in use", () => {
+  const seen = (scene: ReturnType<typeof passiveOf>, index = 0) =>
+    readHealth(scene.board, scene.rowsOf(index).target, Date.now());
+  const version = (scene: ReturnType<typeof passiveOf>) =>
+    scene.board.get(scene.rowsOf(0).service, "version");
+
+  test.each([
+    { why: "the only one", count: 1, settings: {} },
+    { why: "none may be ejected", count: 2, settings: { max_ejection_percent: 0 } },
+    { why: "passive checks are off", count: 2, settings: { enabled: false } },
+  ])("is failing, from its first failure to its next success: $why", ({ count, settings }) => {
+    const scene = passiveOf(count, settings);
+    expect(seen(scene).state).toBe("unknown");
+    for (let failures = 0; failures < 12; failures++) {
+      scene.failed(0);
+      expect(seen(scene)).toMatchObject({
+        state: "failing",
+        by: "passive",
+        lastError: "the target refused the connection",
+        isCertain: failures >= 4,
+      });
+    }
+    expect(scene.isEjected(0)).toBe(false);
+    scene.answered(0, 200);
+    expect(seen(scene)).toMatchObject({ state: "healthy", by: "passive", isCertain: true });
+  });
+
+  test("keeps its turn in the balancing, the only one as well as one of several", () => {
+    const alone = passiveOf(1);
+    alone.failed(0, 20);
+    expect(alone.picked()).toEqual(["t0"]);
+    const two = passiveOf(2, { max_ejection_percent: 0 });
+    two.failed(0, 20);
+    expect(two.picked()).toEqual(["t0", "t1"]);
+  });
+
+  test("makes workers look again when it is certain and when it works again, not for each failure", () => {
+    const scene = passiveOf(1, { consecutive_failures: 3 });
+    scene.answered(0, 200);
+    const before = version(scene);
+    for (let round = 0; round < 5; round++) {
+      scene.failed(0, 2);
+      scene.answered(0, 200);
+    }
+    expect(version(scene)).toBe(before);
+    scene.failed(0, 10);
+    expect(version(scene)).toBe(before + 1);
+    scene.answered(0, 200);
+    expect(version(scene)).toBe(before + 2);
+  });
+
+  test("is one that was ejected, too, from the end of the ejection to its next success", () => {
+    const scene = passiveOf(2, { consecutive_failures: 2 });
+    scene.failed(0, 2);
+    expect(seen(scene).state).toBe("unhealthy");
+    scene.pass(0, 31);
+    expect(seen(scene)).toMatchObject({ state: "failing", by: "passive", isCertain: true });
+    expect(scene.picked()).toEqual(["t0", "t1"]);
+    scene.answered(0, 200);
+    expect(seen(scene).state).toBe("healthy");
+  });
+
+  test("is healthy while active checks say so, until as many requests have failed as the service says", () => {
+    const scene = passiveOf(1, { consecutive_failures: 2 });
+    const thresholds = { healthy: 1, unhealthy: 1 };
+    checkSucceeded(scene.board, scene.rowsOf(0), { thresholds, now: Date.now() });
+    scene.failed(0);
+    expect(seen(scene)).toMatchObject({ state: "healthy", by: "active" });
+    scene.failed(0);
+    expect(seen(scene)).toMatchObject({ state: "failing", by: "passive" });
+    scene.fail(0);
+    expect(seen(scene)).toMatchObject({ state: "unhealthy", by: "active" });
+  });
+
+  test("is unknown again when a person wants it judged anew, and what the person says goes before", () => {
+    const scene = passiveOf(1);
+    scene.failed(0, 10);
+    scene.order(0, "healthy");
+    expect(seen(scene)).toMatchObject({ state: "healthy", by: "override" });
+    scene.order(0, "auto");
+    expect(seen(scene)).toMatchObject({ state: "unknown", by: null });
+    scene.failed(0);
+    expect(seen(scene)).toMatchObject({ state: "failing", isCertain: false });
   });
 });

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import ipaddr from "ipaddr.js";
 import { networkOf, normalizeAddress } from "../../../src/net/address.ts";
-import { cidrProblem, compileCidrs } from "../../../src/net/cidr.ts";
+import { cidrProblem, compileCidrs, coversAllAddresses } from "../../../src/net/cidr.ts";
 import { clientAddress } from "../../../src/net/client-address.ts";
 import { Random } from "../router/sample-routes.ts";
 
@@ -146,6 +146,24 @@ test("a list of networks answers as each of them by itself", () => {
       ]);
     }
   }
+});
+
+test.each([
+  { list: ["0.0.0.0/0"], all: true, why: "all of IPv4" },
+  { list: ["::/0"], all: true, why: "all of IPv6" },
+  { list: ["2000::/3"], all: true, why: "all of IPv6 that is given out" },
+  { list: ["::ffff:0.0.0.0/96"], all: true, why: "all of IPv4, written as IPv6" },
+  { list: ["128.0.0.0/1", "0.0.0.0/1"], all: true, why: "two halves" },
+  { list: ["0.0.0.0/1", "128.0.0.0/2", "192.0.0.0/2"], all: true, why: "a half and two quarters" },
+  { list: ["3000::/4", "2000::/4"], all: true, why: "two halves of IPv6" },
+  { list: ["0.0.0.0/1", "128.0.0.0/2", "192.0.0.0/3"], all: false, why: "the end is missing" },
+  { list: ["1.0.0.0/8", "2.0.0.0/7", "4.0.0.0/6"], all: false, why: "the beginning is missing" },
+  { list: ["0.0.0.0/2", "128.0.0.0/1"], all: false, why: "a gap" },
+  { list: ["fc00::/7", "10.0.0.0/8"], all: false, why: "private networks" },
+  { list: ["4000::/2", "8000::/1"], all: false, why: "IPv6 that is not given out" },
+  { list: [], all: false, why: "nothing" },
+])("$list covers all addresses: $all, $why", ({ list, all }) => {
+  expect(coversAllAddresses(list)).toBe(all);
 });
 
 const trusted = compileCidrs(["10.0.0.0/8", "::1"]);

@@ -243,6 +243,7 @@ const catalogue: Readonly<Record<string, Entry>> = {
       keep_path: true,
       keep_query: true,
     },
+    added: { prefix: null },
   },
   respond: {
     ...{ scopes: "edge", onError: "closed" },

@@ -4,7 +4,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { healthcheckCommand } from "../../../src/cli/healthcheck.ts";
 import { environmentName } from "../../../src/cli/flags.ts";
-import { createServe } from "../../../src/cli/serve.ts";
+import { placeManagement } from "../../../src/cli/management-access.ts";
+import { createServe, type ServeOptions } from "../../../src/cli/serve.ts";
 import { targets } from "../../../scripts/release/targets.ts";
 
 const root = resolve(import.meta.dir, "../../..");
@@ -42,6 +43,25 @@ test("the data of the compose file outlives the container", () => {
   expect(Object.keys(compose.volumes)).toEqual(["sluice-data"]);
   expect(dockerfile).toMatch(/^VOLUME \/var\/lib\/sluice$/m);
   expect(sluice["ports"]).toContain("127.0.0.1:9080:9080");
+});
+
+test("the management API of the compose file is restricted, as the start demands at its address", async () => {
+  const { sluice = {} } = compose.services;
+  const env = sluice["environment"] as Record<string, string>;
+  const optionsOf = (variables: Record<string, string>) =>
+    new Promise<ServeOptions>((resolve) => {
+      const serve = createServe((options) => {
+        resolve(options);
+        return Promise.resolve(0);
+      });
+      void serve.run([], { env: variables, print: () => undefined });
+    });
+  const fresh = { isNew: true, users: 0, networks: [] };
+  const first = { ...env, SLUICE_ALLOW_UNAUTHENTICATED_REMOTE: "1" };
+  expect(placeManagement(await optionsOf(first), fresh).access.heldBack).toBeNull();
+  const later = { ...env, SLUICE_ALLOW_UNAUTHENTICATED_REMOTE: "0" };
+  const served = { isNew: false, users: 1, networks: [] };
+  expect(placeManagement(await optionsOf(later), served).hostname).toBe("0.0.0.0");
 });
 
 test("what the page on installing names is there", () => {

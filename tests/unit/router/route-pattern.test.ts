@@ -108,6 +108,20 @@ test.each<{ fields: Partial<Route>; path: string; says: string }>([
     path: "path_rewrite.regex",
     says: "must be a regular expression",
   },
+  { fields: { prefix_rewrite: "new" }, path: "prefix_rewrite", says: 'must start with "/"' },
+  { fields: { prefix_rewrite: "/a?b" }, path: "prefix_rewrite", says: "without a query" },
+  { fields: { prefix_rewrite: "/a/../b" }, path: "prefix_rewrite", says: "must be in the form" },
+  { fields: { prefix_rewrite: "/a//b" }, path: "prefix_rewrite", says: "separate segments" },
+  {
+    fields: { prefix_rewrite: "/a", strip_path: true },
+    path: "prefix_rewrite",
+    says: "cannot be combined with strip_path",
+  },
+  {
+    fields: { prefix_rewrite: "/a", paths: [{ type: "exact", value: "/x" }] },
+    path: "prefix_rewrite",
+    says: "needs a path of the type prefix",
+  },
 ])("refused: $path $says", ({ fields, path, says }) => {
   const problems = routePatternProblems(routeOf({ id: "r", ...fields }));
   expect(problems.map((problem) => problem.path)).toEqual([path]);

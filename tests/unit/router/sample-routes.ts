@@ -17,6 +17,7 @@ export function routeOf(fields: Partial<Route> & { readonly id: string }): Route
     listener_ids: [],
     priority: 0,
     strip_path: false,
+    prefix_rewrite: null,
     path_rewrite: null,
     preserve_host: null,
     https_redirect: false,

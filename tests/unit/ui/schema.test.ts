@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { problemsOf } from "../../../src/ui/parts/schema/problems.ts";
 import {
+  descriptionOf,
   hasSecret,
   type JsonSchema,
   meaningsOf,
@@ -49,6 +50,14 @@ test.each([
   },
 ])("$why is drawn as $shape", ({ schema, shape }) => {
   expect(shapeOf(schema).shape).toBe(shape as never);
+});
+
+test("what a description says to clients of the API alone is left out of forms", () => {
+  const oidc = asJson(plugins.find(({ name }) => name === "oidc")?.config);
+  const description = oidc.properties?.["client_secret"]?.description ?? "";
+  expect(description).toContain("Write-only");
+  expect(descriptionOf({ description })).toBe("Secret of the client; a public client has none");
+  expect([descriptionOf({}), descriptionOf({ description: "a. b" })]).toEqual(["", "a. b"]);
 });
 
 test("names, units and meanings are read from the schema", () => {

@@ -150,6 +150,28 @@ test.each([1000, 1001, 1002, 1003, 1007, 1011, 1012, 1013, 1014, 3000, 4999])(
   },
 );
 
+test.each([
+  ["in the next fragment", ["0104 cebae1bd", "0002 b9ff"], 1],
+  ["at the byte that spoils a character", ["0101 f4", "0001 90", "8002 8080"], 1],
+  ["in the first part of a frame", ["810a ceba ff", "ceba"], 0],
+  ["in the second part of a frame", ["810a ceba", "ff"], 1],
+  ["when the message ends inside a character", ["0101 f0", "0001 9f", "8000"], 2],
+])("text that cannot become UTF-8 is refused at once: %s", (_, pieces, at) => {
+  const decoder = new FrameDecoder(new Recorder(), MAX_BYTES);
+  for (const piece of pieces.slice(0, at)) decoder.push(hex(piece));
+  expect(() => decoder.push(hex(pieces[at] ?? ""))).toThrow(
+    expect.objectContaining({ code: 1007 }),
+  );
+});
+
+test("a text in pieces does not touch the one behind it", () => {
+  const recorder = new Recorder();
+  const decoder = new FrameDecoder(recorder, MAX_BYTES);
+  for (const byte of hex("0101 c3 0000 8001 a9 8101 61 0100 8001 62 8100"))
+    decoder.push(Buffer.of(byte));
+  expect(recorder.calls.map(([, text]) => text)).toEqual(["é", "a", "b", ""]);
+});
+
 test("messages in front of a mistake are handed on, and nothing after it", () => {
   const recorder = new Recorder();
   const decoder = new FrameDecoder(recorder, MAX_BYTES);

@@ -1,5 +1,6 @@
 // A server of acme-dns, which keeps the last two texts of a name that `_acme-challenge` is a CNAME to.
 import { Type as t } from "@sinclair/typebox";
+import { destination } from "../../../model/destination.ts";
 import { defineDnsProvider, secret, settings, word } from "./definition.ts";
 import { DnsError } from "./failure.ts";
 import { normalName } from "./names.ts";
@@ -10,12 +11,14 @@ export default defineDnsProvider({
   title: "acme-dns",
   help: "Register at the server once (POST /register), and make _acme-challenge of each name a CNAME to the fulldomain that it answers.",
   config: settings({
-    url: t.String({
-      maxLength: 2048,
-      pattern: "^https?://[^\\s?#@]+$",
-      errorMessage: "must be an http:// or https:// address without user, query and fragment",
-      description: "Address of the server",
-    }),
+    url: destination(
+      t.String({
+        maxLength: 2048,
+        pattern: "^https?://[^\\s?#@]+$",
+        errorMessage: "must be an http:// or https:// address without user, query and fragment",
+        description: "Address of the server",
+      }),
+    ),
     username: word("As the registration answered it"),
     password: secret("As the registration answered it"),
     fulldomain: t.String({

@@ -19,6 +19,7 @@ interface Zone {
 export default defineDnsProvider({
   type: "cloudflare",
   title: "Cloudflare",
+  sentTo: BASE_URL,
   help: "Make an API token with the permissions Zone / Zone / Read and Zone / DNS / Edit for the zones.",
   config: settings({ api_token: secret("API token, not the global key"), ttl: ttl(120, 60) }),
   example: { api_token: { $secret: "cloudflare" } },

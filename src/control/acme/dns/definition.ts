@@ -28,6 +28,8 @@ export interface DnsProviderDefinition<C extends TObject = TObject> {
   readonly title: string;
   /** What has to be done at the provider first, in a sentence. */
   readonly help: string;
+  /** The one address that its secrets are sent to; absent: settings marked as `destination` say where. */
+  readonly sentTo?: string;
   readonly config: C;
   readonly example: Readonly<Record<string, unknown>>;
   /** What the schema cannot say; null: nothing is wrong. A secret is a text only where it is in the clear. */

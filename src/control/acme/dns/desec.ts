@@ -11,6 +11,7 @@ const BASE_URL = "https://desec.io/api/v1";
 export default defineDnsProvider({
   type: "desec",
   title: "deSEC",
+  sentTo: BASE_URL,
   help: "Make a token at desec.io that may write the TXT records of the domain.",
   // It takes nothing shorter, unless the account was given more.
   config: settings({ token: secret("Token"), ttl: ttl(3600, 60) }),

@@ -12,6 +12,7 @@ const PAGE = 200;
 export default defineDnsProvider({
   type: "digitalocean",
   title: "DigitalOcean",
+  sentTo: BASE_URL,
   help: "Make a personal access token with the scope domain (read, create, delete).",
   config: settings({ api_token: secret("Personal access token"), ttl: ttl(30, 30) }),
   example: { api_token: { $secret: "digitalocean" } },

@@ -12,6 +12,7 @@ const ZONE = "duckdns.org";
 export default defineDnsProvider({
   type: "duckdns",
   title: "Duck DNS",
+  sentTo: BASE_URL,
   help: "Copy the token from duckdns.org. It keeps one TXT record for each name, so a name and its wildcard need a certificate each.",
   config: settings({ token: secret("Token of the account") }),
   example: { token: { $secret: "duckdns" } },

@@ -13,6 +13,7 @@ const PAGE = 100;
 export default defineDnsProvider({
   type: "gandi",
   title: "Gandi",
+  sentTo: BASE_URL,
   help: "Make a personal access token with the permission to manage the technical configuration of the domains.",
   config: settings({ access_token: secret("Personal access token"), ttl: ttl(300, 300) }),
   example: { access_token: { $secret: "gandi" } },

@@ -1,4 +1,5 @@
 // DNS at Hetzner: the zones of the Cloud API, or those that are still in the old DNS console; knows nothing of what records are for.
+import { destination } from "../../../model/destination.ts";
 import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
 import { Type as t } from "@sinclair/typebox";
 import { isDocument } from "../../body.ts";
@@ -28,12 +29,15 @@ export default defineDnsProvider({
   help: "Make an API token with the permission to read and write in the project that has the zone (Hetzner Console), or in the old DNS console.",
   config: settings({
     api_token: secret("API token"),
-    api: t.Unsafe<Config["api"]>({
-      type: "string",
-      enum: ["cloud", "dns-console"],
-      default: "cloud",
-      description: "cloud: zones in the Hetzner Console; dns-console: zones in the old DNS console",
-    }),
+    api: destination(
+      t.Unsafe<Config["api"]>({
+        type: "string",
+        enum: ["cloud", "dns-console"],
+        default: "cloud",
+        description:
+          "cloud: zones in the Hetzner Console; dns-console: zones in the old DNS console",
+      }),
+    ),
     ttl: ttl(60, 60),
   }),
   example: { api_token: { $secret: "hetzner" } },

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
 import { isDocument } from "../../body.ts";
+import { destination } from "../../../model/destination.ts";
 import { defineDnsProvider, secret, settings, ttl, word } from "./definition.ts";
 import { normalName, relativeName } from "./names.ts";
 import { createApi, type Outgoing } from "./request.ts";
@@ -21,12 +22,14 @@ export default defineDnsProvider({
   title: "OVHcloud",
   help: "Make an application key and a consumer key with the rights GET, POST and DELETE on /domain/zone/* and GET on /domain/zone.",
   config: settings({
-    endpoint: t.Unsafe<keyof typeof endpoints>({
-      type: "string",
-      enum: endpointNames,
-      default: "ovh-eu",
-      description: "Where the account is",
-    }),
+    endpoint: destination(
+      t.Unsafe<keyof typeof endpoints>({
+        type: "string",
+        enum: endpointNames,
+        default: "ovh-eu",
+        description: "Where the account is",
+      }),
+    ),
     application_key: word("Application key"),
     application_secret: secret("Application secret"),
     consumer_key: secret("Consumer key"),

@@ -1,5 +1,6 @@
 // DNS servers that take dynamic updates (RFC 2136), such as BIND, Knot and PowerDNS; knows nothing of what the records are for.
 import { Type as t } from "@sinclair/typebox";
+import { destination } from "../../../model/destination.ts";
 import { defineDnsProvider, secret, settings, ttl } from "./definition.ts";
 import { exchange, type ServerAddress } from "./dns-exchange.ts";
 import {
@@ -23,18 +24,22 @@ export default defineDnsProvider({
   title: "Dynamic updates (BIND, Knot, PowerDNS)",
   help: "Make a TSIG key at the name server and allow it to update TXT records of the zone.",
   config: settings({
-    server: t.String({
-      maxLength: 260,
-      pattern: "^(?:\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)(?::\\d{1,5})?$",
-      errorMessage: "must be a name or an address, with a port if it is not 53",
-      description: "The primary name server, such as ns1.example.com or [2001:db8::1]:5353",
-    }),
-    protocol: t.Unsafe<"tcp" | "udp">({
-      type: "string",
-      enum: ["tcp", "udp"],
-      default: "tcp",
-      description: "How it is asked",
-    }),
+    server: destination(
+      t.String({
+        maxLength: 260,
+        pattern: "^(?:\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)(?::\\d{1,5})?$",
+        errorMessage: "must be a name or an address, with a port if it is not 53",
+        description: "The primary name server, such as ns1.example.com or [2001:db8::1]:5353",
+      }),
+    ),
+    protocol: destination(
+      t.Unsafe<"tcp" | "udp">({
+        type: "string",
+        enum: ["tcp", "udp"],
+        default: "tcp",
+        description: "How it is asked",
+      }),
+    ),
     zone: t.Optional(
       t.String({
         pattern: NAME,

@@ -18,6 +18,7 @@ const SYNC_TIMEOUT_MS = 180_000;
 export default defineDnsProvider({
   type: "route53",
   title: "Amazon Route 53",
+  sentTo: BASE_URL,
   help: "Make an access key that may use route53:ListHostedZonesByName, ListHostedZones, ListResourceRecordSets, ChangeResourceRecordSets and GetChange.",
   config: settings({
     access_key_id: word("Id of the access key"),

@@ -1,5 +1,6 @@
 // TXT records by a web service of one's own: POST present and cleanup, as the provider httpreq of lego sends them.
 import { Type as t } from "@sinclair/typebox";
+import { destination } from "../../../model/destination.ts";
 import { defineDnsProvider, secret, settings, word } from "./definition.ts";
 import type { TxtRecord } from "./provider.ts";
 import { createApi } from "./request.ts";
@@ -9,12 +10,14 @@ export default defineDnsProvider({
   title: "Webhook",
   help: "Run a service that takes POST /present and POST /cleanup with {fqdn, value}, and answers 200 once the record is written.",
   config: settings({
-    url: t.String({
-      maxLength: 2048,
-      pattern: "^https?://[^\\s?#@]+$",
-      errorMessage: "must be an http:// or https:// address without user, query and fragment",
-      description: "Address before /present and /cleanup",
-    }),
+    url: destination(
+      t.String({
+        maxLength: 2048,
+        pattern: "^https?://[^\\s?#@]+$",
+        errorMessage: "must be an http:// or https:// address without user, query and fragment",
+        description: "Address before /present and /cleanup",
+      }),
+    ),
     token: t.Optional(secret("Sent as `Authorization: Bearer`")),
     username: t.Optional(word("Sent with the password as `Authorization: Basic`")),
     password: t.Optional(secret("Password of the user name")),

@@ -24,6 +24,7 @@ import { TagsField } from "../../parts/fields.tsx";
 import { FoldedSection } from "../../parts/folded-section.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
+import { SecretHint } from "../../parts/secret-hint.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import {
   type AccountValues,
@@ -69,7 +70,7 @@ export function AccountForm({ source, template }: FormStart<Read<"acme/accounts"
       }
     >
       <AuthorityFields form={form} isNew={account === null} />
-      <PersonFields form={form} />
+      <PersonFields form={form} hasKey={(account?.eab_key_id ?? null) !== null} />
       <MoreFields form={form} />
       <ConfirmDelete
         resource="acme/accounts"
@@ -184,7 +185,7 @@ function OtherAuthority({ form }: FieldsProps) {
 
 const nameFor = (label: string): string => label.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 
-function PersonFields({ form }: FieldsProps) {
+function PersonFields({ form, hasKey }: FieldsProps & { readonly hasKey: boolean }) {
   const { directory_url: url, eab_key_id: keyId } = form.values;
   const needsBinding = authorityOf(url)?.needsBinding ?? null;
   return (
@@ -220,6 +221,7 @@ function PersonFields({ form }: FieldsProps) {
             />
           </SimpleGrid>
         )}
+        {hasKey && <SecretHint />}
       </Stack>
     </Section>
   );

@@ -15,6 +15,7 @@ import { AddButton, ListField, RemoveButton } from "../../parts/fields.tsx";
 import { FoldedSection } from "../../parts/folded-section.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
 import { HelpText, Section } from "../../parts/page-layout.tsx";
+import { SecretHint } from "../../parts/secret-hint.tsx";
 import type { AlertFieldsProps } from "./alert-form.tsx";
 import { presetOf, webhookPresets } from "./webhook-presets.ts";
 
@@ -46,9 +47,10 @@ export function SinkFields({ form, isStored }: Props) {
             <MailFields form={form} isStored={isStored} />
           )}
           <HelpText>
-            Addresses, passwords and keys are stored encrypted and never shown. $secret:NAME takes
-            one that is kept under Secrets.
+            Addresses, passwords and keys are stored encrypted and never shown. For an admin,
+            $secret:NAME takes one from Secrets.
           </HelpText>
+          {isStored && <SecretHint />}
         </Stack>
       </Section>
       <AdvancedFields form={form} isStored={isStored} />

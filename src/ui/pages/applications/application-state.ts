@@ -21,12 +21,17 @@ export function stateOf(application: Application): Told {
     return { state: "broken", tone: "bad", detail: "Its service was deleted: see what differs" };
   const targets = application.targets as readonly Schemas["Target"][];
   const used = targets.map(({ health }) => health.state);
-  const bad = used.filter((state) => state === "unhealthy").length;
+  const isFailing = used.includes("failing");
+  const bad = used.filter((state) => state === "unhealthy" || state === "failing").length;
   if (used.length === 0) return { state: "nowhere to go", tone: "bad", detail: "It has no server" };
   if (bad === 0) return { state: "served", tone: "good", detail: null };
   const error = targets.find(({ health }) => health.last_error !== null)?.health.last_error;
   return bad === used.length
-    ? { state: "unreachable", tone: "bad", detail: error ?? "Its servers do not answer" }
+    ? {
+        state: isFailing ? "failing" : "unreachable",
+        tone: "bad",
+        detail: error ?? "Its servers do not answer",
+      }
     : { state: "degraded", tone: "warn", detail: `${bad} of ${used.length} servers do not answer` };
 }
 

@@ -34,7 +34,9 @@ export function Warnings() {
 export function UnhealthyTargets() {
   const targets = useResourceList("targets");
   const services = useResourceList("services");
-  const down = (targets.data ?? []).filter(({ health }) => health.state === "unhealthy");
+  const down = (targets.data ?? []).filter(({ health: { state } }) =>
+    ["failing", "unhealthy"].includes(state),
+  );
   const nameOf = (id: string) => services.data?.find((service) => service.id === id)?.name ?? id;
   return (
     <Attention
@@ -43,7 +45,7 @@ export function UnhealthyTargets() {
       good={
         targets.data?.length === 0 ? "There are no targets yet" : "No target is known to be down"
       }
-      more={{ href: `${pagePath("services")}?state=unhealthy`, label: "Show the services" }}
+      more={{ href: pagePath("services"), label: "Show all services" }}
     >
       {down.slice(0, SHOWN).map((target) => (
         <UnhealthyTarget key={target.id} target={target} service={nameOf(target.service_id)} />

@@ -10,6 +10,7 @@ import { DurationField, ListField, TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
+import { SecretHint } from "../../parts/secret-hint.tsx";
 import {
   createFieldOf,
   createToValues,
@@ -113,9 +114,10 @@ function TypeSection({ form, types, stored }: TypeSectionProps) {
           <SettingFields form={form} type={type} isStored={stored?.type === form.values.type} />
         )}
         <HelpText>
-          Secrets are stored encrypted and never shown. $secret:NAME takes one that is kept under
+          Secrets are stored encrypted and never shown. For an admin, $secret:NAME takes one from
           Secrets.
         </HelpText>
+        {stored !== null && <SecretHint />}
       </Stack>
     </Section>
   );

@@ -9,6 +9,7 @@ import {
 } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { ListField } from "../../parts/fields.tsx";
+import { descriptionOf } from "../../parts/schema/shape.ts";
 import {
   labelOf,
   type ProviderType,
@@ -54,7 +55,7 @@ function SettingField({ form, name, schema, isStored, isRequired }: FieldProps) 
   const value = form.values.config[name];
   const props = {
     label: labelOf(name),
-    description: schema.description,
+    description: descriptionOf(schema) || undefined,
     required: isRequired && !(isStored && schema.writeOnly === true),
     error: form.errors[path] ?? settingProblem(schema, value),
   };

@@ -15,7 +15,7 @@ import { Link, useLocation } from "wouter";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
-import { TagsField } from "../../parts/fields.tsx";
+import { ListField, TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
@@ -145,6 +145,12 @@ function BasicFields({ form }: ListenerFieldsProps) {
             {...form.getInputProps("address")}
           />
         </SimpleGrid>
+        <ListField
+          label="Hosts"
+          description="Only these names are served; empty: any. Listeners with different hosts may share an address and port"
+          placeholder="*.example.com"
+          {...form.getInputProps("hosts")}
+        />
         <Switch
           label="HTTP/2"
           description="Many requests on one connection"

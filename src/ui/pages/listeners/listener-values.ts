@@ -1,6 +1,7 @@
 // The fields of the form of a listener, from what the API reads and to what it writes; draws nothing.
 import type { ApiError } from "../../api/error.ts";
 import type { Read, Write } from "../../api/resources.ts";
+import { isHostPattern } from "../routes/route-values.ts";
 
 type Listener = Read<"listeners">;
 
@@ -16,7 +17,8 @@ export interface ListenerValues extends Omit<
 
 /** The defaults of the API, so that the form shows what will happen. */
 const defaults: ListenerValues = {
-  ...{ name: "", address: "0.0.0.0", port: null, protocol: "http", http2: true, http3: false },
+  ...{ name: "", address: "0.0.0.0", port: null, hosts: [], protocol: "http", http2: true },
+  http3: false,
   ...{ tls_min_version: "1.2", client_auth: "none", client_ca: "", client_crl: "" },
   ...{ proxy_protocol: false, trusted_proxies: [], strict_sni: false, max_connections: 0 },
   ...{ max_connections_per_address: 0, max_header_bytes: 16_384, max_body_bytes: 0 },
@@ -58,7 +60,15 @@ export function placeOf(error: ApiError): { field: string; text: string } | null
 }
 
 /** Fields that are about how a browser gets here; the others may change under its feet. */
-const WAY = ["address", "port", "protocol", "enabled", "client_auth", "proxy_protocol"] as const;
+const WAY = [
+  "address",
+  "port",
+  "protocol",
+  "enabled",
+  "client_auth",
+  "proxy_protocol",
+  "hosts",
+] as const;
 
 /** Whether saving could cut the way by which this page was reached. */
 export function cutsTheWay(
@@ -86,6 +96,12 @@ export const rules = {
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
+  hosts: (hosts: string[]) => {
+    const wrong = hosts.find((host) => !isHostPattern(host));
+    return wrong === undefined
+      ? null
+      : `${wrong} is no host name: write shop.example.com or *.example.com, without https:// and port`;
+  },
   port: (value: number | null) => (value === null ? "A port is needed" : null),
   client_ca: (value: string, { client_auth, protocol }: ListenerValues) =>
     protocol === "https" && client_auth !== "none" && value.trim() === ""

@@ -31,6 +31,14 @@ function ListenerList() {
             </Text>
           ),
         },
+        {
+          title: "Hosts",
+          render: ({ hosts }) => (
+            <Text size="sm" component="span">
+              {hosts.length === 0 ? "any" : hosts.join(", ")}
+            </Text>
+          ),
+        },
         { title: "Speaks", render: (listener) => <Speaks listener={listener} /> },
       ]}
       empty={{

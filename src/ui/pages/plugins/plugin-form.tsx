@@ -22,8 +22,9 @@ import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
-import { hasSecret, type JsonSchema } from "../../parts/schema/shape.ts";
+import { hasDestination, hasSecret, type JsonSchema } from "../../parts/schema/shape.ts";
 import { withoutSecrets } from "../../parts/schema/without-secrets.ts";
+import { SecretHint } from "../../parts/secret-hint.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 import { type PluginFieldsProps, useErrorsBelow } from "./plugin-errors.ts";
 import { PluginText } from "./plugin-text.tsx";
@@ -132,6 +133,7 @@ function ConfigSection({ form, schema, isStored }: ConfigProps) {
   const errors = useErrorsBelow(form, "config");
   return (
     <Section title="Settings" text="What is left empty has its default, which stands in the field.">
+      {isStored && hasDestination(schema.schema as JsonSchema) && <SecretHint />}
       <Suspense fallback={<FormSkeleton />}>
         <SchemaForm
           schema={schema.schema as object}

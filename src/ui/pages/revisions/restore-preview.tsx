@@ -11,6 +11,7 @@ import { resources, type Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { ChangeList, countsInWords, countsOf } from "../../parts/change-list.tsx";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
+import { sendUnlessShutOut } from "../../parts/lock-out-prompt.tsx";
 import { Can, PageHead, Section } from "../../parts/page-layout.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 
@@ -27,7 +28,7 @@ export function RestorePreview({ id }: { readonly id: string }) {
     enabled: status !== undefined,
     queryFn: async ({ signal }) =>
       await connection.send<Schemas["Changes"]>(`/${path}/restore`, {
-        ...{ method: "POST", ...dryRun, signal },
+        ...{ method: "POST", query: { ...dryRun.query, force: 1 }, signal },
       }),
   });
   return (
@@ -103,7 +104,10 @@ function RestoreButton({ id, changes }: Omit<PreviewProps, "warning">) {
   const connection = useConnection();
   const [, navigate] = useLocation();
   const { mutate, isPending, error } = useChange<Schemas["Changes"]>({
-    send: () => connection.send(`/revisions/${encodeURIComponent(id)}/restore`, { method: "POST" }),
+    send: () =>
+      sendUnlessShutOut((query) =>
+        connection.send(`/revisions/${encodeURIComponent(id)}/restore`, { method: "POST", query }),
+      ),
     touches: everything,
     done: () => {
       navigate(pagePath("revisions"));

@@ -32,9 +32,16 @@ export function ForwardFields({ form }: RouteFieldsProps) {
           description="With the path /shop, a request for /shop/cart asks the target for /cart"
           {...form.getInputProps("strip_path", { type: "checkbox" })}
         />
+        <TextInput
+          label="Replace the prefix"
+          description="With the path /shop and /store here, a request for /shop/cart asks the target for /store/cart"
+          placeholder="/store"
+          {...form.getInputProps("prefix_rewrite")}
+          value={form.values.prefix_rewrite ?? ""}
+        />
         <Switch
           label="Rewrite the path"
-          description="By a regular expression, after stripping"
+          description="By a regular expression, after the prefix"
           checked={path_rewrite !== null}
           onChange={(event) =>
             form.setFieldValue(

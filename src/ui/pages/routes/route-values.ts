@@ -24,6 +24,7 @@ export interface RouteValues extends Pick<
   | "listener_ids"
   | "priority"
   | "strip_path"
+  | "prefix_rewrite"
   | "path_rewrite"
   | "preserve_host"
   | "https_redirect"
@@ -46,8 +47,8 @@ export const newCondition: ValueMatch = { name: "", op: "equals", value: "" };
 const defaults: RouteValues = {
   ...{ name: "", service_id: null, hosts: [], paths: [], methods: [], headers: [], query: [] },
   ...{ cookies: [], client_cidrs: [], protocols: ["http", "https"], listener_ids: [] },
-  ...{ priority: 0, strip_path: false, path_rewrite: null, preserve_host: null },
-  https_redirect: false,
+  ...{ priority: 0, strip_path: false, prefix_rewrite: null, path_rewrite: null },
+  ...{ preserve_host: null, https_redirect: false },
   timeouts: {
     ...{ connect_timeout: null, response_timeout: null, read_timeout: null, write_timeout: null },
     request_timeout: null,
@@ -67,6 +68,7 @@ export function toBody({ name, paths, ...values }: RouteValues): Write<"routes">
   return {
     ...values,
     name: name.trim() === "" ? null : name,
+    prefix_rewrite: values.prefix_rewrite?.trim() ? values.prefix_rewrite.trim() : null,
     paths: paths.filter(({ value }) => value !== "").map((path) => ({ ...path })),
     headers: conditionsOf(values.headers),
     query: conditionsOf(values.query),
@@ -84,6 +86,9 @@ const conditionsOf = (conditions: readonly ValueMatch[]): ValueMatch[] =>
 export const hasValue = (op: ValueMatch["op"]): boolean => op === "equals" || op === "regex";
 
 const HOST = /^(\*|(\*\.)?[\p{L}\p{N}_-]+(\.[\p{L}\p{N}_-]+)*\.?|\[?[0-9a-f:.]+\]?)(:\d+)?$/iu;
+
+/** A host name, or a wildcard for those below one. */
+export const isHostPattern = (text: string): boolean => HOST.test(text);
 
 function regexProblem(source: string): string | null {
   try {
@@ -116,7 +121,7 @@ export const rules = {
       ? null
       : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
   hosts: (hosts: string[]) => {
-    const wrong = hosts.find((host) => !HOST.test(host));
+    const wrong = hosts.find((host) => !isHostPattern(host));
     return wrong === undefined
       ? null
       : `${wrong} is no host name: write shop.example.com or *.example.com, without https:// and path`;
@@ -131,6 +136,11 @@ export const rules = {
   query: { value: conditionProblem },
   cookies: { value: conditionProblem },
   protocols: (value: string[]) => (value.length === 0 ? "At least one" : null),
+  prefix_rewrite: (value: string | null, { strip_path: isStripped }: RouteValues) => {
+    if (value === null || value.trim() === "") return null;
+    if (isStripped) return "The path is stripped already: use one of the two";
+    return pathProblem({ type: "prefix", value: value.trim() });
+  },
   path_rewrite: {
     regex: (value: string | undefined) => (value === undefined ? null : regexProblem(value)),
   },

@@ -157,12 +157,13 @@ function HealthLine({ target, health }: Pick<CardProps, "target" | "health">) {
             <>
               since <RelativeTime at={since} />
               {by !== null && `, ${sources[by]}`}
+              {state === "failing" && "; it takes traffic all the same"}
             </>
           )}
           {requests > 0 && `; ${requests} ${requests === 1 ? "request" : "requests"} in flight`}
         </Text>
       </Group>
-      {last_error !== null && (state === "unhealthy" || state === "unknown") && (
+      {last_error !== null && ["failing", "unhealthy", "unknown"].includes(state) && (
         <Text size="sm" c="red" style={{ overflowWrap: "anywhere" }}>
           Last error: {last_error}
         </Text>

@@ -39,6 +39,7 @@ function ServiceList() {
       ]}
       states={[
         { value: "unhealthy", label: "Unhealthy", fits: hasState("unhealthy") },
+        { value: "failing", label: "Failing", fits: hasState("failing") },
         { value: "degraded", label: "Degraded", fits: hasState("degraded") },
         { value: "healthy", label: "Healthy", fits: hasState("healthy") },
       ]}

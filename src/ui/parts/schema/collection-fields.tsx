@@ -162,6 +162,10 @@ export function MapField({ spot, value, onChange }: SpotProps) {
   const initial = isDocument(schema.default) ? schema.default : {};
   const entries = Object.entries(isDocument(value) ? value : initial);
   const rows = entries.map(([name, each], index) => ({ index, name, each }));
+  const unseen = useUnseenError(
+    spot.path,
+    entries.map(([name]) => name),
+  );
   const inner = memberOf(schema) ?? {};
   const isSecret = inner["x-kind"] === "secret";
   const exampleOf = (name: string) =>
@@ -171,7 +175,7 @@ export function MapField({ spot, value, onChange }: SpotProps) {
       next.length === 0 && schema.default === undefined ? undefined : Object.fromEntries(next),
     );
   return (
-    <Input.Wrapper {...texts} labelElement="div">
+    <Input.Wrapper {...texts} error={texts.error ?? unseen} labelElement="div">
       <Stack gap="sm" mt={6}>
         {isSecret && isStored && (
           <Text size="xs" c="dimmed">
@@ -206,6 +210,17 @@ export function MapField({ spot, value, onChange }: SpotProps) {
       </Stack>
     </Input.Wrapper>
   );
+}
+
+/** What the gateway said about a stored secret, whose name is not shown; null: nothing. */
+function useUnseenError(path: string, names: readonly string[]): string | null {
+  const { errors } = useFormFacts();
+  const inner = Object.entries(errors)
+    .filter(([at]) => at.startsWith(`${path}.`))
+    .map(([at, text]) => ({ at: at.slice(path.length + 1), text }));
+  const isShown = (at: string) => names.some((name) => at === name || at.startsWith(`${name}.`));
+  const found = inner.find(({ at }) => !isShown(at));
+  return found === undefined ? null : `${found.at}: ${found.text}`;
 }
 
 const newName = (taken: readonly string[]): string => {

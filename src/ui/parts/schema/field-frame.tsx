@@ -1,7 +1,7 @@
 // What all fields of a form drawn from a schema share: what they are told, their texts, where their errors come from; draws no field.
 import { Code } from "@mantine/core";
 import { type ComponentType, createContext, type ReactNode, useContext } from "react";
-import type { JsonSchema } from "./shape.ts";
+import { descriptionOf, type JsonSchema } from "./shape.ts";
 
 /** Where a field is and what it is about. */
 export interface Spot {
@@ -80,8 +80,8 @@ export function useTexts({ path, label, schema, isNeeded }: Spot, isDeep = false
 }
 
 /** The description in the words of a form, where nothing is entered instead of null. */
-export function help({ description = "" }: JsonSchema): ReactNode {
-  return <Marked text={description.replaceAll(/\bnull(?=:| )/g, "empty")} />;
+export function help(schema: JsonSchema): ReactNode {
+  return <Marked text={descriptionOf(schema).replaceAll(/\bnull(?=:| )/g, "empty")} />;
 }
 
 /** Text in which what stands between backticks is code. */

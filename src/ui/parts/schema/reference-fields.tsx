@@ -17,10 +17,13 @@ function referenceOf(value: unknown): string | null {
 export function SecretField({ spot, value, onChange }: SpotProps) {
   const texts = useTexts(spot, true);
   const { isStored, isReadOnly } = useFormFacts();
+  const isAdmin = includesRole(useRole(), "admin");
   const name = referenceOf(value);
   const mode = name === null ? "typed" : "named";
   const change = () => onChange(mode === "typed" ? { $secret: "" } : undefined);
-  const link = !isReadOnly && (
+  // Only an admin may have a named secret sent anywhere.
+  const mayChange = isAdmin || mode === "named" || spot.schema["x-stays"] !== undefined;
+  const link = !isReadOnly && mayChange && (
     <Anchor component="button" type="button" size="xs" onClick={change}>
       {mode === "typed" ? "Use a stored secret" : "Type it here"}
     </Anchor>

@@ -29,7 +29,15 @@ export interface JsonSchema {
   readonly writeOnly?: boolean;
   /** What a text is beyond its schema: a secret, the name of a service. */
   readonly "x-kind"?: string;
+  /** Whether it says where secrets are sent. */
+  readonly "x-destination"?: boolean;
+  /** Of a secret that is sent nowhere: why. */
+  readonly "x-stays"?: string;
 }
+
+/** The description without what it says to clients of the API; fields of secrets show it by their placeholder. */
+export const descriptionOf = ({ description = "" }: { readonly description?: string }): string =>
+  description.replace(/\. Write-only: .*$/s, "");
 
 export type Shape =
   | "text"
@@ -146,15 +154,21 @@ export const isNeeded = (schema: JsonSchema, name: string): boolean =>
   (schema.required ?? []).includes(name) && schema.properties?.[name]?.default === undefined;
 
 /** Whether a secret is somewhere in it. */
-export function hasSecret(schema: JsonSchema): boolean {
-  if (schema["x-kind"] === "secret") return true;
+export const hasSecret = (schema: JsonSchema): boolean =>
+  hasPart(schema, (part) => part["x-kind"] === "secret");
+
+/** Whether a field in it says where secrets are sent. */
+export const hasDestination = (schema: JsonSchema): boolean =>
+  hasPart(schema, (part) => part["x-destination"] === true);
+
+function hasPart(schema: JsonSchema, isIt: (part: JsonSchema) => boolean): boolean {
   const inner = [
     ...Object.values(schema.properties ?? {}),
     ...Object.values(schema.patternProperties ?? {}),
     ...(schema.anyOf ?? []),
     ...(schema.items === undefined ? [] : [schema.items]),
   ];
-  return inner.some(hasSecret);
+  return isIt(schema) || inner.some((part) => hasPart(part, isIt));
 }
 
 export type Unit = "ms" | "s" | "B";

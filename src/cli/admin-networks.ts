@@ -1,0 +1,31 @@
+// Networks as the command line names them: CIDR, `private` and `any`; knows no command.
+import { allNetworks, privateNetworks } from "../control/admin-network.ts";
+import { cidrProblem } from "../net/cidr.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** What may stand for NETWORKS, for the help of flags. */
+export const NETWORK_WORDS = "CIDR[,CIDR], private (RFC 1918, ULA and loopback) or any";
+
+/** The networks that texts name, each one or several with commas; what is no network is handed on as it is. */
+export function expandNetworks(texts: readonly string[]): readonly string[] {
+  return [...new Set(wordsOf(texts).flatMap(networksOf))];
+}
+
+/** The same; throws a UsageError that names the flag. */
+export function decodeNetworks(flag: string, texts: readonly string[]): readonly string[] {
+  const words = wordsOf(texts);
+  if (words.includes("any") && words.length > 1)
+    throw new UsageError(`--${flag}: any must stand alone`);
+  const networks = expandNetworks(texts);
+  const wrong = networks.find((network) => cidrProblem(network) !== null);
+  if (wrong === undefined) return networks;
+  throw new UsageError(`--${flag}: "${wrong}" ${cidrProblem(wrong)}, or private, or any`);
+}
+
+const wordsOf = (texts: readonly string[]) =>
+  texts.flatMap((text) => text.split(",")).map((word) => word.trim());
+
+function networksOf(word: string): readonly string[] {
+  if (word === "private") return privateNetworks;
+  return word === "any" ? allNetworks : [word];
+}

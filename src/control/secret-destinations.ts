@@ -1,0 +1,153 @@
+// Who may have a secret sent to a new destination: admins, and those who send its value in the same request. Knows no HTTP.
+import { type TObject, type TSchema, Type as t } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { type SecretUse, secretUses } from "../model/destination.ts";
+import { ApiError } from "../model/error.ts";
+import type { CollectionName, GatewayConfig, SingletonName } from "../model/gateway-config.ts";
+import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import { recordSchemas } from "../store/records.ts";
+import { dnsProviders } from "./acme/dns/index.ts";
+import { sinks } from "./alerts/sinks.ts";
+import type { Draft } from "./draft.ts";
+import { type Actor, roleOf } from "./principal.ts";
+import { describeProblem } from "./reference.ts";
+
+/** Collections whose objects send secrets somewhere. */
+export const sendingCollections = [
+  "plugins",
+  "alerts",
+  "dns_providers",
+  "acme_accounts",
+] as const satisfies readonly CollectionName[];
+type Sending = (typeof sendingCollections)[number];
+
+/** The same of what exists once. */
+export const sendingSingletons = ["sso"] as const satisfies readonly SingletonName[];
+
+/**
+ * Throws a 403 that names the field of the secret and those of its destination when somebody below admin would have a
+ * secret sent to where it was not sent before, or on a way on which others can read it, and did not send its value along.
+ */
+export function requireAdminForDestinations(
+  draft: Draft,
+  by: Actor,
+  catalogue: PluginCatalogue,
+): void {
+  if (roleOf(by) === "admin") return;
+  const { base, config } = draft;
+  for (const collection of sendingCollections) {
+    if (base[collection] === config[collection]) continue;
+    for (const { id } of draft.change()[collection].upserts) {
+      const usesIn = (state: GatewayConfig) => usesOf(state, { collection, id }, catalogue);
+      const refused = firstNew(usesIn(base), usesIn(config), draft);
+      if (refused !== null) throw refusal(refused, { collection, id }, draft);
+    }
+  }
+  for (const name of sendingSingletons) {
+    const refused = firstNew(
+      secretUses(recordSchemas[name], base[name]),
+      secretUses(recordSchemas[name], config[name]),
+      draft,
+    );
+    if (refused !== null) throw refusal(refused, { collection: name, id: "" }, draft);
+  }
+}
+
+/** The schema of a stored object of a kind with that of its configuration in it. */
+export const withConfig = (record: TObject, config: TSchema): TObject =>
+  t.Object({ ...record.properties, config });
+
+interface Place<C = CollectionName | SingletonName> {
+  readonly collection: C;
+  readonly id: string;
+}
+
+function usesOf(
+  state: GatewayConfig,
+  { collection, id }: Place<Sending>,
+  catalogue: PluginCatalogue,
+): SecretUse[] {
+  if (collection === "acme_accounts")
+    return secretUses(recordSchemas.acme_accounts, state.acme_accounts.get(id));
+  const [object, definition] = configuredOf(state, { collection, id }, catalogue);
+  if (object === undefined || definition === undefined) return [];
+  // A field that a newer program has and the stored object lacks is no change.
+  const config = Value.Default(definition.config, Value.Clone(object.config));
+  return secretUses(withConfig(recordSchemas[collection], definition.config), {
+    ...object,
+    config,
+  });
+}
+
+function configuredOf(
+  state: GatewayConfig,
+  { collection, id }: Place<Exclude<Sending, "acme_accounts">>,
+  catalogue: PluginCatalogue,
+) {
+  switch (collection) {
+    case "plugins": {
+      const plugin = state.plugins.get(id);
+      return [plugin, plugin && catalogue.get(plugin.name)] as const;
+    }
+    case "alerts": {
+      const alert = state.alerts.get(id);
+      return [alert, alert && sinks[alert.type]] as const;
+    }
+    case "dns_providers": {
+      const provider = state.dns_providers.get(id);
+      return [provider, provider && dnsProviders[provider.type]] as const;
+    }
+    default:
+      return collection satisfies never;
+  }
+}
+
+interface Refused {
+  readonly use: SecretUse;
+  /** The fields that make its destination a new one. */
+  readonly fields: readonly string[];
+}
+
+/** The first use that is new and whose secret was not sent along; null: there is none. */
+function firstNew(
+  before: readonly SecretUse[],
+  after: readonly SecretUse[],
+  draft: Draft,
+): Refused | null {
+  const known = new Set(before.map(keyOf));
+  for (const use of after) {
+    if (known.has(keyOf(use))) continue;
+    if (use.sealed !== null && draft.wasSent(use.sealed)) continue;
+    const old = before.find(({ value, place }) => value === use.value && place === use.place);
+    return { use, fields: changedFields(old, use) };
+  }
+  return null;
+}
+
+/** Equal for two uses that send the same secret to the same place. */
+const keyOf = ({ value, place, destination }: SecretUse): string =>
+  JSON.stringify([value, place, destination.map((field) => [field.place, field.value])]);
+
+/** Paths of the fields that differ; all of a use that there was none like. */
+function changedFields(old: SecretUse | undefined, use: SecretUse): string[] {
+  const values = (of: SecretUse | undefined) =>
+    new Map((of?.destination ?? []).map(({ path, value }) => [path, value]));
+  const [before, after] = [values(old), values(use)];
+  const paths = [...new Set([...after.keys(), ...before.keys()])];
+  const changed = paths.filter((path) => before.get(path) !== after.get(path));
+  // Where another secret is referred to the destination is the same, and so is a field that is both.
+  const named = (changed.length > 0 ? changed : paths).filter((path) => path !== use.path);
+  // The kind of the object says the least.
+  const own = named.filter((path) => path !== "name" && path !== "type");
+  return own.length > 0 ? own : named;
+}
+
+function refusal({ use, fields }: Refused, place: Place, draft: Draft): ApiError {
+  const where = fields.join(", ");
+  const message =
+    use.name === null
+      ? `must be sent again, because it would be sent to another destination (${where}); only an admin may leave it out`
+      : `only an admin may have the secret "${use.name}" sent to this destination (${where}); send the value itself instead`;
+  const problem = { ...place, path: use.path, message, status: 400 } as const;
+  return new ApiError(403, describeProblem(problem, draft));
+}

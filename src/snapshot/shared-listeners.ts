@@ -1,0 +1,48 @@
+// Rules about listeners at one address and port, which share a socket and are told apart by host names; knows no other object.
+import type { Listener } from "../model/listener.ts";
+import { overlaps } from "./address-overlap.ts";
+import type { Report } from "./problem.ts";
+
+/** What a socket, or the server behind it, is given: all listeners that share one have these in common. */
+const SOCKET_FIELDS = [
+  "protocol",
+  "http2",
+  "http3",
+  "tls_min_version",
+  "client_auth",
+  "client_ca",
+  "client_crl",
+  "proxy_protocol",
+  "strict_sni",
+  "max_connections",
+  "max_connections_per_address",
+  "idle_timeout",
+] as const satisfies readonly (keyof Listener)[];
+
+/** Reports what keeps two listeners that are enabled from listening beside each other. */
+export function checkSharing(listener: Listener, other: Listener, report: Report): void {
+  if (!overlaps(other, listener)) return;
+  const where = `${listener.address} port ${listener.port}`;
+  const isSame = other.address === listener.address;
+  if (!isSame || (listener.hosts.length === 0 && other.hosts.length === 0))
+    return report("port", `${where} belongs to listener "${other.name}"${isSame ? HINT : ""}`, 409);
+  const taken = new Set(other.hosts.map(hostKey));
+  for (const [index, host] of listener.hosts.entries())
+    if (taken.has(hostKey(host)))
+      report(`hosts[${index}]`, `${host} on ${where} belongs to listener "${other.name}"`, 409);
+  // The networks whose PROXY header is believed belong to the socket too.
+  const fields = listener.proxy_protocol
+    ? ([...SOCKET_FIELDS, "trusted_proxies"] as const)
+    : SOCKET_FIELDS;
+  for (const field of fields)
+    if (JSON.stringify(listener[field]) !== JSON.stringify(other[field]))
+      report(
+        field,
+        `must be as that of listener "${other.name}", which has the same address and port: change both in one import, or disable one meanwhile`,
+        409,
+      );
+}
+
+const HINT = "; listeners with different hosts may share it";
+
+const hostKey = (host: string): string => host.toLowerCase().replace(/\.$/, "");

@@ -1,0 +1,99 @@
+// Where a secret is sent, in a browser: an editor who changes it is told at the field of the secret to enter it again.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Locator } from "playwright-core";
+import { checkAccessible, startUi, type UiPage, type UiScene } from "../../support/ui-scene.ts";
+
+let scene: UiScene;
+let editor: UiPage;
+const ids: Record<string, string> = {};
+const HINT = /To change where they are sent, enter them\s+again/;
+const AGAIN = /must be sent again, because it would be sent to another destination/;
+
+beforeAll(async () => {
+  scene = await startUi({ workers: 1 });
+  const make = async (path: string, name: string, body: object) => {
+    ids[name] = (await scene.gateway.ok("POST", `/api/v1${path}`, body)).id;
+  };
+  const issuer = { issuer: "https://id.example.com", client_id: "a", client_secret: "hush" };
+  await make("/plugins", "oidc", { name: "oidc", enabled: false, config: issuer });
+  const collector = { endpoint: "http://127.0.0.1:9", headers: { "X-Token": "hush" } };
+  await make("/plugins", "tracing", { name: "otel-tracing", enabled: false, config: collector });
+  await make("/alerts", "mail", {
+    ...{ name: "mail", type: "smtp", events: ["overload"], enabled: false },
+    config: {
+      ...{ host: "mail.example.com", username: "u", password: "hush" },
+      ...{ from: "a@a.example", to: ["b@b.example"] },
+    },
+  });
+  await make("/dns-providers", "dns", {
+    ...{ name: "dns", type: "webhook" },
+    config: { url: "https://dns.example.com", token: "hush" },
+  });
+  await scene.createPeople();
+  editor = await scene.openAs("editor", { expects: [403] });
+});
+afterAll(() => scene?.stop());
+
+const open = async (path: string) => {
+  await editor.page.goto(`${scene.gateway.admin}/ui/${path}`);
+  await editor.page.getByText(HINT).first().waitFor();
+  return editor.page;
+};
+/** Waits until a field for a secret shows what is wrong with it. */
+const isTold = (field: Locator) =>
+  editor.page.locator(".mantine-PasswordInput-root", { has: field }).getByText(AGAIN).waitFor();
+const save = () => editor.page.getByRole("button", { name: "Save", exact: true }).click();
+
+test("of a plugin: at the field of its secret, and no stored one is offered", async () => {
+  const page = await open(`plugins/${ids["oidc"]}`);
+  expect(await page.getByRole("button", { name: "Use a stored secret" }).count()).toBe(0);
+  await page.getByLabel("Issuer").fill("https://elsewhere.example.com");
+  await save();
+  const field = page.getByRole("textbox", { name: "Client secret" });
+  await isTold(field);
+  expect(await checkAccessible(page)).toEqual([]);
+  await field.fill("hush again");
+  await save();
+  await page.getByText("Plugin oidc saved").waitFor();
+});
+
+test("of a plugin whose stored header fields are not shown: with the name of the one", async () => {
+  const page = await open(`plugins/${ids["tracing"]}`);
+  await page.getByLabel("Endpoint").fill("http://127.0.0.1:10");
+  await save();
+  await page.getByText(/^X-Token: must be sent again/).waitFor();
+});
+
+test("of an alert", async () => {
+  const page = await open(`alerts/${ids["mail"]}`);
+  await page.getByLabel("Mail server").fill("elsewhere.example.com");
+  await save();
+  const field = page.getByRole("textbox", { name: "Password" });
+  await isTold(field);
+  await field.fill("hush again");
+  await save();
+  await page.getByText("Alert mail saved").waitFor();
+});
+
+test("of a DNS provider", async () => {
+  const page = await open(`dns-providers/${ids["dns"]}`);
+  await page.getByLabel("Address").fill("https://elsewhere.example.com");
+  await save();
+  const field = page.getByRole("textbox", { name: "Token" });
+  await isTold(field);
+  await field.fill("hush again");
+  await save();
+  await page.getByText("DNS provider dns saved").waitFor();
+});
+
+test("an admin is told nothing of it, and may leave the secret out", async () => {
+  const { page, close } = await scene.openAs("admin", {
+    path: `/ui/dns-providers/${ids["dns"]}`,
+  });
+  await page.getByLabel("Address").fill("https://third.example.com");
+  expect(await page.getByText(HINT).count()).toBe(0);
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByText("DNS provider dns saved").waitFor();
+  await close();
+  expect(editor.complaints).toEqual([]);
+});
