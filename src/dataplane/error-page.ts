@@ -10,6 +10,13 @@ export interface ErrorPageSubject {
   header(name: string): string | null;
 }
 
+/** Of a request that was not read, or not yet. */
+export const subjectOf = (request: Request): ErrorPageSubject => ({
+  id: Bun.randomUUIDv7(),
+  method: request.method,
+  header: (name) => request.headers.get(name),
+});
+
 const titles: Readonly<Record<number, string>> = {
   400: "Bad Request",
   401: "Unauthorized",

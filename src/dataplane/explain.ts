@@ -88,12 +88,15 @@ function contextOf(generation: Generation, listenerId: string | null, asked: Exp
   // What is read of a request before it has a route: a real one would not take every method.
   const request = { url: url.href, method: asked.method, headers, body: null };
   const server = { requestIP: () => ({ address: asked.clientIp }) };
-  return readRequest({
-    request: request as unknown as Request,
-    server: server as unknown as Server<unknown>,
-    listener,
-    connection: null,
-  });
+  return readRequest(
+    {
+      request: request as unknown as Request,
+      server: server as unknown as Server<unknown>,
+      listener,
+      connection: null,
+    },
+    generation.managementCookies,
+  );
 }
 
 function verdictOf(generation: Generation, route: RouteRuntime, context: RequestContext): Verdict {

@@ -6,6 +6,7 @@ import type {
   SnapshotChange,
 } from "../snapshot/snapshot.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
+import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Settings } from "../model/settings.ts";
 import { inFlightLimits, listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
 import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
@@ -41,6 +42,8 @@ export interface Generation {
   /** By address and port: what is known of a request before its host tells which listener it is for. */
   readonly entries: ReadonlyMap<string, ListenerFacts>;
   readonly loopToken: string;
+  /** Neither reach targets nor come from them. */
+  readonly managementCookies: ManagementCookies;
   /** 0: no limit. */
   readonly maxInFlight: number;
   readonly maxResponseHeadBytes: number;
@@ -99,6 +102,7 @@ export function nextGeneration(
     listenerFacts: factsOfListeners,
     entries: entriesOf(listeners, factsOfListeners),
     loopToken: loopToken(context.instanceId),
+    managementCookies: context.managementCookies,
     maxInFlight: limits.max_in_flight_requests,
     maxResponseHeadBytes: limits.max_response_head_bytes,
     bodyReadTimeout: limits.body_read_timeout,

@@ -1,6 +1,6 @@
 // The life of one HTTP request: read it, find its route, send it on; knows no socket and no configuration store.
 import { connectionOptions } from "../http/hop-by-hop.ts";
-import { errorResponse } from "./error-page.ts";
+import { errorResponse, subjectOf } from "./error-page.ts";
 import { failures, type ProxyError } from "./error.ts";
 import type { Generation } from "./generation.ts";
 import { hangUp } from "./hang-up.ts";
@@ -38,7 +38,7 @@ export function handle(
   if (listener.clientAuthority !== null && connection?.clientAuthority !== listener.clientAuthority)
     // Made before the listener asked for what it asks for now: nobody has looked at this client.
     return hangUp();
-  const context = readRequest(source);
+  const context = readRequest(source, generation.managementCookies);
   if (!(context instanceof RequestContext)) return refuse(request, context, scope);
   if (scope.challenges.hasTokens) {
     // Before everything that somebody has set up: none of it may keep a certificate from being renewed.
@@ -169,11 +169,7 @@ function isMisdirected(
 
 /** A request that could not even be read: there is no context, and nothing in it is to be trusted. */
 function refuse(request: Request, error: ProxyError, scope: WorkerScope): Response {
-  const subject = {
-    id: Bun.randomUUIDv7(),
-    method: request.method,
-    header: (name: string) => request.headers.get(name),
-  };
+  const subject = subjectOf(request);
   scope.reportUnread(subject.id, error);
   return errorResponse(subject, error);
 }

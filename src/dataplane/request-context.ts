@@ -3,6 +3,7 @@ import type { Server } from "bun";
 import type { RouteSubject } from "./router/compiled-match.ts";
 import { forwardedHost, forwardedScheme } from "../http/forwarded.ts";
 import { type KnownFields, knownFields } from "../http/known-fields.ts";
+import type { ManagementCookies } from "../http/management-cookies.ts";
 import { splitTarget } from "../http/request-target.ts";
 import { clientAddress } from "../net/client-address.ts";
 import { normalizeAddress } from "../net/address.ts";
@@ -38,7 +39,7 @@ export class RequestContext implements RouteSubject {
   readonly query: string;
   /** Path and query for a request line. */
   readonly target: string;
-  /** Lower-case names; repeated fields joined. */
+  /** Lower-case names; repeated fields joined. Without the cookies of the management API. */
   readonly headers: Record<string, string>;
   /** Those of them that are asked for by name for every request. */
   readonly known: KnownFields;
@@ -199,11 +200,17 @@ export class RequestContext implements RouteSubject {
 /** Stands for the server of a request that no client has sent: there is no connection to keep. */
 const NO_SERVER = { timeout() {}, requestIP: () => null } as unknown as Server<unknown>;
 
-/** Reads the request, or says why it cannot be served (RFC 9112 sections 3.2 and 6). Nothing of it has been routed by then. */
-export function readRequest(source: RequestSource): RequestContext | ProxyError {
+/**
+ * Reads the request, or says why it cannot be served (RFC 9112 sections 3.2 and 6). Nothing of it has been routed by then.
+ * `cookies` are taken out here, so that nothing behind this can pass them on.
+ */
+export function readRequest(
+  source: RequestSource,
+  cookies: ManagementCookies,
+): RequestContext | ProxyError {
   const { request, listener } = source;
   const headers = headersOf(request);
-  const known = knownFields(headers);
+  const known = withoutManagement(headers, cookies);
   const host = listener.hosts.normalize(known.host ?? "");
   if (host === null) return failures.badRequest("the Host field is not valid");
   const { transferEncoding: coding, contentLength: length } = known;
@@ -225,6 +232,19 @@ export function readRequest(source: RequestSource): RequestContext | ProxyError 
     headers,
     known,
   });
+}
+
+function withoutManagement(
+  headers: Record<string, string>,
+  cookies: ManagementCookies,
+): KnownFields {
+  const known = knownFields(headers);
+  if (known.cookie === null) return known;
+  const cookie = cookies.without(known.cookie);
+  if (cookie === known.cookie) return known;
+  if (cookie === null) delete headers["cookie"];
+  else headers["cookie"] = cookie;
+  return { ...known, cookie };
 }
 
 /** RFC 9110 section 8.6; as many digits as a number holds exactly. No length at all is fine. */

@@ -6,7 +6,7 @@ import { AbortedRequests } from "./aborted-requests.ts";
 import { OpenChallenges } from "./challenges.ts";
 import { CollectBudget } from "./collecting.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
-import { errorResponse } from "./error-page.ts";
+import { errorResponse, subjectOf } from "./error-page.ts";
 import { ActiveChecks } from "./health/active-check.ts";
 import { explain } from "./explain.ts";
 import { failures, type ProxyError } from "./error.ts";
@@ -164,7 +164,7 @@ class Runtime implements DataPlane {
 
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
     if (this.#prepared !== null) this.discard(this.#prepared.generation.revision);
-    const { worker, instanceId, targets: board, stickyKey } = this.#options;
+    const { worker, instanceId, managementCookies, targets: board, stickyKey } = this.#options;
     const plugins = await this.#plugins.load(
       this.#live?.plugins ?? PluginSet.empty,
       change.plugins,
@@ -176,6 +176,7 @@ class Runtime implements DataPlane {
     const generation = nextGeneration(this.#live, change, {
       worker,
       instanceId,
+      managementCookies,
       pools: this.#pools,
       recorder: this.#recorder,
       board,
@@ -361,7 +362,8 @@ function createPluginLoader(
   options: DataPlaneOptions,
   told: Pick<PluginLoaderOptions, "used" | "dropped">,
 ): PluginLoader {
-  const { worker, workers = 1, plugins, pluginKey, counters, log, instanceId } = options;
+  const { worker, workers = 1, plugins, pluginKey, counters, log } = options;
+  const { instanceId, managementCookies } = options;
   const table = counters ?? CounterTable.create({ keys: 1024, workers: worker + 1 });
   return new PluginLoader({
     worker,
@@ -372,7 +374,7 @@ function createPluginLoader(
     log,
     ...told,
     countersOf: (id, persist) => table.forInstance(worker, id, { persist }),
-    callout: createCallout({ loopToken: loopToken(instanceId) }),
+    callout: createCallout({ loopToken: loopToken(instanceId), managementCookies }),
   });
 }
 
@@ -389,12 +391,4 @@ function closing(response: Response | undefined): Response | undefined {
 
 function notServing(request: Request): Response {
   return errorResponse(subjectOf(request), failures.starting);
-}
-
-function subjectOf(request: Request) {
-  return {
-    id: Bun.randomUUIDv7(),
-    method: request.method,
-    header: (name: string) => request.headers.get(name),
-  };
 }

@@ -7,6 +7,7 @@ export interface KnownFields {
   readonly transferEncoding: string | null;
   readonly contentLength: string | null;
   readonly upgrade: string | null;
+  readonly cookie: string | null;
   readonly via: string | null;
   readonly cdnLoop: string | null;
   readonly userAgent: string | null;
@@ -23,6 +24,7 @@ export function knownFields(headers: Readonly<Record<string, string>>): KnownFie
   let transferEncoding: string | null = null;
   let contentLength: string | null = null;
   let upgrade: string | null = null;
+  let cookie: string | null = null;
   let via: string | null = null;
   let cdnLoop: string | null = null;
   let userAgent: string | null = null;
@@ -34,6 +36,9 @@ export function knownFields(headers: Readonly<Record<string, string>>): KnownFie
         break;
       case 4:
         if (name === "host") host = value;
+        break;
+      case 6:
+        if (name === "cookie") cookie = value;
         break;
       case 7:
         if (name === "upgrade") upgrade = value;
@@ -59,6 +64,7 @@ export function knownFields(headers: Readonly<Record<string, string>>): KnownFie
     transferEncoding,
     contentLength,
     upgrade,
+    cookie,
     via,
     cdnLoop,
     userAgent,

@@ -49,6 +49,8 @@ export interface SignedIn {
 export interface Visitor {
   readonly address: string;
   readonly userAgent: string;
+  /** Whether the cookie of the session is for HTTPS only. */
+  readonly isSecure: boolean;
 }
 
 export class SignIn {

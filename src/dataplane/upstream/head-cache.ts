@@ -1,4 +1,5 @@
 // Remembers response heads that a target sends again and again, byte for byte; knows no connection.
+import type { ManagementCookies } from "../../http/management-cookies.ts";
 import { parseResponseHead, type ResponseHead } from "./response-parser.ts";
 
 /** Heads remembered for one target: few, because a head that is not repeated soon is never repeated (it holds the Date). */
@@ -18,16 +19,22 @@ const STAND_ASIDE = 8192;
 export class HeadCache {
   /** Length of the target's last head: the next one is probably as long. 0: none was read yet. */
   usualBytes = 0;
+  readonly #cookies: ManagementCookies | null;
   readonly #heads = new Map<string, ResponseHead>();
   #seen = 0;
   #known = 0;
   #standsAside = 0;
 
+  /** `cookies` are left out of heads; null: none are. */
+  constructor(cookies: ManagementCookies | null = null) {
+    this.#cookies = cookies;
+  }
+
   /** As `parseResponseHead`; the result is shared. HEAD is never remembered, because its body is framed in another way. */
   read(text: string, isHead: boolean): ResponseHead {
     if (isHead || this.#standsAside > 0) {
       if (!isHead) this.#standsAside--;
-      return parseResponseHead(text, isHead);
+      return parseResponseHead(text, isHead, this.#cookies);
     }
     const known = this.#heads.get(text);
     if (known !== undefined) this.#known++;
@@ -36,7 +43,7 @@ export class HeadCache {
   }
 
   #remember(text: string): ResponseHead {
-    const head = parseResponseHead(text, false);
+    const head = parseResponseHead(text, false, this.#cookies);
     // What belongs to one client is not kept longer than its answer takes.
     if (head.status < 200 || head.fields.has("set-cookie")) return head;
     if (this.#heads.size >= MAX_HEADS) this.#heads.clear();

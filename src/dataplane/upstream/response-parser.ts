@@ -1,4 +1,5 @@
 // Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112); knows no socket.
+import type { ManagementCookies } from "../../http/management-cookies.ts";
 import type { EditedFields } from "../plugin/edited-fields.ts";
 
 /** Header fields in a form that `new Response` takes: an object while no name repeats, else pairs. */
@@ -38,6 +39,11 @@ class Framing {
   connection: string | null = null;
   upgrade: string | null = null;
   contentType: string | null = null;
+  readonly #cookies: ManagementCookies | null;
+
+  constructor(cookies: ManagementCookies | null) {
+    this.#cookies = cookies;
+  }
 
   /** True when the field was kept here and must not pass on. Only names of a telling length are looked at. */
   takes(name: string, value: string): boolean {
@@ -49,9 +55,12 @@ class Framing {
         this.upgrade = value;
         return true;
       case 10:
-        if (!same(name, "Connection", "connection")) return same(name, "Keep-Alive", "keep-alive");
-        this.connection = this.connection === null ? value : `${this.connection},${value}`;
-        return true;
+        if (same(name, "Connection", "connection")) {
+          this.connection = this.connection === null ? value : `${this.connection},${value}`;
+          return true;
+        }
+        if (same(name, "Set-Cookie", "set-cookie")) return this.#cookies?.isSetBy(value) === true;
+        return same(name, "Keep-Alive", "keep-alive");
       case 12:
         if (same(name, "Content-Type", "content-type")) this.contentType = value;
         return false;
@@ -136,11 +145,16 @@ function parseStatus(text: string): number {
 
 /**
  * Parses `text`, a whole head including the empty line. `isHead`: the request was HEAD, so there is no body.
- * Throws ResponseSyntaxError, and the TypeError of Headers for a name or value with bytes that are not allowed in it.
+ * No target may set one of `cookies`. Throws ResponseSyntaxError, and the TypeError of Headers for a name or value with bytes
+ * that are not allowed in it.
  */
-export function parseResponseHead(text: string, isHead: boolean): ResponseHead {
+export function parseResponseHead(
+  text: string,
+  isHead: boolean,
+  cookies: ManagementCookies | null = null,
+): ResponseHead {
   const status = parseStatus(text);
-  const framing = new Framing();
+  const framing = new Framing(cookies);
   const object: Record<string, string> = {};
   let pairs: [string, string][] | null = null;
   const end = text.length - 2;

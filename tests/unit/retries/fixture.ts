@@ -11,6 +11,7 @@ import {
   type ServiceRuntime,
   serviceRuntime,
 } from "../../../src/dataplane/service-runtime.ts";
+import { ManagementCookies } from "../../../src/http/management-cookies.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { serviceInput } from "../../../src/model/service.ts";
 import { inlineTargetInput } from "../../../src/model/target.ts";
@@ -50,7 +51,9 @@ export class World {
     };
     const names = { resolver: new NameResolver({ servers: [] }), now: () => 0, log() {} };
     const pools = new PoolRegistry(() => 0, names);
-    this.runtime = serviceRuntime(plan, pools, { board, worker, stickyKey });
+    const managementCookies = new ManagementCookies("test", () => false);
+    const context = { board, worker, stickyKey, managementCookies };
+    this.runtime = serviceRuntime(plan, pools, context);
   }
 
   row(index: number): number {
