@@ -4097,7 +4097,7 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updated_at: string;
-            /** @description E-mail address to sign in with; unique, whatever the case of its letters */
+            /** @description E-mail address to sign in with; unique, whatever the case of A to Z */
             email: string;
             /** @description Display name */
             name: string;
@@ -4130,7 +4130,7 @@ export interface components {
         };
         /** User */
         UserInput: {
-            /** @description E-mail address to sign in with; unique, whatever the case of its letters */
+            /** @description E-mail address to sign in with; unique, whatever the case of A to Z */
             email: string;
             /** @description Display name */
             name: string;
