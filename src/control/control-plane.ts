@@ -171,7 +171,6 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     events,
     health: createHealth({ ...options, rows, states, changes, audit, events }),
     sessions,
-    sso: new SingleSignOn({ ...options, changes, audit, sessions, cookies }),
     services: createServices(changes, states),
     targets: createTargets(changes, states),
     routes: createRoutes(changes),
@@ -283,7 +282,8 @@ function createAccess(
   const account = new Account({ ...parts, users, secondFactors, attempts: throttle, clock });
   const auth = new Auth({ ...options, ...parts, secondFactors, throttle });
   const transfer = new Transfer({ ...options, ...parts, adminToken: auth.adminToken });
-  return { users, secondFactors, account, auth, transfer };
+  const sso = new SingleSignOn({ ...options, ...parts });
+  return { users, secondFactors, account, auth, sso, transfer };
 }
 
 function createEvents(changes: Changes, audit: AuditLog): EventHub {

@@ -102,8 +102,8 @@ beforeAll(async () => {
   await configure();
 });
 afterAll(async () => {
-  for (const one of [origin, copies, decider]) one.stop();
-  await gateway.stop();
+  for (const one of [origin, copies, decider]) one?.stop();
+  await gateway?.stop();
 });
 
 /** Sends one request with these lines and returns what reached the origin, if anything did. */
