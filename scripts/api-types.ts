@@ -50,7 +50,9 @@ const hasDefault = (schema: Schema | undefined) => schema !== undefined && "defa
 
 /** What src/ui/api/schema.d.ts should hold. */
 async function generate(): Promise<string> {
-  const reference = createReference(endpointsOf(nothing, nothing), "0");
+  const reference = createReference(endpointsOf(nothing, nothing), {
+    ...{ version: "0", sessionCookie: "" },
+  });
   const answer = await reference.answer(DESCRIPTION_PATH);
   const description = (await answer.json()) as Description;
   for (const operation of Object.values(description.paths).flatMap((path) => Object.values(path)))

@@ -208,6 +208,7 @@ function createPlanes({ state, options, memory, log }: PlaneParts) {
       version,
     },
   });
+  control.sessions.followHashes((hash, isLive) => pool.changeSession(hash, isLive));
   return { pool, control };
 }
 

@@ -6,7 +6,7 @@ import type { Endpoint } from "./endpoint.ts";
 import type { Admission } from "./guard.ts";
 import { readJson } from "./json-body.ts";
 import { ApiError } from "../model/error.ts";
-import type { Reference } from "./reference.ts";
+import type { Reference, ReferenceOptions } from "./reference.ts";
 import { toResponse } from "./reply.ts";
 import type { EventStreams } from "./event-stream.ts";
 import { acmeEndpoints } from "./routes/acme.ts";
@@ -73,7 +73,10 @@ export function createApp(source: AppSource): App {
       ({ request }: { request: Request }) => run(endpoint, request, exchanges.get(request)),
       { parse: "none" },
     );
-  const reference = referenceOf(endpoints, source.version);
+  const reference = referenceOf(endpoints, {
+    version: source.version,
+    sessionCookie: source.control.auth.cookies.nameOf(false),
+  });
   for (const path of [DOCS_PATH, DESCRIPTION_PATH, YAML_PATH])
     elysia.get(path, () => reference(path));
   elysia.get(SCRIPT_PATH, ({ request }) => scriptResponse(request));
@@ -194,11 +197,11 @@ function routeUi(elysia: Pick<Elysia, "get">, exchanges: WeakMap<Request, Exchan
  * A way to the page and the description. What makes them is loaded when somebody first asks: it would take a good part of
  * the time of every start, and memory for as long as the gateway runs.
  */
-function referenceOf(endpoints: readonly Endpoint[], version: string) {
+function referenceOf(endpoints: readonly Endpoint[], options: ReferenceOptions) {
   let loaded: Promise<Reference> | null = null;
   return async (path: string): Promise<Response> => {
     loaded ??= import("./reference.ts").then((module) =>
-      module.createReference(endpoints, version),
+      module.createReference(endpoints, options),
     );
     return await (await loaded).answer(path);
   };

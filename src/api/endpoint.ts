@@ -20,6 +20,8 @@ export interface Call {
 export interface Reply {
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Values of Set-Cookie fields. */
+  readonly cookies?: readonly string[];
 }
 
 /** An operation object of OpenAPI, as far as endpoints describe themselves. */

@@ -11,14 +11,23 @@ export interface Reference {
   answer(path: string): Promise<Response>;
 }
 
+export interface ReferenceOptions {
+  readonly version: string;
+  /** Name of the cookie of a session over HTTP. */
+  readonly sessionCookie: string;
+}
+
 /** Routes as the framework would, so that its plugin finds what to describe; nothing but the reference is ever asked for. */
-export function createReference(endpoints: readonly Endpoint[], version: string): Reference {
+export function createReference(
+  endpoints: readonly Endpoint[],
+  options: ReferenceOptions,
+): Reference {
   const elysia = new Elysia({ aot: true, normalize: false });
   for (const endpoint of endpoints)
     elysia.route(endpoint.method, endpoint.path, () => "", {
       detail: describeAccess(endpoint) as object,
     });
-  elysia.use(docsPlugin(version));
+  elysia.use(docsPlugin(options));
   elysia.get(YAML_PATH, () => describeAsYaml(elysia), { detail: yamlDescription });
   return { answer: (path) => ask(elysia, path) };
 }
@@ -44,7 +53,7 @@ const introduction = [
 ].join("\n\n");
 
 /** The plugin that serves the page and collects the description from the routes. */
-function docsPlugin(version: string) {
+function docsPlugin({ version, sessionCookie }: ReferenceOptions) {
   return swagger({
     provider: "scalar",
     path: DOCS_PATH,
@@ -60,7 +69,7 @@ function docsPlugin(version: string) {
         version,
         description: introduction,
       },
-      components: { schemas, securitySchemes },
+      components: { schemas, securitySchemes: securitySchemes(sessionCookie) },
       security: anyScheme,
     } as NonNullable<Parameters<typeof swagger>[0]>["documentation"] & object,
   });

@@ -13,9 +13,11 @@ export const securityHeaders: Readonly<Record<string, string>> = {
 };
 
 export function toResponse(reply: Reply): Response {
-  return new Response(JSON.stringify(reply.body), {
+  const response = new Response(JSON.stringify(reply.body), {
     headers: { "content-type": JSON_TYPE, ...reply.headers },
   });
+  for (const cookie of reply.cookies ?? []) response.headers.append("set-cookie", cookie);
+  return response;
 }
 
 /** `{"error": message}`; of an unexpected failure the client learns nothing but the id to ask about. */

@@ -1,35 +1,35 @@
 // How callers prove who they are and which role each operation needs, in the words of OpenAPI; decides nothing.
-import { SESSION_COOKIE } from "../control/auth/sessions.ts";
 import { accessTable } from "./access.ts";
 import { errorResponses } from "./description.ts";
 import type { Description, Endpoint } from "./endpoint.ts";
 
-/** `components.securitySchemes`. */
-export const securitySchemes = {
-  bearer: {
-    type: "http",
-    scheme: "bearer",
-    description: "The admin token or a named token",
-  },
-  adminToken: {
-    type: "apiKey",
-    in: "header",
-    name: "X-Admin-Token",
-    description: "The same tokens, for programs that cannot set Authorization",
-  },
-  session: {
-    type: "apiKey",
-    in: "cookie",
-    name: SESSION_COOKIE,
-    description: "Set by signing in; lasts 7 days",
-  },
-  accessToken: {
-    type: "apiKey",
-    in: "query",
-    name: "access_token",
-    description: "The same tokens, on event streams only, because browsers set no headers there",
-  },
-} as const;
+/** `components.securitySchemes`; `sessionCookie`: its name over HTTP. */
+export const securitySchemes = (sessionCookie: string) =>
+  ({
+    bearer: {
+      type: "http",
+      scheme: "bearer",
+      description: "The admin token or a named token",
+    },
+    adminToken: {
+      type: "apiKey",
+      in: "header",
+      name: "X-Admin-Token",
+      description: "The same tokens, for programs that cannot set Authorization",
+    },
+    session: {
+      type: "apiKey",
+      in: "cookie",
+      name: sessionCookie,
+      description: "Set by signing in; lasts 7 days. Over HTTPS `__Host-` stands before the name",
+    },
+    accessToken: {
+      type: "apiKey",
+      in: "query",
+      name: "access_token",
+      description: "The same tokens, on event streams only, because browsers set no headers there",
+    },
+  }) as const;
 
 /** Any one of them is enough. */
 export const anyScheme = [{ bearer: [] }, { adminToken: [] }, { session: [] }];

@@ -1,4 +1,5 @@
 // The management API from request to response: guard, endpoint, one shape of error, headers; and the listener around it.
+import { SeveralUsers } from "../control/auth/authenticator.ts";
 import type { Log } from "../log.ts";
 import { accessTable } from "./access.ts";
 import { createApp } from "./app.ts";
@@ -70,6 +71,9 @@ export function createManagementApi(deps: ManagementApiDeps): ManagementApi {
         response = await answer(request, pathname, peerAddress);
       } catch (error) {
         response = toErrorResponse(error, requestId);
+        if (error instanceof SeveralUsers)
+          for (const cookie of deps.control.auth.cookies.takeBack(error.cookieNames))
+            response.headers.append("set-cookie", cookie);
         if (response.status === 500)
           deps.log.error("a management request failed", {
             method: request.method,

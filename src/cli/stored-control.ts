@@ -15,6 +15,7 @@ import { TotpTable } from "../store/totp.ts";
 /** What differs between serving what is stored and repairing it. */
 export type ControlParts = Omit<
   ControlPlaneOptions,
+  | "instanceId"
   | "store"
   | "auditStore"
   | "totpStore"
@@ -29,6 +30,7 @@ export function createControl(store: Store, parts: ControlParts): ControlPlane {
   return createControlPlane({
     ...parts,
     store,
+    instanceId: store.instanceId,
     auditStore: store.audit,
     totpStore: store.with((context) => new TotpTable(context)),
     sessionStore: store.with((context) => new SessionTable(context)),

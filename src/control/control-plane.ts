@@ -2,6 +2,7 @@
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import type { SecretBox } from "../crypto/secret-box.ts";
+import { ManagementCookies } from "../http/management-cookies.ts";
 import type { WorkerHappening } from "../supervisor/worker-slot.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
@@ -61,6 +62,8 @@ import { Transfer } from "./transfer/transfer.ts";
 export type ChangeContext = Omit<CompileContext, "revision">;
 
 export interface ControlPlaneOptions {
+  /** Of the data directory; names the cookies of the management API. */
+  readonly instanceId: string;
   readonly store: ChangeStore;
   readonly auditStore: AuditStore;
   readonly sessionStore: SessionStore;
@@ -154,8 +157,9 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const adminNetworks = createAdminNetworks(options, changes);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
   const sessions = new Sessions({ ...options, store: options.sessionStore });
+  const cookies = new ManagementCookies(options.instanceId, (value) => sessions.isLive(value));
   const events = createEvents(changes, audit);
-  const access = createAccess(options, { changes, audit, sessions });
+  const access = createAccess(options, { changes, audit, sessions, cookies });
   const consumption = createConsumption(options, changes);
   const dnsAccess = createDnsAccess(options, changes);
   const acme = new Acme({ ...options, changes, audit, events, dns: dnsAccess.parts });
@@ -167,7 +171,6 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     events,
     health: createHealth({ ...options, rows, states, changes, audit, events }),
     sessions,
-    sso: new SingleSignOn({ ...options, changes, audit, sessions }),
     services: createServices(changes, states),
     targets: createTargets(changes, states),
     routes: createRoutes(changes),
@@ -270,7 +273,7 @@ function createConsumption(options: ControlPlaneOptions, changes: Changes) {
 
 function createAccess(
   options: ControlPlaneOptions,
-  parts: { readonly changes: Changes; readonly audit: AuditLog; readonly sessions: Sessions },
+  parts: Pick<AuthOptions, "changes" | "sessions" | "cookies"> & { readonly audit: AuditLog },
 ) {
   const { totpStore: store, box, clock } = options;
   const secondFactors = new SecondFactors({ ...parts, store, box });
@@ -279,7 +282,8 @@ function createAccess(
   const account = new Account({ ...parts, users, secondFactors, attempts: throttle, clock });
   const auth = new Auth({ ...options, ...parts, secondFactors, throttle });
   const transfer = new Transfer({ ...options, ...parts, adminToken: auth.adminToken });
-  return { users, secondFactors, account, auth, transfer };
+  const sso = new SingleSignOn({ ...options, ...parts });
+  return { users, secondFactors, account, auth, sso, transfer };
 }
 
 function createEvents(changes: Changes, audit: AuditLog): EventHub {

@@ -10,6 +10,13 @@ export const createToken = (): string => PREFIX + randomBytes(32).toString("base
 /** SHA-256, hexadecimal: enough for a text that nobody can guess, and fast. */
 export const hashToken = (token: string): string => Bun.SHA256.hash(token, "hex");
 
+/**
+ * What a session is found by. Behind HTTPS the cookie has the prefix `__Host-`, which other hosts of the domain cannot set;
+ * the same value under a name that they can set opens nothing.
+ */
+export const hashSession = (value: string, isSecure: boolean): string =>
+  hashToken(isSecure ? `__Host-${value}` : value);
+
 /** Takes as long whatever they have in common. */
 export const isSameHash = (one: string, other: string): boolean =>
   one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));

@@ -1,4 +1,5 @@
 // The data plane of one worker as the worker loop sees it: versions come in, traffic is served; knows nothing of threads.
+import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Issue } from "../model/error.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
@@ -23,6 +24,8 @@ export interface DataPlaneOptions {
   /** How many workers there are; default 1. */
   readonly workers?: number;
   readonly instanceId: string;
+  /** Neither reach targets nor come from them. */
+  readonly managementCookies: ManagementCookies;
   readonly board: WorkerBoard;
   /** Health and load of targets, shared by all workers. */
   readonly targets: TargetBoard;

@@ -7,6 +7,7 @@ import type {
 } from "../snapshot/snapshot.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { loopToken } from "../http/cdn-loop.ts";
+import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Settings } from "../model/settings.ts";
 import { inFlightLimits, listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
 import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
@@ -43,6 +44,8 @@ export interface Generation {
   readonly loopToken: string;
   /** Via and CDN-Loop of requests that came through no other gateway. */
   readonly hopFields: string;
+  /** Neither reach targets nor come from them. */
+  readonly managementCookies: ManagementCookies;
   /** 0: no limit. */
   readonly maxInFlight: number;
   readonly maxResponseHeadBytes: number;
@@ -103,6 +106,7 @@ export function nextGeneration(
     hopFields: `via: 1.1 sluice\r\ncdn-loop: ${token}\r\n`,
     listenerFacts: factsOfListeners,
     entries: entriesOf(listeners, factsOfListeners),
+    managementCookies: context.managementCookies,
     maxInFlight: limits.max_in_flight_requests,
     maxResponseHeadBytes: limits.max_response_head_bytes,
     bodyReadTimeout: limits.body_read_timeout,

@@ -156,7 +156,7 @@ class Runtime implements DataPlane {
 
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
     if (this.#prepared !== null) this.discard(this.#prepared.generation.revision);
-    const { worker, instanceId, targets: board, stickyKey } = this.#options;
+    const { worker, instanceId, managementCookies, targets: board, stickyKey } = this.#options;
     const plugins = await this.#plugins.load(
       this.#live?.plugins ?? PluginSet.empty,
       change.plugins,
@@ -168,6 +168,7 @@ class Runtime implements DataPlane {
     const generation = nextGeneration(this.#live, change, {
       worker,
       instanceId,
+      managementCookies,
       pools: this.#pools,
       recorder: this.#recorder,
       board,
@@ -345,7 +346,8 @@ function createPluginLoader(
   options: DataPlaneOptions,
   told: Pick<PluginLoaderOptions, "used" | "dropped">,
 ): PluginLoader {
-  const { worker, workers = 1, plugins, pluginKey, counters, log, instanceId } = options;
+  const { worker, workers = 1, plugins, pluginKey, counters, log } = options;
+  const { instanceId, managementCookies } = options;
   const table = counters ?? CounterTable.create({ keys: 1024, workers: worker + 1 });
   return new PluginLoader({
     worker,
@@ -356,6 +358,6 @@ function createPluginLoader(
     log,
     ...told,
     countersOf: (id, persist) => table.forInstance(worker, id, { persist }),
-    callout: createCallout({ loopToken: loopToken(instanceId) }),
+    callout: createCallout({ loopToken: loopToken(instanceId), managementCookies }),
   });
 }

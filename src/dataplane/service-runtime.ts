@@ -1,5 +1,6 @@
 // A service ready to be used by one worker: its targets with their connections, its limits; knows no route.
 import { isIP } from "node:net";
+import type { ManagementCookies } from "../http/management-cookies.ts";
 import type { Service } from "../model/service.ts";
 import type { Target } from "../model/target.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
@@ -116,6 +117,7 @@ export interface ServiceContext {
   readonly worker: number;
   /** Signs the cookies that keep clients on a target. */
   readonly stickyKey: string;
+  readonly managementCookies: ManagementCookies;
 }
 
 /** Prepares one version of a service; runs once when it is stored or changed. */
@@ -128,7 +130,10 @@ export function serviceRuntime(
   const { board } = context;
   const targets = plan.targets.map((target) => {
     const row = board.rowOf(target.id);
-    return { ...targetRuntime(target, plan, pools), row, epoch: board.get(row, "epoch") };
+    return {
+      ...targetRuntime(target, plan, pools),
+      ...{ row, epoch: board.get(row, "epoch"), heads: new HeadCache(context.managementCookies) },
+    };
   });
   return {
     id: plan.id,
@@ -150,7 +155,7 @@ function targetRuntime(
   target: Target,
   { service, clientCertificate }: ServicePlan,
   pools: PoolRegistry,
-): Omit<TargetRuntime, "row" | "epoch"> {
+): Omit<TargetRuntime, "row" | "epoch" | "heads"> {
   const isTls = service.protocol === "https" || service.protocol === "tls";
   const pool = pools.poolOf(
     target.id,
@@ -167,7 +172,6 @@ function targetRuntime(
     endpoint: pool.endpoint,
     authority: authorityOf(pool.endpoint),
     pool,
-    heads: new HeadCache(),
   };
 }
 

@@ -1,5 +1,7 @@
 // The life of one worker thread: commands in, events out, a heartbeat between; knows nothing of how traffic is served.
+import { hashSession } from "../crypto/token.ts";
 import { watchGarbage } from "../garbage.ts";
+import { ManagementCookies } from "../http/management-cookies.ts";
 import { RequestRing } from "../shared-memory/request-ring.ts";
 import { TargetBoard } from "../shared-memory/target-board.ts";
 import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
@@ -46,6 +48,8 @@ interface Started {
   readonly recorder: TrafficRecorder;
   readonly worker: number;
   readonly board: WorkerBoard;
+  /** Hashes of the sessions of the management API. */
+  readonly sessions: Set<string>;
 }
 
 async function start(
@@ -68,7 +72,11 @@ async function start(
     targetTraffic: new TrafficMetrics(targetTraffic),
     requests: requests === null ? null : new RequestRing(requests),
   });
+  const sessions = new Set(command.sessions);
   const plane = parts.createDataPlane({
+    managementCookies: new ManagementCookies(instanceId, (value) =>
+      [true, false].some((isSecure) => sessions.has(hashSession(value, isSecure))),
+    ),
     plugins: parts.plugins,
     pluginKey,
     logPlaces: command.logPlaces,
@@ -98,12 +106,12 @@ async function start(
     board.set(worker, "revision", revision);
     scope.postMessage({ kind: "ready", revision });
   }
-  return { plane, recorder, worker, board };
+  return { plane, recorder, worker, board, sessions };
 }
 
 async function obey(
   scope: WorkerScope,
-  { plane, recorder, worker, board }: Started,
+  { plane, recorder, worker, board, sessions }: Started,
   command: Exclude<WorkerCommand, StartCommand>,
 ): Promise<void> {
   switch (command.kind) {
@@ -124,6 +132,10 @@ async function obey(
       return;
     case "requests":
       recorder.useRing(command.buffer);
+      return;
+    case "session":
+      if (command.isLive) sessions.add(command.hash);
+      else sessions.delete(command.hash);
       return;
     case "ask":
       scope.postMessage({

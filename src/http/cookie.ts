@@ -1,4 +1,4 @@
-// Reading one value out of a Cookie header; knows nothing of sessions or of writing cookies.
+// Reading a Cookie field; knows nothing of sessions or of writing cookies.
 
 const SPACE = 32;
 const TAB = 9;
@@ -36,6 +36,28 @@ export function cookieValues(header: string | null, name: string): string[] {
   return values;
 }
 
+export interface CookiePair {
+  /** As it stands in the field, without the white space around it. */
+  readonly text: string;
+  /** Empty where there is no `=`. */
+  readonly name: string;
+  readonly value: string;
+}
+
+/** All pairs of a Cookie field in order, read as `cookieValue` does; empty ones are left out. */
+export function cookiePairs(header: string): CookiePair[] {
+  const pairs: CookiePair[] = [];
+  for (const part of header.split(";")) {
+    const text = unblanked(part, 0, part.length);
+    if (text === "") continue;
+    const sign = text.indexOf("=");
+    const name = sign < 0 ? "" : unblanked(text, 0, sign);
+    const value = sign < 0 ? text : unquoted(text, sign + 1, text.length);
+    pairs.push({ text, name, value });
+  }
+  return pairs;
+}
+
 function isBlank(code: number): boolean {
   return code === SPACE || code === TAB;
 }
@@ -46,13 +68,16 @@ function skipBlank(text: string, from: number, end: number): number {
   return at;
 }
 
-function unquoted(text: string, from: number, to: number): string {
-  let start = skipBlank(text, from, to);
+function unblanked(text: string, from: number, to: number): string {
+  const start = skipBlank(text, from, to);
   let end = to;
   while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
-  if (end - start >= 2 && text.charCodeAt(start) === QUOTE && text.charCodeAt(end - 1) === QUOTE) {
-    start++;
-    end--;
-  }
   return text.slice(start, end);
+}
+
+function unquoted(text: string, from: number, to: number): string {
+  const value = unblanked(text, from, to);
+  const last = value.length - 1;
+  const isQuoted = last > 0 && value.charCodeAt(0) === QUOTE && value.charCodeAt(last) === QUOTE;
+  return isQuoted ? value.slice(1, last) : value;
 }

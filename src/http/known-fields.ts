@@ -7,6 +7,7 @@ export interface KnownFields {
   transferEncoding: string | null;
   contentLength: string | null;
   upgrade: string | null;
+  cookie: string | null;
   via: string | null;
   cdnLoop: string | null;
   userAgent: string | null;
@@ -30,6 +31,9 @@ export function readKnownFields(
         break;
       case 4:
         if (name === "host") into.hostField = value;
+        break;
+      case 6:
+        if (name === "cookie") into.cookie = value;
         break;
       case 7:
         if (name === "upgrade") into.upgrade = value;

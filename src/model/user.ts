@@ -7,12 +7,19 @@ import { flag, type Identity, KEPT, labels, nullable, oneOf } from "./fields.ts"
 export const roles = ["viewer", "editor", "admin"] as const;
 export type Role = (typeof roles)[number];
 
+/**
+ * Addresses and domains are the same where these are equal. Byte for byte but for A to Z: with more letters folded, U+212A
+ * would become k, and an address that belongs to one person would be that of another.
+ */
+export const emailKey = (text: string): string =>
+  text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
 const shared = {
   email: t.String({
     maxLength: 254,
     pattern: "^[^\\s@\\u0000-\\u001f\\u007f<>\"',;]{1,64}@[^\\s@\\u0000-\\u001f\\u007f<>\"',;]+$",
     errorMessage: "must be an e-mail address",
-    description: "E-mail address to sign in with; unique, whatever the case of its letters",
+    description: "E-mail address to sign in with; unique, whatever the case of A to Z",
   }),
   name: t.String({
     minLength: 1,

@@ -189,7 +189,8 @@ known, but never more often than \`jwks_refresh_min_interval\` allows. When they
 before go on; when there never were any, clients get 503. What a token says about where to find its key is ignored.
 
 A token is as good as everybody who may hold one: say with \`audience\` for whom it must be. A token without \`exp\` is valid
-for ever; \`claims_required: {"exp": null}\` or \`maximum_expiration\` refuses those.`,
+for ever; \`claims_required: {"exp": null}\` or \`maximum_expiration\` refuses those. Its three parts must be canonical
+base64url, so that no token has a second text.`,
   group: "authentication",
   order: 8500,
   phases: ["auth"],

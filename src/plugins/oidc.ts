@@ -181,7 +181,8 @@ The cookie, and what clients send under the names in \`headers\`, never reaches 
 with commas; percent signs, characters outside of ASCII and commas inside of members are percent-encoded.
 
 A Bearer token must be a JWT that the provider has signed for \`bearer_audience\`. One that is not accepted does not end a
-session.`,
+session. Tokens must be canonical base64url; an id token may be issued at most 30 seconds from now, and its \`typ\` is \`JWT\` or
+absent.`,
   group: "authentication",
   order: 8000,
   phases: ["auth", "response"],

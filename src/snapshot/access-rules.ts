@@ -1,7 +1,7 @@
 // Rules about management access: an admin always remains, addresses and names are unique, references lead somewhere.
 import { UUID_PATTERN } from "../model/fields.ts";
 import { referencesOf, secretHolders } from "../model/secret-reference.ts";
-import type { User } from "../model/user.ts";
+import { emailKey, type User } from "../model/user.ts";
 import type { Candidate, ConfigDifference, RuleContext } from "./cross-rules.ts";
 import { checkName } from "./field-rules.ts";
 import type { ProblemList } from "./problem.ts";
@@ -19,9 +19,9 @@ function checkUsers({ config, previous, difference }: Candidate, list: ProblemLi
   const { upserts, removals } = difference.users;
   if (upserts.length + removals.length === 0) return;
   const wanted = new Map<string, string>();
-  for (const user of upserts) wanted.set(user.email.toLowerCase(), user.id);
+  for (const user of upserts) wanted.set(emailKey(user.email), user.id);
   for (const user of config.users.values()) {
-    const claimant = wanted.get(user.email.toLowerCase());
+    const claimant = wanted.get(emailKey(user.email));
     if (claimant !== undefined && claimant !== user.id)
       list.of("users", claimant)("email", "belongs to another user already", 409);
   }

@@ -13,6 +13,8 @@ export interface StartCommand {
   readonly workers: number;
   /** Names this gateway in CDN-Loop, so that two gateways in a row are not taken for a loop. */
   readonly instanceId: string;
+  /** Hashes of the sessions of the management API, whose cookies must not reach a target. */
+  readonly sessions: readonly string[];
   /** Signs the cookies that keep clients on a target. */
   readonly stickyKey: string;
   /** Keys of plugin instances are derived from it. */
@@ -100,6 +102,8 @@ export type WorkerCommand =
   | { readonly kind: "discard"; readonly revision: number }
   /** Write requests down in this memory from here on; null: nowhere. */
   | { readonly kind: "requests"; readonly buffer: SharedArrayBuffer | null }
+  /** A session of the management API has begun or ended. */
+  | { readonly kind: "session"; readonly hash: string; readonly isLive: boolean }
   /** Say something about the present, or do something to it; `ticket` comes back with the answer. */
   | { readonly kind: "ask"; readonly ticket: number; readonly question: WorkerQuestion }
   /** Stop accepting, let what is under way end, then say `stopped`. */

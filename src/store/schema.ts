@@ -117,7 +117,7 @@ export const plugins = sqliteTable("plugins", { ...object(), label: text("label"
 
 export const users = sqliteTable("users", {
   ...object(),
-  /** In lower case, because case does not tell two users apart. */
+  /** With A to Z in lower case, because their case does not tell two users apart. */
   email: text("email").notNull().unique(),
 });
 

@@ -62,6 +62,7 @@ export class WorkerPool {
   #active: Snapshot;
   #lastWatch = Date.now();
   #tickets = 0;
+  readonly #sessions = new Set<string>();
   #challenges: Challenges = { http: [], tls: [] };
   #requests: RequestRing | null;
 
@@ -93,6 +94,7 @@ export class WorkerPool {
           times: this.times,
           active: () => this.#active,
           consumers: this.consumers,
+          sessions: () => this.#sessions,
           requests: () => this.#requests,
           challenges: () => this.#challenges,
         }),
@@ -121,6 +123,13 @@ export class WorkerPool {
   set requests(ring: RequestRing | null) {
     this.#requests = ring;
     for (const slot of this.slots) slot.useRequests(ring);
+  }
+
+  /** A session of the management API has begun or ended: its cookie must not reach a target while it lives. */
+  changeSession(hash: string, isLive: boolean): void {
+    if (isLive) this.#sessions.add(hash);
+    else this.#sessions.delete(hash);
+    for (const slot of this.slots) slot.changeSession(hash, isLive);
   }
 
   /**

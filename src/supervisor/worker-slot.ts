@@ -40,6 +40,8 @@ export interface WorkerSlotOptions {
   readonly workers: number;
   readonly url: URL;
   readonly instanceId: string;
+  /** Hashes of the sessions of the management API at the moment. */
+  readonly sessions: () => Iterable<string>;
   readonly stickyKey: string;
   readonly pluginKey: string;
   /** Where plugins may write files. */
@@ -131,6 +133,7 @@ export class WorkerSlot {
           worker: index,
           workers,
           instanceId,
+          sessions: [...this.#options.sessions()],
           stickyKey,
           pluginKey,
           logPlaces: this.#options.logPlaces,
@@ -227,6 +230,11 @@ export class WorkerSlot {
   /** Has the thread write requests down in another place, or nowhere. */
   useRequests(ring: RequestRing | null): void {
     this.#run?.thread.post({ kind: "requests", buffer: ring?.buffer ?? null });
+  }
+
+  /** A session of the management API has begun or ended. */
+  changeSession(hash: string, isLive: boolean): void {
+    this.#run?.thread.post({ kind: "session", hash, isLive });
   }
 
   discard(revision: number): void {

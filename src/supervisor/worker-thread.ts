@@ -102,7 +102,8 @@ export class WorkerThread {
 }
 
 function subjectOf(command: WorkerCommand): number | null {
-  if (command.kind === "drain" || command.kind === "requests") return null;
+  if (command.kind === "drain" || command.kind === "requests" || command.kind === "session")
+    return null;
   if (command.kind === "ask") return command.ticket;
   return "change" in command ? command.change.revision : command.revision;
 }

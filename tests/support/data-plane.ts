@@ -1,6 +1,7 @@
 // Starts a data plane inside the test's own process, on a free port, without control plane, database or worker thread.
 import type { DataPlaneOptions } from "../../src/dataplane/data-plane.ts";
 import { createDataPlane } from "../../src/dataplane/runtime.ts";
+import { ManagementCookies } from "../../src/http/management-cookies.ts";
 import { decode } from "../../src/model/decode.ts";
 import { type ListenerInput, listenerInput } from "../../src/model/listener.ts";
 import { pathMatchOf, type RouteInput, routeInput } from "../../src/model/route.ts";
@@ -226,6 +227,7 @@ export async function startDataPlane(
   const dataPlane = createDataPlane({
     worker: 0,
     instanceId: "test",
+    managementCookies: new ManagementCookies("test", () => false),
     board,
     targets,
     stickyKey: "test",

@@ -8,7 +8,6 @@ import {
   queryParameter,
 } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
-import { expiredSessionCookie, sessionCookie } from "../session-cookie.ts";
 import { requireKnownQuery } from "../write-options.ts";
 import { idOf } from "./resource-endpoints.ts";
 
@@ -37,7 +36,8 @@ function loginEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
     description: {
       summary: "Sign in with a password",
       description:
-        "Sets the cookie `sluice_session`, which lasts 7 days. A 401 with `X-Totp-Required: true` says that the password was " +
+        "Sets the cookie of a session, which lasts 7 days: `sluice_session_` and eight digits of the installation's id, with " +
+        "`__Host-` before it over HTTPS. A 401 with `X-Totp-Required: true` says that the password was " +
         "right and a code is needed as well. After 10 failures within 5 minutes, from one address or for one account, " +
         "the answer is 429.",
       tags,
@@ -46,11 +46,14 @@ function loginEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
     },
     answer: async (call) => {
       requireKnownQuery(call, []);
+      const isSecure = hasSecureCookies();
       const { cookie, who } = await control.auth.signIn.signIn(call.body, {
         address: call.principal.address,
         userAgent: call.headers.get("user-agent") ?? "",
+        isSecure,
       });
-      return { body: who, headers: { "set-cookie": sessionCookie(cookie, hasSecureCookies()) } };
+      const sent = call.headers.get("cookie");
+      return { body: who, cookies: control.auth.cookies.set(cookie, isSecure, sent) };
     },
   };
 }
@@ -70,11 +73,10 @@ function logoutEndpoint({ control, hasSecureCookies }: SignInSource): Endpoint {
     },
     answer: (call) => {
       requireKnownQuery(call, []);
+      const sent = call.headers.get("cookie");
+      const cookies = control.auth.cookies.takeBackAll(hasSecureCookies(), sent);
       control.auth.signIn.signOut(call.principal);
-      return {
-        body: { logged_out: true },
-        headers: { "set-cookie": expiredSessionCookie(hasSecureCookies()) },
-      };
+      return { body: { logged_out: true }, cookies };
     },
   };
 }

@@ -1,6 +1,5 @@
 // Endpoints of single sign-on: the two ends of a sign-in, which browsers call, its settings, and the test of them.
 import type { ControlPlane } from "../../control/control-plane.ts";
-import { expiredBrowserCookie } from "../../control/auth/sso/browser-cookie.ts";
 import { type SsoErrorCode, ssoErrors } from "../../control/auth/sso/failure.ts";
 import { CALLBACK_PATH } from "../../control/auth/sso/sign-in.ts";
 import {
@@ -14,14 +13,19 @@ import {
   writeResponses,
 } from "../description.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
-import { sessionCookie } from "../session-cookie.ts";
 import { replyRead, replyWritten, requireKnownQuery, writeOptionsOf } from "../write-options.ts";
 
 const path = "/api/v1/sso";
 const tags = ["Single sign-on"];
 
-export function ssoEndpoints({ sso }: ControlPlane): Endpoint[] {
-  return [startEndpoint(sso), callbackEndpoint(sso), ...settingsEndpoints(sso), testEndpoint(sso)];
+export function ssoEndpoints(control: ControlPlane): Endpoint[] {
+  const { sso } = control;
+  return [
+    startEndpoint(sso),
+    callbackEndpoint(control),
+    ...settingsEndpoints(sso),
+    testEndpoint(sso),
+  ];
 }
 
 type SingleSignOn = ControlPlane["sso"];
@@ -45,14 +49,14 @@ function startEndpoint(sso: SingleSignOn): Endpoint {
     answer: async (call) => {
       requireKnownQuery(call, ["redirect"]);
       const redirect = call.query.get("redirect");
-      const started = await sso.start({ ...visitorOf(call), redirect, origin: call.origin });
+      const started = await sso.start({ ...visitorOf(call), redirect });
       if ("error" in started) return toErrorPage(started.error, []);
       return redirectTo(started.url, [started.cookie]);
     },
   };
 }
 
-function callbackEndpoint(sso: SingleSignOn): Endpoint {
+function callbackEndpoint({ sso, auth }: ControlPlane): Endpoint {
   return {
     method: "GET",
     path: CALLBACK_PATH,
@@ -73,14 +77,12 @@ function callbackEndpoint(sso: SingleSignOn): Endpoint {
     answer: async (call) => {
       const cookies = call.headers.get("cookie");
       const parameters = call.query;
-      const isSecure = sso.redirectUri(call.origin).startsWith("https:");
       const finished = await sso.finish({ ...visitorOf(call), parameters, cookies });
-      const spent = expiredBrowserCookie(isSecure);
+      const spent = sso.expiredCookie(call.origin);
       if ("error" in finished) return toErrorPage(finished.error, [spent]);
-      return redirectTo(finished.redirect, [
-        sessionCookie(finished.sessionSecret, isSecure),
-        spent,
-      ]);
+      const isSecure = sso.hasSecureCookies(call.origin);
+      const set = auth.cookies.set(finished.sessionSecret, isSecure, cookies);
+      return redirectTo(finished.redirect, [...set, spent]);
     },
   };
 }
@@ -157,7 +159,8 @@ function testEndpoint(sso: SingleSignOn): Endpoint {
   };
 }
 
-const visitorOf = ({ principal, headers }: Call) => ({
+const visitorOf = ({ principal, headers, origin }: Call) => ({
+  origin,
   address: principal.address,
   userAgent: headers.get("user-agent") ?? "",
 });

@@ -1,11 +1,13 @@
 // Signing in, sessions, tokens and who calls as one object for the API; knows no HTTP.
 import type { Clock } from "../../clock.ts";
+import type { ManagementCookies } from "../../http/management-cookies.ts";
 import type { Log } from "../../log.ts";
 import type { AuditSink } from "../audit-entry.ts";
 import type { Changes } from "../change.ts";
 import type { Actor } from "../principal.ts";
 import { AdminToken, type AdminTokenStatus, type AdminTokenStore } from "./admin-token.ts";
 import { Authenticator } from "./authenticator.ts";
+import { SessionCookies } from "./session-cookie.ts";
 import { endOrphans, SessionList } from "./session-list.ts";
 import type { Sessions } from "./sessions.ts";
 import { type SecondFactor, SignIn } from "./sign-in.ts";
@@ -17,6 +19,7 @@ import { VerificationQueue } from "./verification-queue.ts";
 export interface AuthOptions {
   readonly changes: Changes;
   readonly sessions: Sessions;
+  readonly cookies: ManagementCookies;
   readonly secondFactors: SecondFactor;
   readonly tokenStore: AdminTokenStore & TokenUseStore;
   readonly throttle: LoginThrottle;
@@ -27,6 +30,7 @@ export interface AuthOptions {
 
 export class Auth {
   readonly authenticator: Authenticator;
+  readonly cookies: SessionCookies;
   readonly signIn: SignIn;
   readonly sessionList: SessionList;
   readonly tokens: ReturnType<typeof createTokens>;
@@ -37,6 +41,7 @@ export class Auth {
   constructor(options: AuthOptions) {
     const { changes, sessions, tokenStore: store } = options;
     this.#options = options;
+    this.cookies = new SessionCookies(options.cookies);
     this.#use = new TokenUse({ ...options, store });
     this.adminToken = new AdminToken({ ...options, store, use: this.#use });
     this.tokens = createTokens(changes, this.#use);

@@ -1,14 +1,15 @@
 // Who calls: from credentials to a Principal, and whether one that was recognised earlier still would be; knows no HTTP message.
 import type { Clock } from "../../clock.ts";
 import { hashToken, isSameHash } from "../../crypto/token.ts";
-import { cookieValues } from "../../http/cookie.ts";
+import type { ManagementCookies } from "../../http/management-cookies.ts";
 import { ApiError } from "../../model/error.ts";
 import type { Token } from "../../model/token.ts";
 import { compileCidrs } from "../../net/cidr.ts";
+import type { AuditSink } from "../audit-entry.ts";
 import type { Changes } from "../change.ts";
 import { type Actor, anybody, includesRole, type Principal } from "../principal.ts";
 import { ADMIN_TOKEN_ID, type AdminToken } from "./admin-token.ts";
-import { SESSION_COOKIE, type Sessions } from "./sessions.ts";
+import type { Sessions } from "./sessions.ts";
 import type { TokenUse } from "./token-use.ts";
 
 /** What a request brought along to prove who sent it, as it was sent; null for what it did not bring. */
@@ -24,6 +25,8 @@ export interface Credentials {
 export interface AuthenticatorOptions {
   readonly changes: Changes;
   readonly sessions: Sessions;
+  readonly cookies: ManagementCookies;
+  readonly audit: AuditSink;
   readonly adminToken: AdminToken;
   readonly use: TokenUse;
   readonly clock: Clock;
@@ -67,15 +70,7 @@ export class Authenticator {
     if (!this.isEnabled) return anybody(peer);
     const token = tokenOf(credentials);
     if (token !== null) return this.#byToken(hashToken(token), peer);
-    const cookies = new Set(cookieValues(credentials.cookie, SESSION_COOKIE));
-    const [cookie] = cookies;
-    if (cookie === undefined) return null;
-    // Another site under the same domain can add a cookie of the same name: no one may choose whose session it is.
-    if (cookies.size > 1) throw refused("there is more than one session cookie");
-    const session = this.#options.sessions.find(cookie);
-    const identity = session === null ? null : this.#identityOfSession(session.id);
-    if (session === null || identity === null) throw refused("the session has ended");
-    return this.#issue(identity, peer, { session: session.id });
+    return this.#bySession(credentials.cookie, peer);
   }
 
   /**
@@ -103,6 +98,38 @@ export class Authenticator {
 
   #revoke(): void {
     for (const listener of this.#listeners) listener();
+  }
+
+  /**
+   * Applications on other ports of the same host, and other hosts of the domain, can set cookies of the same name: values that
+   * open nothing are ignored, and nobody may choose whose session it is.
+   */
+  #bySession(field: string | null, peer: string): Principal | null {
+    const { cookies, sessions } = this.#options;
+    const shown = cookies.sessionsIn(field);
+    if (shown.length === 0) return null;
+    const live = shown.flatMap((cookie) => {
+      const session = sessions.find(cookie.value, cookie.isSecure);
+      const identity = session === null ? null : this.#identityOfSession(session.id);
+      return session === null || identity === null ? [] : [{ cookie, session, identity }];
+    });
+    const [first] = live;
+    if (first === undefined) throw refused("the session has ended");
+    if (live.some(({ session }) => session.user_id !== first.session.user_id)) {
+      for (const { session, identity } of live) this.#endAmbiguous(session.id, identity, peer);
+      throw new SeveralUsers(live.map(({ cookie }) => cookie.name));
+    }
+    return this.#issue(first.identity, peer, { session: first.session.id });
+  }
+
+  /** A cookie that was set for another path or domain cannot be taken back: what it opens ends instead. */
+  #endAmbiguous(id: string, { actor }: Identity, address: string): void {
+    if (!this.#options.sessions.end(id)) return;
+    this.#options.audit.record({
+      ...{ actor, method: "session", address, action: "logout", kind: "session", object_id: id },
+      ...{ object_name: actor, result: "ok", revision: null },
+      detail: { reason: "one request brought sessions of several users" },
+    });
   }
 
   #byToken(hash: string, peer: string): Principal {
@@ -173,6 +200,17 @@ export class Authenticator {
       this.#byHash = new Map([...tokens.values()].map((token) => [token.token_hash, token]));
     }
     return this.#byHash.get(hash);
+  }
+}
+
+/** The 401 of a request with sessions of several users, which have ended. */
+export class SeveralUsers extends ApiError {
+  /** Names of the cookies to take back. */
+  readonly cookieNames: readonly string[];
+
+  constructor(cookieNames: readonly string[]) {
+    super(401, "the request brought sessions of several users; they have ended, sign in again");
+    this.cookieNames = [...new Set(cookieNames)];
   }
 }
 

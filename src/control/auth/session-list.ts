@@ -5,6 +5,7 @@ import type { AuditSink } from "../audit-entry.ts";
 import type { Changes, PendingChange } from "../change.ts";
 import { includesRole, type Principal } from "../principal.ts";
 import type { Session, Sessions } from "./sessions.ts";
+import { findUser } from "./users.ts";
 
 export type SessionView = Session & {
   readonly email: string;
@@ -70,9 +71,7 @@ export class SessionList {
   }
 
   #findUser(key: string): User | undefined {
-    const { users } = this.#options.changes.config;
-    const email = key.toLowerCase();
-    return users.get(email) ?? [...users.values()].find((u) => u.email.toLowerCase() === email);
+    return findUser(this.#options.changes.config.users, key) ?? undefined;
   }
 
   #emailOf({ user_id }: Session): string | null {

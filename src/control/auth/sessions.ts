@@ -1,11 +1,8 @@
 // Who is signed in: sessions found by their cookie in memory, kept by a store; knows neither users' rights nor HTTP.
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../clock.ts";
-import { hashToken } from "../../crypto/token.ts";
+import { hashSession } from "../../crypto/token.ts";
 import type { Log } from "../../log.ts";
-
-/** Name of the cookie that a session is found by. */
-export const SESSION_COOKIE = "sluice_session";
 
 /** Seconds from sign-in to the end of a session, whether it is used or not: 7 days. */
 export const SESSION_SECONDS = 604_800;
@@ -43,7 +40,12 @@ export interface SignIn {
   readonly method: Session["method"];
   readonly address: string;
   readonly userAgent: string;
+  /** Whether the cookie is for HTTPS only. */
+  readonly isSecure: boolean;
 }
+
+/** Learns of the hashes of sessions. */
+export type HashFollower = (hash: string, isLive: boolean) => void;
 
 export interface SessionsOptions {
   readonly store: SessionStore;
@@ -57,6 +59,7 @@ export class Sessions {
   readonly #byHash = new Map<string, StoredSession>();
   readonly #byId = new Map<string, StoredSession>();
   readonly #listeners: ((session: Session) => void)[] = [];
+  readonly #followers: HashFollower[] = [];
   /** Ended, but still in the store. */
   readonly #leftovers = new Set<string>();
 
@@ -80,7 +83,7 @@ export class Sessions {
       expires_at: new Date(now + SESSION_SECONDS * 1000).toISOString(),
       address: signIn.address,
       user_agent: printable(signIn.userAgent),
-      token_hash: hashToken(cookie),
+      token_hash: hashSession(cookie, signIn.isSecure),
     };
     this.prune();
     const [oldest, ...others] = this.#ofUser(userId);
@@ -90,11 +93,16 @@ export class Sessions {
     return { cookie, session: withoutHash(session) };
   }
 
-  /** The session of a cookie; null when there is none or it has run out. */
-  find(cookie: string): Session | null {
+  /** The session of a cookie; null when there is none or it has run out. `isSecure`: the name is one for HTTPS only. */
+  find(cookie: string, isSecure = false): Session | null {
     // Looked up by its hash, so that the time it takes tells nothing about the cookies there are.
-    const session = this.#byHash.get(hashToken(cookie));
+    const session = this.#byHash.get(hashSession(cookie, isSecure));
     return session === undefined || this.#isOver(session) ? null : withoutHash(session);
+  }
+
+  /** Whether the value is that of a session that has not ended, whatever the name of the cookie. */
+  isLive(cookie: string): boolean {
+    return this.find(cookie) !== null || this.find(cookie, true) !== null;
   }
 
   /** The session with this id; null when it has ended. */
@@ -142,6 +150,12 @@ export class Sessions {
     this.#listeners.push(listener);
   }
 
+  /** `follower` is called for each session that there is, and from then on for each that begins or ends. */
+  followHashes(follower: HashFollower): void {
+    this.#followers.push(follower);
+    for (const hash of this.#byHash.keys()) follower(hash, true);
+  }
+
   /** Forgets sessions that have run out; to be called now and then. */
   prune(): void {
     const over = [...this.#byId.values()].filter((session) => this.#isOver(session));
@@ -151,6 +165,7 @@ export class Sessions {
   #add(session: StoredSession): void {
     this.#byHash.set(session.token_hash, session);
     this.#byId.set(session.id, session);
+    for (const follower of this.#followers) follower(session.token_hash, true);
   }
 
   #ofUser(userId: string): StoredSession[] {
@@ -166,6 +181,7 @@ export class Sessions {
       this.#byHash.delete(session.token_hash);
       this.#byId.delete(session.id);
       this.#leftovers.add(session.id);
+      for (const follower of this.#followers) follower(session.token_hash, false);
     }
     for (const session of sessions)
       for (const listener of this.#listeners) listener(withoutHash(session));

@@ -4,7 +4,7 @@ import { verifyPassword } from "../../crypto/password.ts";
 import { decode } from "../../model/decode.ts";
 import { ApiError } from "../../model/error.ts";
 import { signInInput } from "../../model/sign-in.ts";
-import type { User } from "../../model/user.ts";
+import { emailKey, type User } from "../../model/user.ts";
 import type { AuditSink } from "../audit-entry.ts";
 import type { Changes } from "../change.ts";
 import type { Principal, Role } from "../principal.ts";
@@ -49,6 +49,8 @@ export interface SignedIn {
 export interface Visitor {
   readonly address: string;
   readonly userAgent: string;
+  /** Whether the cookie of the session is for HTTPS only. */
+  readonly isSecure: boolean;
 }
 
 export class SignIn {
@@ -141,9 +143,9 @@ export class SignIn {
   }
 
   #find(email: string): User | undefined {
-    const wanted = email.trim().toLowerCase();
+    const wanted = emailKey(email.trim());
     const { users } = this.#options.changes.config;
-    return [...users.values()].find((user) => user.email.toLowerCase() === wanted);
+    return [...users.values()].find((user) => emailKey(user.email) === wanted);
   }
 
   #recordSignIn({ email }: User, { id, address }: Session): void {

@@ -1,6 +1,7 @@
 // Counts attempts to sign in that failed, by address and by account, and refuses more for a while; knows no password.
 import type { Clock } from "../../clock.ts";
 import { ApiError } from "../../model/error.ts";
+import { emailKey } from "../../model/user.ts";
 import { readIpv6 } from "../../net/address.ts";
 
 /** Failures within the window after which nothing more is tried. */
@@ -96,7 +97,7 @@ export class LoginThrottle {
 /** Accounts by what was typed, whether there is one or not: anything else would tell. */
 const keysOf = (address: string, account: string): string[] => [
   `address ${networkOf(address)}`,
-  `account ${account.trim().toLowerCase()}`,
+  `account ${emailKey(account.trim())}`,
 ];
 
 /** Whoever has one IPv6 address has 2^64 of them. */

@@ -2,7 +2,7 @@
 import { hashPassword } from "../../crypto/password.ts";
 import { decode } from "../../model/decode.ts";
 import { ApiError, invalid } from "../../model/error.ts";
-import { type User, userInput } from "../../model/user.ts";
+import { emailKey, type User, userInput } from "../../model/user.ts";
 import { type Document, isDocument } from "../body.ts";
 import type { Changes } from "../change.ts";
 import type { QueryEntry } from "../list-filter.ts";
@@ -33,12 +33,12 @@ export interface PasswordReplacement {
   readonly instead?: string | null;
 }
 
-/** The user with this id or, whatever the case of its letters, this e-mail address; null when there is none. */
+/** The user with this id or, whatever the case of A to Z, this e-mail address; null when there is none. */
 export function findUser(users: ReadonlyMap<string, User>, key: string): User | null {
-  const wanted = key.toLowerCase();
+  const wanted = emailKey(key);
   // A display name is not unique and must not stand in for either.
   if (!wanted.includes("@")) return users.get(wanted) ?? null;
-  for (const user of users.values()) if (user.email.toLowerCase() === wanted) return user;
+  for (const user of users.values()) if (emailKey(user.email) === wanted) return user;
   return null;
 }
 

@@ -6,6 +6,7 @@ import {
   collectionNames,
   type GatewayConfig,
 } from "../../model/gateway-config.ts";
+import { emailKey } from "../../model/user.ts";
 import type { ImportMode } from "../../model/export-document.ts";
 import { type Document, isDocument } from "../body.ts";
 
@@ -164,7 +165,7 @@ function keyOf(collection: CollectionName, object: object): string | null {
   const values = fields.map((name) => (object as Document)[name] ?? null);
   if (values.every((value) => value === null)) return null;
   return JSON.stringify(
-    values.map((value) => (collection === "users" ? String(value).toLowerCase() : value)),
+    values.map((value) => (collection === "users" ? emailKey(String(value)) : value)),
   );
 }
 

@@ -1,9 +1,12 @@
 // Requests of plugins to somebody else: bounded in number, time and size; knows no plugin.
+import type { ManagementCookies } from "../../http/management-cookies.ts";
 import type { Callout, CalloutRequest, CalloutResponse } from "../../pdk/kit.ts";
 
 export interface CalloutOptions {
   /** The gateway's name in CDN-Loop (RFC 8586): by it, its own listeners and management API know what comes from here. */
   readonly loopToken: string;
+  /** Left out of answers: whoever gave one is no more than a target. Default: none. */
+  readonly managementCookies?: ManagementCookies;
   /** Requests at once; another one fails. Default 256, which is as many as Bun makes at once in all threads together. */
   readonly maxConcurrent?: number;
 }
@@ -31,6 +34,7 @@ const codings: ReadonlyMap<string, Bun.CompressionFormat> = new Map([
  */
 export function createCallout({
   loopToken,
+  managementCookies,
   maxConcurrent = MAX_CONCURRENT,
 }: CalloutOptions): Callout {
   // Whatever the environment says: a proxy, or a switch that believes every certificate, is for those who ask for it.
@@ -47,7 +51,9 @@ export function createCallout({
     try {
       const response = await session.fetch(url, { ...init, signal: abort.signal });
       isReading = true;
-      return await toAnswer(response, request.maxBytes ?? MAX_BYTES);
+      const answer = await toAnswer(response, request.maxBytes ?? MAX_BYTES);
+      if (managementCookies !== undefined) removeCookies(answer.headers, managementCookies);
+      return answer;
     } catch (error) {
       throw abort.signal.aborted ? new Error("no answer in time") : explained(error, isReading);
     } finally {
@@ -99,6 +105,14 @@ async function toAnswer(response: Response, maxBytes: number): Promise<CalloutRe
   headers.delete("content-encoding");
   headers.delete("content-length");
   return { status, headers, body: await readAll(decoded(body, coding), maxBytes) };
+}
+
+function removeCookies(headers: Headers, cookies: ManagementCookies): void {
+  const set = headers.getSetCookie();
+  const others = set.filter((field) => !cookies.isSetBy(field));
+  if (others.length === set.length) return;
+  headers.delete("set-cookie");
+  for (const field of others) headers.append("set-cookie", field);
 }
 
 /** Its types know only the formats that browsers have. */

@@ -55,7 +55,7 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   readonly generation: Generation;
   readonly worker: WorkerServices;
   readonly method: string;
-  /** Lower-case names; repeated fields joined with a comma. */
+  /** Lower-case names; repeated fields joined with a comma. Without the cookies of the management API. */
   readonly headers: Record<string, string>;
 
   // What `read` finds in the head.
@@ -71,6 +71,7 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   transferEncoding: string | null = null;
   contentLength: string | null = null;
   upgrade: string | null = null;
+  cookie: string | null = null;
   via: string | null = null;
   cdnLoop: string | null = null;
   userAgent: string | null = null;
@@ -156,6 +157,7 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   /** Reads the head; the error says why it cannot be served (RFC 9112 sections 3.2 and 6). */
   read(): ProxyError | null {
     readKnownFields(this.headers, this);
+    if (this.cookie !== null) this.#hideManagementCookies(this.cookie);
     const { listener, stream } = this;
     const host = listener.hosts.normalize(this.hostField ?? "");
     if (host === null) return failures.badRequest("the Host field is not valid");
@@ -171,6 +173,15 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
     this.host = host;
     if (listener.choice !== null) this.listener = listener.choice.find(host);
     return null;
+  }
+
+  /** Here, so that nothing behind this can pass them on. */
+  #hideManagementCookies(field: string): void {
+    const cookie = this.generation.managementCookies.without(field);
+    if (cookie === field) return;
+    this.cookie = cookie;
+    if (cookie === null) delete this.headers["cookie"];
+    else this.headers["cookie"] = cookie;
   }
 
   /** The same request on a stream without a client: it keeps who the client is. */

@@ -1,4 +1,5 @@
 // Parses the head of an HTTP/1.1 response from one string, strictly (RFC 9112), and remembers heads that repeat; knows no socket.
+import type { ManagementCookies } from "../../http/management-cookies.ts";
 import type { EditedFields } from "../plugin/edited-fields.ts";
 import type { OutgoingHead } from "../server/client-stream.ts";
 
@@ -39,6 +40,11 @@ class Framing {
   connection: string | null = null;
   upgrade: string | null = null;
   contentType: string | null = null;
+  readonly #cookies: ManagementCookies | null;
+
+  constructor(cookies: ManagementCookies | null) {
+    this.#cookies = cookies;
+  }
 
   /** True when the field was kept here and must not pass on. Only names of a telling length are looked at. */
   takes(name: string, value: string): boolean {
@@ -50,9 +56,12 @@ class Framing {
         this.upgrade = value;
         return true;
       case 10:
-        if (!same(name, "Connection", "connection")) return same(name, "Keep-Alive", "keep-alive");
-        this.connection = this.connection === null ? value : `${this.connection},${value}`;
-        return true;
+        if (same(name, "Connection", "connection")) {
+          this.connection = this.connection === null ? value : `${this.connection},${value}`;
+          return true;
+        }
+        if (same(name, "Set-Cookie", "set-cookie")) return this.#cookies?.isSetBy(value) === true;
+        return same(name, "Keep-Alive", "keep-alive");
       case 12:
         if (same(name, "Content-Type", "content-type")) this.contentType = value;
         return false;
@@ -137,11 +146,16 @@ function parseStatus(text: string): number {
 
 /**
  * Parses `text`, a whole head including the empty line. `isHead`: the request was HEAD, so there is no body.
- * Throws ResponseSyntaxError, and the TypeError of Headers for a name or value with bytes that are not allowed in it.
+ * No target may set one of `cookies`. Throws ResponseSyntaxError, and the TypeError of Headers for a name or value with bytes
+ * that are not allowed in it.
  */
-export function parseResponseHead(text: string, isHead: boolean): ResponseHead {
+export function parseResponseHead(
+  text: string,
+  isHead: boolean,
+  cookies: ManagementCookies | null = null,
+): ResponseHead {
   const status = parseStatus(text);
-  const framing = new Framing();
+  const framing = new Framing(cookies);
   const object: Record<string, string> = {};
   let pairs: [string, string][] | null = null;
   const end = text.length - 2;
@@ -263,16 +277,22 @@ const STAND_ASIDE = 8192;
 export class HeadCache {
   /** Length of the target's last head: the next one is probably as long. 0: none was read yet. */
   usualBytes = 0;
+  readonly #cookies: ManagementCookies | null;
   readonly #heads = new Map<string, ResponseHead>();
   #seen = 0;
   #known = 0;
   #standsAside = 0;
 
+  /** `cookies` are left out of heads; null: none are. */
+  constructor(cookies: ManagementCookies | null = null) {
+    this.#cookies = cookies;
+  }
+
   /** As `parseResponseHead`; the result is shared. HEAD is never remembered, because its body is framed in another way. */
   read(text: string, isHead: boolean): ResponseHead {
     if (isHead || this.#standsAside > 0) {
       if (!isHead) this.#standsAside--;
-      return parseResponseHead(text, isHead);
+      return parseResponseHead(text, isHead, this.#cookies);
     }
     const known = this.#heads.get(text);
     if (known !== undefined) this.#known++;
@@ -281,7 +301,7 @@ export class HeadCache {
   }
 
   #remember(text: string): ResponseHead {
-    const head = parseResponseHead(text, false);
+    const head = parseResponseHead(text, false, this.#cookies);
     // What belongs to one client is not kept longer than its answer takes.
     if (head.status < 200 || head.headers.has("set-cookie")) return head;
     if (this.#heads.size >= MAX_HEADS) this.#heads.clear();

@@ -11,6 +11,7 @@ import {
 import { validMaterial } from "../../pdk/authentication.ts";
 import { Cache } from "../../pdk/cache.ts";
 import type { Consumers, CredentialView } from "../../pdk/context.ts";
+import { isCanonicalToken } from "../../pdk/crypto.ts";
 import type { PluginKit } from "../../pdk/kit.ts";
 import type { JwtConfig } from "../jwt.ts";
 import { claimOf, fulfils } from "./claims.ts";
@@ -48,7 +49,6 @@ interface Unverified {
 const MAX_CHARACTERS = 16_384;
 const MAX_CONSUMER_KEYS = 1000;
 const HOUR_MS = 3_600_000;
-const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
 const refused = (reason: string, detail: string): Refused => ({
   kind: "refused",
@@ -108,7 +108,7 @@ export class Verifier {
   }
 
   #read(text: string): Unverified | null {
-    if (text.length > MAX_CHARACTERS || !COMPACT.test(text)) return null;
+    if (text.length > MAX_CHARACTERS || !isCanonicalToken(text)) return null;
     try {
       const header = decodeProtectedHeader(text);
       const claims = decodeJwt(text);

@@ -1,5 +1,6 @@
 // Getting tokens from the provider and deciding whether they are believed; knows no session and no cookie.
 import type { JWTPayload, JWTVerifyOptions, JWTVerifyResult } from "jose";
+import { idTokenProblem, isCanonicalToken } from "../../pdk/crypto.ts";
 import { type Document, isDocument, type Jose, OidcError, type Provider } from "./provider.ts";
 
 /** Signatures with a key that only the provider has: with HS* the client could sign, with `none` nobody has. */
@@ -70,13 +71,18 @@ export class TokenDesk {
   /** Claims of an id token that passes every check of OpenID Connect Core 3.1.3.7; `nonce` null: that of a renewal. */
   async idClaims(token: string, nonce: string | null): Promise<Claims> {
     const { clientId, provider } = this.#options;
-    const { payload } = await this.#verify(token, {
+    const { payload, protectedHeader } = await this.#verify(token, {
       algorithms: ALGORITHMS,
       issuer: provider.issuer,
       audience: clientId,
       clockTolerance: TOLERANCE_SECONDS,
       requiredClaims: ["sub", "exp", "iat"],
     });
+    const problem = idTokenProblem(
+      { header: protectedHeader, claims: payload },
+      { nowS: Math.floor(Date.now() / 1000), toleranceS: TOLERANCE_SECONDS },
+    );
+    if (problem !== null) throw new OidcError("refused", problem);
     const { aud, azp } = payload;
     if (nonce !== null && payload["nonce"] !== nonce)
       throw new OidcError("refused", "nonce of the id token is not the one that was sent");
@@ -96,7 +102,7 @@ export class TokenDesk {
       clockTolerance: TOLERANCE_SECONDS,
       requiredClaims: ["sub", "exp"],
     });
-    if (!BEARER_TYPES.has((protectedHeader.typ ?? "").toLowerCase()))
+    if (!isBearerType(protectedHeader.typ))
       throw new OidcError("refused", "the type of the token is another one");
     return withSubject(payload);
   }
@@ -127,6 +133,11 @@ export class TokenDesk {
 
   async #verify(token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
     const { errors } = this.#options.jose;
+    if (!isCanonicalToken(token))
+      throw new OidcError(
+        "refused",
+        "the token is refused: it is not three parts of canonical base64url",
+      );
     try {
       try {
         return await this.#verifyWith(token, options, await this.#options.provider.keys());
@@ -171,6 +182,10 @@ function withSubject(payload: JWTPayload): Claims {
     throw new OidcError("refused", "sub of the token is not a name");
   return { ...payload, sub };
 }
+
+/** The library checks neither that it is a text nor what it says. */
+const isBearerType = (typ: unknown) =>
+  typ === undefined || (typeof typ === "string" && BEARER_TYPES.has(typ.toLowerCase()));
 
 const textOf = (value: unknown) => (typeof value === "string" && value !== "" ? value : null);
 

@@ -1124,7 +1124,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a password
-         * @description Sets the cookie `sluice_session`, which lasts 7 days. A 401 with `X-Totp-Required: true` says that the password was right and a code is needed as well. After 10 failures within 5 minutes, from one address or for one account, the answer is 429.
+         * @description Sets the cookie of a session, which lasts 7 days: `sluice_session_` and eight digits of the installation's id, with `__Host-` before it over HTTPS. A 401 with `X-Totp-Required: true` says that the password was right and a code is needed as well. After 10 failures within 5 minutes, from one address or for one account, the answer is 429.
          */
         post: operations["postApiV1AuthLogin"];
         delete?: never;
@@ -4097,7 +4097,7 @@ export interface components {
              * @description RFC 3339, UTC
              */
             updated_at: string;
-            /** @description E-mail address to sign in with; unique, whatever the case of its letters */
+            /** @description E-mail address to sign in with; unique, whatever the case of A to Z */
             email: string;
             /** @description Display name */
             name: string;
@@ -4130,7 +4130,7 @@ export interface components {
         };
         /** User */
         UserInput: {
-            /** @description E-mail address to sign in with; unique, whatever the case of its letters */
+            /** @description E-mail address to sign in with; unique, whatever the case of A to Z */
             email: string;
             /** @description Display name */
             name: string;

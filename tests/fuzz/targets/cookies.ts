@@ -1,12 +1,25 @@
-// Cookie headers of any shape, read as a plain loop over the pairs would.
+// Cookie headers of any shape, read as a plain loop over the pairs would, and without the cookies of the management API.
 import fc from "fast-check";
 import { cookieValue, cookieValues } from "../../../src/http/cookie.ts";
-import { defineTarget, mustEqual } from "../target.ts";
+import { ManagementCookies } from "../../../src/http/management-cookies.ts";
+import { defineTarget, must, mustEqual } from "../target.ts";
 
-const name = fc.constantFrom("a", "aa", "session", "a.b", "__Host-x");
+const cookies = new ManagementCookies("-0badcafe", (value) => value === "live");
+const OWN = [
+  ...["sluice_session_0badcafe", "__Host-sluice_session_0badcafe"],
+  ...["sluice_session_0badcafe_sso", "__Host-sluice_session_0badcafe_sso"],
+];
+const OTHERS = ["a", "aa", "session", "a.b", "__Host-x", "sluice_session_00000000"];
+const name = fc.oneof(
+  { weight: 2, arbitrary: fc.constantFrom(...OTHERS) },
+  { weight: 1, arbitrary: fc.constantFrom(...OWN, "sluice_session") },
+);
 const piece = fc.oneof(
   { weight: 3, arbitrary: name },
-  { weight: 3, arbitrary: fc.constantFrom("=", ";", "; ", " ", "\t", '"', '""', ",", "%3B") },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom("=", ";", "; ", " ", "\t", '"', '""', ",", "%3B", "live"),
+  },
   { weight: 1, arbitrary: fc.string({ maxLength: 4 }) },
 );
 
@@ -26,8 +39,24 @@ export const target = defineTarget<Input>({
     const wanted = plainly(input);
     mustEqual(cookieValue(input.header, input.name), wanted[0] ?? null, "first value");
     mustEqual(cookieValues(input.header, input.name), wanted, "all values");
+    checkWithout(input.header);
   },
 });
+
+/** What is left holds nothing of ours, and every other pair as it was. */
+function checkWithout(header: string): void {
+  const left = cookies.without(header);
+  for (const own of OWN) mustEqual(cookieValues(left, own), [], `values of ${own}`);
+  const former = cookieValues(header, "sluice_session").filter((value) => value !== "live");
+  mustEqual(cookieValues(left, "sluice_session"), former, "values of the former name");
+  for (const other of OTHERS)
+    mustEqual(cookieValues(left, other), cookieValues(header, other), `values of ${other}`);
+  if (left !== null) mustEqual(cookies.without(left), left, "a second time");
+  must(
+    cookies.sessionsIn(left).every(({ name: former }) => former === "sluice_session"),
+    "a session is left",
+  );
+}
 
 function plainly({ header, name }: Input): string[] {
   const values: string[] = [];

@@ -127,6 +127,7 @@ export class AcmeWorld {
       openSealed: (sealed: string) => box.open(sealed),
     });
     const control = createControlPlane({
+      instanceId: "test",
       ...{ store, box, log, context, plugins: catalogueOf(plugins) },
       auditStore: store.audit,
       totpStore: store.with((tables) => new TotpTable(tables)),

@@ -224,3 +224,47 @@ test("viewers and editors neither see nor change users, and nobody does nothing"
   for (const { line, body } of writes) expect((await people.nobody(line, body)).status).toBe(401);
   expect((await root(`GET /users/${user.id}`)).body).toEqual(user);
 });
+
+describe("an address that only Unicode takes for another one", () => {
+  const KELVIN = encodeURIComponent("\u212aate@a.example");
+
+  test("is that of another user: to sign in, to be found, and to be made", async () => {
+    const kate = await people.create("kate", "admin");
+    for (const email of ["kate@a.example", "KATE@A.EXAMPLE", " Kate@a.example "])
+      expect(await people.signInStatus(email, PASSWORD)).toBe(200);
+    expect(await people.signInStatus("\u212aate@a.example", PASSWORD)).toBe(401);
+    expect((await root(`GET /users/${KELVIN}`)).status).toBe(404);
+    expect((await root("GET /users/KATE@a.example")).body.id).toBe(kate.id);
+    expect((await root(`GET /auth/sessions?user_id=${KELVIN}`)).body).toEqual([]);
+    expect((await root("GET /auth/sessions?user_id=KATE@a.example")).body).toHaveLength(3);
+
+    const other = { email: "\u212aate@a.example", name: "Other", role: "viewer", password: OTHER };
+    const made = await root("POST /users", other);
+    expect([made.status, made.body.email]).toEqual([200, other.email]);
+    expect(await people.signInStatus(other.email, OTHER)).toBe(200);
+    expect(await people.signInStatus("kate@a.example", OTHER)).toBe(401);
+    const twice = await root("POST /users", { ...other, email: "\u212aATE@a.example" });
+    expect(twice.status).toBe(409);
+    expect((await root(`GET /users/${KELVIN}`)).body.id).toBe(made.body.id);
+    expect((await root(`DELETE /users/${KELVIN}`)).status).toBe(200);
+    expect((await root("GET /users/kate@a.example")).body.id).toBe(kate.id);
+  });
+
+  test("is that of another user in an import", async () => {
+    const kay = await people.create("kay", "admin");
+    const document = {
+      format: 1,
+      users: [{ email: "\u212aay@a.example", name: "Import", role: "viewer" }],
+    };
+    const { status, body } = await root("POST /import?mode=merge&dry_run=1", document);
+    expect([status, body.changes]).toEqual([
+      200,
+      [expect.objectContaining({ action: "create", kind: "user" })],
+    ]);
+    const same = { format: 1, users: [{ ...document.users[0], email: "KAY@a.example" }] };
+    const found = await root("POST /import?mode=merge&dry_run=1", same);
+    expect(found.body.changes).toEqual([
+      expect.objectContaining({ action: "update", kind: "user", id: kay.id }),
+    ]);
+  });
+});

@@ -44,6 +44,7 @@ async function threads(port: number) {
           worker,
           workers: WORKERS,
           instanceId: "test",
+          sessions: [],
           stickyKey: "test",
           pluginKey: "test",
           logPlaces: null,

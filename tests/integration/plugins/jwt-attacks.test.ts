@@ -2,7 +2,8 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { signToken } from "./issuer.ts";
-import { bearer, seconds, useJwt } from "./jwt-scene.ts";
+import { otherText, withOtherSignature } from "../sso/token-forms.ts";
+import { bearer, seconds, SECRET, useJwt } from "./jwt-scene.ts";
 
 const ISSUER = "https://issuer.test";
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -17,6 +18,14 @@ describe("an attack", () => {
   const claims = () => ({ iss: ISSUER, sub: "user-1", exp: seconds() + 300 });
   const hmac = (key: string) => (input: string) =>
     createHmac("sha256", key).update(input).digest("base64url");
+
+  const ofAlice = () => ({ ...claims(), iss: "alice-hs" });
+  /** JSON whose base64url leaves bits over. */
+  const spaced = (value: object) => {
+    let text = JSON.stringify(value);
+    while (Buffer.byteLength(text) % 3 === 0) text += " ";
+    return Buffer.from(text).toString("base64url");
+  };
 
   const attacks: [string, () => string | Promise<string>][] = [
     ["no algorithm and no signature", () => forged({ alg: "none" }, claims(), () => "")],
@@ -86,6 +95,32 @@ describe("an attack", () => {
         return `${header}.${encode({ ...claims(), sub: "root" })}.${signature}`;
       },
     ],
+    [
+      "another text of the same signature",
+      async () => withOtherSignature(await signToken(jwt.rsa)),
+    ],
+    [
+      "another text of the same signature with a curve",
+      async () => withOtherSignature(await signToken(jwt.ec)),
+    ],
+    [
+      "another text of the same signature with a secret",
+      () => withOtherSignature(forged({ alg: "HS256" }, ofAlice(), hmac(SECRET))),
+    ],
+    [
+      "another text of the same claims, signed",
+      () => {
+        const input = `${encode({ alg: "HS256" })}.${otherText(spaced(ofAlice()))}`;
+        return `${input}.${hmac(SECRET)(input)}`;
+      },
+    ],
+    [
+      "another text of the same header, signed",
+      () => {
+        const input = `${otherText(spaced({ alg: "HS256" }))}.${encode(ofAlice())}`;
+        return `${input}.${hmac(SECRET)(input)}`;
+      },
+    ],
     ["a signature that was left out", async () => (await signToken(jwt.rsa)).replace(/[^.]*$/, "")],
   ];
 
@@ -99,6 +134,12 @@ describe("an attack", () => {
       /^Bearer realm="sluice", error="invalid_token", error_description="[a-z ]+"$/,
     );
     expect(answer.seen).toBeNull();
+  });
+
+  test("is told apart from the same token as it should be", async () => {
+    const token = forged({ alg: "HS256" }, ofAlice(), hmac(SECRET));
+    for (const good of [token, await signToken(jwt.rsa), await signToken(jwt.ec)])
+      expect((await jwt.scene.get("/", bearer(good))).status).toBe(200);
   });
 
   test("does not make the gateway fetch anything", async () => {

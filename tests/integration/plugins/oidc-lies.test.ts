@@ -9,6 +9,7 @@ import {
   signWithForeignKey,
   signWithPublicKey,
 } from "../sso/lying-provider.ts";
+import { otherForms, otherTypes, signInForm } from "../sso/token-forms.ts";
 import { CALLBACK, Jar, World } from "./oidc-world.ts";
 
 let world: World;
@@ -37,6 +38,7 @@ describe("an id token is refused", () => {
     ["expired", { claims: { exp: now() - 60 } }],
     ["no end", { claims: { exp: undefined } }],
     ["not valid yet", { claims: { nbf: now() + 600 } }],
+    ["issued in time to come", { claims: { iat: now() + 600 } }],
     ["nobody's", { claims: { sub: undefined } }],
     ["nobody's, in words", { claims: { sub: "" } }],
     ["subject that is no text", { claims: { sub: 1 } }],
@@ -47,6 +49,11 @@ describe("an id token is refused", () => {
     ["signed by somebody else under a new key id", { sign: signWithForeignKey("new") }],
     ["no token at all", { sign: () => "" }],
     ["no JWT", { sign: () => "a.b.c" }],
+    ...otherTypes.map((typ): [string, Lie] => [
+      `of the type ${JSON.stringify(typ)}`,
+      { sign: signInForm({ header: { typ } }) },
+    ]),
+    ...otherForms.map(({ why, sign }): [string, Lie] => [why, { sign }]),
   ])("%s", async (_, lie) => {
     world.provider.lie = lie;
     const jar = new Jar();
@@ -57,6 +64,17 @@ describe("an id token is refused", () => {
     expect(jar.cookies.size).toBe(0);
     expect(body).not.toContain("canary");
   });
+});
+
+test.each<[string, Lie]>([
+  ["a few seconds apart", { claims: { iat: now() + 10, nbf: now() + 10 } }],
+  ["of the type JWT", { sign: signInForm({ header: { typ: "JWT" } }) }],
+  ["of the type jwt", { sign: signInForm({ header: { typ: "jwt" } }) }],
+])("an id token %s is accepted", async (_, lie) => {
+  world.provider.lie = lie;
+  const jar = new Jar();
+  expect((await world.signIn(jar)).status).toBe(302);
+  expect(jar.cookies.size).toBeGreaterThan(0);
 });
 
 describe("coming back is refused", () => {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { signProperly } from "../sso/lying-provider.ts";
+import { otherForms, signInForm } from "../sso/token-forms.ts";
 import { Jar, World } from "./oidc-world.ts";
 
 let world: World;
@@ -101,6 +102,11 @@ describe("a Bearer token", () => {
     const all = { iss: issuer, aud: "sluice", sub: "robot", iat: now, exp: now + 60, email: "r@x" };
     return signProperly({ ...all, ...claims }, world.provider);
   };
+  const claimsOf = (claims: Record<string, unknown> = {}) => {
+    const now = Math.floor(Date.now() / 1000);
+    const { issuer } = world.provider;
+    return { iss: issuer, aud: "sluice", sub: "robot", iat: now, exp: now + 60, ...claims };
+  };
   const withToken = async (claims?: Record<string, unknown>) =>
     world.scene.get("/", { Authorization: `Bearer ${await token(claims)}` });
 
@@ -138,6 +144,26 @@ describe("a Bearer token", () => {
       expect(status).toBe(401);
     },
   );
+
+  const bent = [
+    ...otherForms.filter(({ why }) => !/space|break|behind the claims/.test(why)),
+    { why: "the type of a logout token", sign: signInForm({ header: { typ: "logout+jwt" } }) },
+    { why: "a type that is a number", sign: signInForm({ header: { typ: 5 } }) },
+    { why: "a type that is null", sign: signInForm({ header: { typ: null } }) },
+  ];
+  test.each(bent)("with $why is refused", async ({ sign }) => {
+    const text = await sign(claimsOf(), world.provider);
+    const { status, seen } = await world.scene.get("/", { Authorization: `Bearer ${text}` });
+    expect({ status, seen }).toEqual({ status: 401, seen: null });
+  });
+
+  test("of the type of access tokens, or of none, lets in", async () => {
+    for (const header of [{}, { typ: "JWT" }, { typ: "at+jwt" }]) {
+      const text = await signInForm({ header })(claimsOf(), world.provider);
+      const answer = await world.scene.get("/", { Authorization: `Bearer ${text}` });
+      expect(answer.status).toBe(200);
+    }
+  });
 
   test("may be for an audience of its own", async () => {
     await world.configure({ bearer_audience: ["api"] });

@@ -98,6 +98,61 @@ describe("an address", () => {
   });
 });
 
+describe("an address that only Unicode takes for that of a user", () => {
+  const admin = () => user("kate@korp.example", { role: "admin" });
+  const lookalikes = [
+    { email: "\u212aate@korp.example", why: "the Kelvin sign is lower-cased to k" },
+    { email: "\u212aATE@korp.example", why: "the same among capitals" },
+    { email: "\uff4bate@korp.example", why: "NFKC makes k of a full-width k" },
+    { email: "k\u0430te@korp.example", why: "a Cyrillic a looks the same" },
+    { email: "kate\u200b@korp.example", why: "a space that nobody sees" },
+  ];
+  test.each(lookalikes)("$email is refused and creates nobody: $why", async ({ email }) => {
+    for (const auto_provision of [false, true]) {
+      const world = await scene({
+        users: [root, admin()],
+        sso: { auto_provision, default_role: "viewer" },
+      });
+      expect(await world.outcome(lie({ email }))).toBe("email_missing");
+      expect(world.find("kate@korp.example").sso).toBeNull();
+      expect(world.users).toHaveLength(2);
+      expect(world.sessions.list()).toEqual([]);
+      expect(world.log.join("")).toContain("letters outside of ASCII");
+    }
+  });
+
+  test("links nobody either where the user has the very same address", async () => {
+    const world = await scene({ users: [root, user("j\u00f6rg@korp.example")] });
+    for (const email of ["j\u00f6rg@korp.example", "J\u00d6RG@korp.example"])
+      expect(await world.outcome(lie({ email }))).toBe("email_missing");
+    expect(world.find("j\u00f6rg@korp.example").sso).toBeNull();
+  });
+
+  test("does not stand in the way of somebody who is linked already", async () => {
+    const world = await scene({ users: [root, user("ann@example.com")] });
+    expect(await world.outcome()).toBe("ok");
+    expect(await world.outcome(lie({ email: "\u00e5nn@example.com" }))).toBe("ok");
+  });
+
+  test("by its domain is another one, with and without domains that are allowed", async () => {
+    const sso = { auto_provision: true, default_role: "viewer" };
+    const world = await scene({ users: [root, admin()], sso });
+    const email = "kate@\u212aorp.example";
+    expect(await world.outcome(lie({ email }))).toBe("ok");
+    expect(world.find("kate@korp.example").sso).toBeNull();
+    expect(world.find(email).role).toBe("viewer");
+
+    const limited = await scene({
+      users: [root, admin()],
+      sso: { ...sso, allowed_domains: ["KORP.example"] },
+    });
+    expect(await limited.outcome(lie({ email }))).toBe("domain_not_allowed");
+    expect(await limited.outcome(lie({ email: "KATE@korp.EXAMPLE" }))).toBe("ok");
+    const kelvin = await scene({ sso: { ...sso, allowed_domains: ["\u212aorp.example"] } });
+    expect(await kelvin.outcome(lie({ email: "kate@korp.example" }))).toBe("domain_not_allowed");
+  });
+});
+
 describe("a user who is not there", () => {
   test("is refused while none is created", async () => {
     const world = await scene({ sso: { auto_provision: false, default_role: "admin" } });

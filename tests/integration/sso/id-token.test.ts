@@ -9,6 +9,7 @@ import {
   signWithForeignKey,
   signWithPublicKey,
 } from "./lying-provider.ts";
+import { otherForms, otherTypes, signInForm } from "./token-forms.ts";
 import { createWorld, user, type World } from "./world.ts";
 
 let world: World;
@@ -62,6 +63,9 @@ const refused: Refused[] = [
   { why: "an end that is no number", lie: claims({ exp: "never" }), says: "exp" },
   { why: "its time is to come", lie: () => ({ claims: { nbf: now() + hour } }), says: "nbf" },
   { why: "no time of issue", lie: claims({ iat: undefined }), says: "iat" },
+  { why: "a time of issue to come", lie: () => ({ claims: { iat: now() + 31 } }), says: "iat" },
+  { why: "a far time of issue", lie: () => ({ claims: { iat: now() + hour } }), says: "iat" },
+  { why: "a time of issue in words", lie: claims({ iat: "now" }), says: "iat" },
   { why: "no subject", lie: claims({ sub: undefined }), says: "sub" },
   { why: "an empty subject", lie: claims({ sub: "" }), says: "sub" },
   { why: "a subject that is a number", lie: claims({ sub: 1 }), says: "sub" },
@@ -84,6 +88,12 @@ const refused: Refused[] = [
     }),
     says: "signature",
   },
+  ...otherTypes.map((typ) => ({
+    why: `the type ${JSON.stringify(typ)}`,
+    lie: signed(signInForm({ header: { typ } })),
+    says: "typ",
+  })),
+  ...otherForms.map(({ why, sign }) => ({ why, lie: signed(sign), says: "base64url" })),
 ];
 
 describe("an id token is refused", () => {
@@ -110,6 +120,10 @@ describe("an id token is accepted", () => {
       why: "when the clocks are a few seconds apart",
       lie: () => ({ claims: { exp: now() - 5, nbf: now() + 5, iat: now() + 5 } }),
     },
+    { why: "issued 30 seconds from now", lie: () => ({ claims: { iat: now() + 30 } }) },
+    { why: "with the type JWT", lie: signed(signInForm({ header: { typ: "JWT" } })) },
+    // RFC 7515 section 4.1.9: a media type, in which case does not count.
+    { why: "with the type jwt", lie: signed(signInForm({ header: { typ: "jwt" } })) },
   ];
   test.each(accepted)("$why", async ({ lie }) => {
     expect(await world.outcome(lie())).toBe("ok");

@@ -87,11 +87,15 @@ describe("a sign-in", () => {
     expect(end).toMatchObject({ status: 302, location: `${gateway.admin}/routes?tag=x#top` });
     expect(end.cookies).toEqual([
       expect.stringMatching(
-        /^sluice_session=[\w-]{43}; HttpOnly; SameSite=Lax; Path=\/; Max-Age=604800$/,
+        /^sluice_session_[0-9a-f]{8}=[\w-]{43}; HttpOnly; SameSite=Lax; Path=\/; Max-Age=604800$/,
       ),
-      "sluice_sso=; Max-Age=0; Path=/api/v1/auth/sso; HttpOnly; SameSite=Lax",
+      expect.stringMatching(
+        /^sluice_session_[0-9a-f]{8}_sso=; Max-Age=0; Path=\/api\/v1\/auth\/sso; HttpOnly; SameSite=Lax$/,
+      ),
     ]);
-    expect(ann.cookiesFor(`${gateway.admin}${CALLBACK}`)).toEqual(["sluice_session"]);
+    expect(ann.cookiesFor(`${gateway.admin}${CALLBACK}`)).toEqual([
+      expect.stringMatching(/^sluice_session_[0-9a-f]{8}$/),
+    ]);
     const me = await ann.visit(`${gateway.admin}/api/v1/auth/me`);
     expect(JSON.parse(me.text)).toMatchObject({
       user: { email: "ann@example.com", name: "Ann", role: "editor" },
@@ -130,7 +134,10 @@ describe("a sign-in", () => {
     const browser = new CookieBrowser({ [PUBLIC]: gateway.admin });
     const end = await signIn(browser, { email: "ann@example.com", redirect: "/x", at: PUBLIC });
     expect(end.location).toBe(`${PUBLIC}/x`);
-    for (const header of end.cookies) expect(header).toEndWith("; Secure");
+    for (const header of end.cookies) {
+      expect(header).toStartWith("__Host-sluice_session_");
+      expect(header.split("; ")).toContain("Secure");
+    }
     await admin("PATCH", "/settings", { public_url: null });
   });
 
@@ -210,7 +217,7 @@ test("neither the log, nor the database, nor the audit log holds a secret, a cod
   const { ann } = visitors();
   const end = await signIn(ann, { email: "ann@example.com" });
   const code = new URL(end.url).searchParams.get("code") ?? "-";
-  const session = /^sluice_session=([\w-]+)/.exec(end.cookies[0] ?? "")?.[1] ?? "-";
+  const session = /^sluice_session_\w+=([\w-]+)/.exec(end.cookies[0] ?? "")?.[1] ?? "-";
   const audit = await admin("GET", "/audit");
   expect(audit).toContainEqual(
     expect.objectContaining({ actor: "ann@example.com", action: "login", result: "ok" }),

@@ -40,11 +40,13 @@ describe("the start", () => {
   test("keeps the cookie for ten minutes, from scripts and from requests of other sites", async () => {
     const plain = await (await scene()).start();
     const secure = await (await scene({ publicUrl: "https://gateway.example/" })).start();
-    const attributes = "; Max-Age=600; Path=/api/v1/auth/sso; HttpOnly; SameSite=Lax";
     if ("error" in plain || "error" in secure) throw new Error("the start was refused");
-    expect(plain.cookie).toMatch(/^sluice_sso=[\w-]{43};/);
-    expect(plain.cookie.replace(/^[^;]+/, "")).toBe(attributes);
-    expect(secure.cookie.replace(/^[^;]+/, "")).toBe(`${attributes}; Secure`);
+    expect(plain.cookie).toMatch(
+      /^sluice_session_0badcafe_sso=[\w-]{43}; Max-Age=600; Path=\/api\/v1\/auth\/sso; HttpOnly; SameSite=Lax$/,
+    );
+    expect(secure.cookie).toMatch(
+      /^__Host-sluice_session_0badcafe_sso=[\w-]{43}; Max-Age=600; Path=\/; Secure; HttpOnly; SameSite=Lax$/,
+    );
   });
 
   test("is behind public_url when it is set", async () => {
@@ -116,7 +118,7 @@ describe("coming back", () => {
     const world = await scene();
     const { url, cookies } = await world.begin();
     const other = await world.begin();
-    for (const wrong of [other.cookies, null, "sluice_sso=", "sluice_session=x"]) {
+    for (const wrong of [other.cookies, null, "sluice_session_0badcafe_sso=", "sluice_session=x"]) {
       const mine = await world.begin();
       const parameters = world.provider.agree(mine.url);
       expect(codeOf(await world.comeBack(parameters, wrong))).toBe("invalid_state");

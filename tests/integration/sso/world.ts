@@ -7,6 +7,7 @@ import { Sessions } from "../../../src/control/auth/sessions.ts";
 import type { Finished, Started } from "../../../src/control/auth/sso/single-sign-on.ts";
 import { SingleSignOn } from "../../../src/control/auth/sso/single-sign-on.ts";
 import { SecretBox } from "../../../src/crypto/secret-box.ts";
+import { ManagementCookies } from "../../../src/http/management-cookies.ts";
 import { createLog } from "../../../src/log.ts";
 import { decode } from "../../../src/model/decode.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
@@ -34,6 +35,10 @@ export const user = (email: string, fields: object = {}): User => ({
 
 /** One administrator whom the provider does not know. */
 export const root = user("root@example.com");
+
+/** Its last eight digits are in the names of cookies. */
+const INSTANCE = "01a1fd84-2dbf-73d8-ab7a-d2f60badcafe";
+const visit = { origin: "http://127.0.0.1:9080", address: "192.0.2.1", userAgent: "test" };
 
 export async function createWorld(scene: Scene = {}): Promise<World> {
   const provider = await LyingProvider.start();
@@ -77,6 +82,7 @@ export class World {
       log,
     });
     this.sso = new SingleSignOn({
+      cookies: new ManagementCookies(INSTANCE, (value) => this.sessions.isLive(value)),
       ...{ changes: this.plane.control.changes, sessions: this.sessions, clock, log },
       box: new SecretBox(new Uint8Array(32)),
       audit: { record: (entry) => void this.audit.push({ at, ...entry }) },
@@ -95,8 +101,7 @@ export class World {
   }
 
   start(redirect: string | null = null): Promise<Started> {
-    const origin = "http://127.0.0.1:9080";
-    return this.sso.start({ redirect, origin, address: "192.0.2.1", userAgent: "test" });
+    return this.sso.start({ redirect, ...visit });
   }
 
   /** The start of a sign-in that is expected to lead to the provider. */
@@ -107,7 +112,7 @@ export class World {
   }
 
   comeBack(parameters: URLSearchParams, cookies: string | null): Promise<Finished> {
-    return this.sso.finish({ parameters, cookies, address: "192.0.2.1", userAgent: "test" });
+    return this.sso.finish({ parameters, cookies, ...visit });
   }
 
   /** A whole sign-in. */

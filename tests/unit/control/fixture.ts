@@ -174,6 +174,7 @@ export function controlPlane(
   const events: ChangeEvent[] = [];
   const logged: string[] = [];
   const control = createControlPlane({
+    instanceId: "test",
     store: steps,
     auditStore: steps,
     sessionStore: { load: () => [], insert() {}, remove() {} },

@@ -72,6 +72,7 @@ export function pluginWorld(clock = { now: () => Date.parse("2026-01-01T00:00:00
   const own = { ...context, plugins: catalogue, openSealed: (text: string) => box.open(text) };
   const use = new Map<string, string>();
   const control = createControlPlane({
+    instanceId: "test",
     store: steps,
     auditStore: steps,
     revisionStore: { list: () => [], get: () => null, since: () => [] } as never,

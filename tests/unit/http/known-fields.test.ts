@@ -8,6 +8,7 @@ const ALL = {
   "transfer-encoding": "chunked",
   "content-length": "5",
   upgrade: "websocket",
+  cookie: "a=1",
   via: "1.1 other",
   "cdn-loop": "other",
   "user-agent": "curl",
@@ -19,6 +20,7 @@ const NAMED = {
   transferEncoding: "chunked",
   contentLength: "5",
   upgrade: "websocket",
+  cookie: "a=1",
   via: "1.1 other",
   cdnLoop: "other",
   userAgent: "curl",
@@ -55,7 +57,14 @@ test.each(Object.keys(ALL))("%s alone, and everything but it", (name) => {
 
 test("an empty value is one, and other names of the same length are none of them", () => {
   expect(knownFields({ via: "" }).via).toBe("");
-  const others = { dnt: "1", date: "x", referer: "x", "x-a-long": "x", "x-user-abc": "x" };
+  const others = {
+    dnt: "1",
+    accept: "x",
+    date: "x",
+    referer: "x",
+    "x-a-long": "x",
+    "x-user-abc": "x",
+  };
   const longer = { "x-content-size": "5", "sec-websocket-key": "x" };
   expect(Object.values(knownFields({ ...others, ...longer })).every((each) => each === null)).toBe(
     true,

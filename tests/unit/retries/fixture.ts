@@ -10,6 +10,7 @@ import {
   type ServiceRuntime,
   serviceRuntime,
 } from "../../../src/dataplane/service-runtime.ts";
+import { ManagementCookies } from "../../../src/http/management-cookies.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { serviceInput } from "../../../src/model/service.ts";
 import { inlineTargetInput } from "../../../src/model/target.ts";
@@ -49,7 +50,9 @@ export class World {
     };
     const names = { resolver: new NameResolver({ servers: [] }), now: () => 0, log() {} };
     const pools = new PoolRegistry(() => 0, names);
-    this.runtime = serviceRuntime(plan, pools, { board, worker, stickyKey });
+    const managementCookies = new ManagementCookies("test", () => false);
+    const context = { board, worker, stickyKey, managementCookies };
+    this.runtime = serviceRuntime(plan, pools, context);
   }
 
   row(index: number): number {
@@ -102,11 +105,12 @@ export function requestOf(
     peerAddress: () => "192.0.2.7",
   } as unknown as ClientStream;
   const hosts = { normalize: (host: string) => host };
-  const listener = { trustsAnyone: false, protocol: "http", maxTargetBytes: 8192, hosts };
+  const facts = { trustsAnyone: false, protocol: "http", maxTargetBytes: 8192, hosts };
+  const generation = { managementCookies: new ManagementCookies("test", () => false) };
   const request = new ClientRequest(
     stream,
-    listener as unknown as ListenerFacts,
-    {} as ServeContext,
+    { ...facts, choice: null } as unknown as ListenerFacts,
+    { generation } as unknown as ServeContext,
   );
   request.read();
   return request;

@@ -3,8 +3,11 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
+import { decode } from "../../../src/model/decode.ts";
+import { type User, userRecord } from "../../../src/model/user.ts";
 import { inspectStore } from "../../../src/store/store.ts";
 import {
+  at,
   commitOf,
   firstCommit,
   openStore,
@@ -19,6 +22,11 @@ import {
 
 const shop = serviceOf("shop");
 const blog = serviceOf("blog");
+
+const userWith = (email: string): User => ({
+  ...decode(userRecord, { email, name: email, role: "admin" }),
+  ...{ id: Bun.randomUUIDv7(), created_at: at, updated_at: at },
+});
 
 const names = (config: GatewayConfig) => [...config.services.values()].map(({ name }) => name);
 
@@ -183,6 +191,28 @@ describe("documents of an older program", () => {
     expect([...config.services.values()]).toEqual([shop, blog]);
     expect(config.settings).toEqual(settingsOf());
     expect(fixture.store.load().config).toEqual(config);
+  });
+
+  test("give users their key anew: the case of A to Z tells nobody apart, all else does", () => {
+    using dir = temporaryDirectory();
+    const [capital, small] = ["\u00c9VA@a.example", "\u00e9va@A.example"].map(userWith);
+    {
+      using fixture = openStore(dir.path);
+      fixture.store.commit(firstCommit);
+      fixture.store.commit(commitOf(2, { users: upsert(capital!) }));
+    }
+    edit(dir.path, [
+      "UPDATE users SET email = '\u00e9va@a.example'",
+      "UPDATE meta SET value = 'older' WHERE key = 'document_format'",
+    ]);
+    using fixture = openStore(dir.path);
+    expect(fixture.store.load().config.users.size).toBe(1);
+    fixture.store.commit(commitOf(3, { users: upsert(small!) }));
+    expect([...fixture.store.load().config.users.values()]).toEqual([capital!, small!]);
+    const again = userWith("\u00e9VA@a.EXAMPLE");
+    expect(() => fixture.store.commit(commitOf(4, { users: upsert(again) }))).toThrow(
+      "contradicts what is stored",
+    );
   });
 
   test("that no longer fit are refused with the object and the field", () => {

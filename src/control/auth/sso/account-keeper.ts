@@ -22,6 +22,8 @@ export interface AccountParts {
 export interface Visitor {
   readonly address: string;
   readonly userAgent: string;
+  /** Whether the cookie of the session is for HTTPS only. */
+  readonly isSecure: boolean;
 }
 
 export interface SignedIn {
@@ -38,14 +40,15 @@ export class AccountKeeper {
   }
 
   /** Links, makes or changes the user as the claims ask for, and opens a session; throws an SsoError for those who may not. */
-  async signIn(claims: Claims, { address, userAgent }: Visitor): Promise<SignedIn> {
+  async signIn(claims: Claims, visitor: Visitor): Promise<SignedIn> {
     const { changes, sessions } = this.#parts;
-    const { id } = await this.#bringUpToDate(claims, address);
+    const { id } = await this.#bringUpToDate(claims, visitor.address);
     // While the workers took the change over, somebody else may have changed the user.
     const user = changes.config.users.get(id);
     if (user === undefined || !user.enabled)
       throw new SsoError("user_disabled", "the user was disabled or deleted during the sign-in");
-    return { ...sessions.create(id, { method: "sso", address, userAgent }), user };
+    const { address, userAgent, isSecure } = visitor;
+    return { ...sessions.create(id, { method: "sso", address, userAgent, isSecure }), user };
   }
 
   async #bringUpToDate(claims: Claims, address: string): Promise<User> {

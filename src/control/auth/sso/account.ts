@@ -3,7 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import { decode } from "../../../model/decode.ts";
 import type { GatewayConfig } from "../../../model/gateway-config.ts";
 import type { Sso } from "../../../model/sso.ts";
-import { type Role, roles, type User, userRecord } from "../../../model/user.ts";
+import { emailKey, type Role, roles, type User, userRecord } from "../../../model/user.ts";
 import { isDocument } from "../../body.ts";
 import { SsoError } from "./failure.ts";
 import type { Claims } from "./id-token.ts";
@@ -29,7 +29,8 @@ export function chooseAccount(config: GatewayConfig, claims: Claims): Account {
   const isVouched = typeof claims["email"] === "string" && claims["email_verified"] === true;
   const email = linked === null || isVouched ? verifiedEmail(claims) : linked.email;
   requireDomain(sso, email);
-  const user = linked ?? all.find((other) => other.email.toLowerCase() === email.toLowerCase());
+  if (linked === null) requirePlainName(email);
+  const user = linked ?? all.find((other) => emailKey(other.email) === emailKey(email));
   if (user === undefined) return { kind: "new", fields: newUser(sso, claims, email) };
   if (!user.enabled) throw new SsoError("user_disabled", `the user ${user.email} is disabled`);
   return { kind: "existing", user: bringUpToDate(user, sso, claims) };
@@ -72,10 +73,22 @@ function verifiedEmail(claims: Claims): string {
   return email;
 }
 
+/**
+ * Providers and people take letters for one another that are not the same bytes: such an address neither finds a user nor
+ * makes one that looks like another.
+ */
+function requirePlainName(email: string): void {
+  if (/[^\x21-\x7e]/.test(email.slice(0, email.lastIndexOf("@"))))
+    throw new SsoError(
+      "email_missing",
+      "the name in the e-mail address has letters outside of ASCII, which cannot be used to find or create a user",
+    );
+}
+
 function requireDomain({ allowed_domains }: Sso, email: string): void {
   if (allowed_domains.length === 0) return;
   const domain = email.slice(email.lastIndexOf("@") + 1);
-  if (!allowed_domains.some((allowed) => allowed.toLowerCase() === domain.toLowerCase()))
+  if (!allowed_domains.some((allowed) => emailKey(allowed) === emailKey(domain)))
     throw new SsoError("domain_not_allowed", `the domain of ${email} is not allowed`);
 }
 

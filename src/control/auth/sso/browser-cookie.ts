@@ -1,18 +1,35 @@
 // The cookie that binds a sign-in to the browser it was begun in; knows nothing of what it is compared with.
 import { cookieValue } from "../../../http/cookie.ts";
+import type { ManagementCookies } from "../../../http/management-cookies.ts";
 import { PENDING_SECONDS } from "./pending.ts";
 
-const NAME = "sluice_sso";
-/** Sent to the two ends of a sign-in only; Lax, because the provider's page leads to the second one. */
-const ATTRIBUTES = "Path=/api/v1/auth/sso; HttpOnly; SameSite=Lax";
+/** Makes and reads it; `isSecure`: browsers may send it over HTTPS only. */
+export class BrowserCookie {
+  readonly #cookies: ManagementCookies;
 
-/** The secret in a Cookie header, null when there is none. */
-export const readBrowserCookie = (header: string | null) => cookieValue(header, NAME);
+  constructor(cookies: ManagementCookies) {
+    this.#cookies = cookies;
+  }
 
-/** Value of a Set-Cookie header that keeps the secret as long as a sign-in may take. */
-export const browserCookie = (secret: string, isSecure: boolean) =>
-  `${NAME}=${secret}; Max-Age=${PENDING_SECONDS}; ${ATTRIBUTES}${isSecure ? "; Secure" : ""}`;
+  /** The secret in a Cookie field, null when there is none. */
+  read(field: string | null, isSecure: boolean): string | null {
+    return cookieValue(field, this.#cookies.signIn(isSecure));
+  }
 
-/** Value of a Set-Cookie header that takes it away again. */
-export const expiredBrowserCookie = (isSecure: boolean) =>
-  `${NAME}=; Max-Age=0; ${ATTRIBUTES}${isSecure ? "; Secure" : ""}`;
+  /** Value of a Set-Cookie field that keeps the secret as long as a sign-in may take. */
+  set(secret: string, isSecure: boolean): string {
+    return this.#field(secret, PENDING_SECONDS, isSecure);
+  }
+
+  /** Value of a Set-Cookie field that takes it away again. */
+  expire(isSecure: boolean): string {
+    return this.#field("", 0, isSecure);
+  }
+
+  /** Lax, because the provider's page leads to the second end of a sign-in. */
+  #field(secret: string, maxAge: number, isSecure: boolean): string {
+    // The prefix `__Host-` asks for the path `/`; without it the two ends of a sign-in are enough.
+    const scope = isSecure ? "Path=/; Secure" : "Path=/api/v1/auth/sso";
+    return `${this.#cookies.signIn(isSecure)}=${secret}; Max-Age=${maxAge}; ${scope}; HttpOnly; SameSite=Lax`;
+  }
+}

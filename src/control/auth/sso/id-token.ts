@@ -1,5 +1,12 @@
 // Whether an id token may be believed: signature, issuer, audience, time, nonce; knows nothing of users.
-import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
+import {
+  errors,
+  type JWTPayload,
+  type JWTVerifyOptions,
+  type JWTVerifyResult,
+  jwtVerify,
+} from "jose";
+import { idTokenProblem, isCanonicalToken } from "../../../crypto/signed-token.ts";
 import { SsoError } from "./failure.ts";
 import type { KeySet, Provider } from "./provider.ts";
 
@@ -25,6 +32,11 @@ export async function verifyIdToken(
   provider: Provider,
   expected: Expected,
 ): Promise<Claims> {
+  if (!isCanonicalToken(token))
+    throw new SsoError(
+      "invalid_token",
+      "the id token is refused: it is not three parts of canonical base64url",
+    );
   const options: JWTVerifyOptions = {
     algorithms: ALGORITHMS,
     issuer: provider.issuer,
@@ -33,7 +45,13 @@ export async function verifyIdToken(
     currentDate: expected.now,
     requiredClaims: ["sub", "exp", "iat"],
   };
-  const claims = await verifySignature(token, provider, options);
+  const verified = await verifySignature(token, provider, options);
+  const { payload: claims, protectedHeader: header } = verified;
+  const problem = idTokenProblem(
+    { header, claims },
+    { nowS: Math.floor(expected.now.getTime() / 1000), toleranceS: TOLERANCE_SECONDS },
+  );
+  if (problem !== null) throw new SsoError("invalid_token", problem);
   const { sub, nonce, aud, azp } = claims;
   if (typeof sub !== "string" || sub === "" || sub.length > 255)
     throw new SsoError("invalid_token", "sub of the id token is not a name");
@@ -49,7 +67,7 @@ async function verifySignature(
   token: string,
   provider: Provider,
   options: JWTVerifyOptions,
-): Promise<JWTPayload> {
+): Promise<JWTVerifyResult> {
   const known = await provider.keys();
   try {
     return await verifyWith(token, known, options);
@@ -68,7 +86,7 @@ async function verifySignature(
 
 async function verifyWith(token: string, keys: KeySet, options: JWTVerifyOptions) {
   try {
-    return (await jwtVerify(token, keys, options)).payload;
+    return await jwtVerify(token, keys, options);
   } catch (error) {
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
     return await verifyWithAny(token, error, options);
@@ -80,10 +98,10 @@ async function verifyWithAny(
   token: string,
   candidates: errors.JWKSMultipleMatchingKeys,
   options: JWTVerifyOptions,
-): Promise<JWTPayload> {
+): Promise<JWTVerifyResult> {
   for await (const key of candidates) {
     try {
-      return (await jwtVerify(token, key, options)).payload;
+      return await jwtVerify(token, key, options);
     } catch (error) {
       if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
     }

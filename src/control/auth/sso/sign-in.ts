@@ -5,7 +5,7 @@ import type { Sso } from "../../../model/sso.ts";
 import type { Changes } from "../../change.ts";
 import { resolveSecret } from "../../secret-references.ts";
 import { claimAt } from "./account.ts";
-import type { AccountKeeper, SignedIn } from "./account-keeper.ts";
+import type { AccountKeeper, SignedIn, Visitor } from "./account-keeper.ts";
 import { type Client, exchangeCode } from "./code-exchange.ts";
 import { SsoError } from "./failure.ts";
 import type { Claims } from "./id-token.ts";
@@ -37,12 +37,10 @@ export interface Start {
 }
 
 /** What the provider sent the browser back with, and the browser itself. */
-export interface Return {
+export interface Return extends Visitor {
   readonly parameters: URLSearchParams;
   /** The secret of the browser, as `start` gave it out; null when the browser shows none. */
   readonly browser: string | null;
-  readonly address: string;
-  readonly userAgent: string;
 }
 
 export class SignIns {

@@ -6,8 +6,9 @@ import { ApiError } from "../../../model/error.ts";
 import type { AuditSink } from "../../audit-entry.ts";
 import type { Changes } from "../../change.ts";
 import type { Session, Sessions } from "../sessions.ts";
+import type { ManagementCookies } from "../../../http/management-cookies.ts";
 import { AccountKeeper, type Visitor } from "./account-keeper.ts";
-import { browserCookie, readBrowserCookie } from "./browser-cookie.ts";
+import { BrowserCookie } from "./browser-cookie.ts";
 import { testConnection, type TestReport } from "./connection-test.ts";
 import { SsoError, type SsoErrorCode } from "./failure.ts";
 import { toLocalPath } from "./local-path.ts";
@@ -20,6 +21,7 @@ import { redirectUriOf, SignIns } from "./sign-in.ts";
 export interface SingleSignOnOptions {
   readonly changes: Changes;
   readonly sessions: Sessions;
+  readonly cookies: ManagementCookies;
   readonly audit: AuditSink;
   readonly box: SecretBox;
   readonly clock: Clock;
@@ -35,18 +37,22 @@ export type Finished =
   | { readonly sessionSecret: string; readonly session: Session; readonly redirect: string }
   | { readonly error: SsoErrorCode };
 
+/** Where a request comes from. */
+interface Origin extends Omit<Visitor, "isSecure"> {
+  /** Scheme and host that the browser used. */
+  readonly origin: string;
+}
+
 /** What the provider sent the browser back with. */
-export interface FinishRequest extends Visitor {
+export interface FinishRequest extends Origin {
   readonly parameters: URLSearchParams;
   /** The Cookie header. */
   readonly cookies: string | null;
 }
 
-export interface StartRequest extends Visitor {
+export interface StartRequest extends Origin {
   /** As the client asked for it; null: the start page. */
   readonly redirect: string | null;
-  /** Scheme and host that the browser used. */
-  readonly origin: string;
 }
 
 export class SingleSignOn {
@@ -54,11 +60,13 @@ export class SingleSignOn {
   readonly #options: SingleSignOnOptions;
   readonly #providers: Providers;
   readonly #signIns: SignIns;
+  readonly #browserCookie: BrowserCookie;
 
   constructor(options: SingleSignOnOptions) {
     const { changes, box, clock, limits = requestLimits } = options;
     this.#options = options;
     this.settings = new SsoSettings(changes, box);
+    this.#browserCookie = new BrowserCookie(options.cookies);
     this.#providers = new Providers({ clock, limits });
     this.#signIns = new SignIns({
       ...{ changes, box, clock, providers: this.#providers },
@@ -77,7 +85,8 @@ export class SingleSignOn {
     const redirectUri = this.redirectUri(request.origin);
     try {
       const { url, browser } = await this.#signIns.start({ redirect, redirectUri });
-      return { url, cookie: browserCookie(browser, redirectUri.startsWith("https:")) };
+      const isSecure = this.hasSecureCookies(request.origin);
+      return { url, cookie: this.#browserCookie.set(browser, isSecure) };
     } catch (error) {
       return { error: this.#explain(error, request) };
     }
@@ -86,8 +95,10 @@ export class SingleSignOn {
   /** Opens a session for the person whom the provider has sent back, or says in one word why not. */
   async finish(back: FinishRequest): Promise<Finished> {
     try {
-      const browser = readBrowserCookie(back.cookies);
-      const { cookie, session, user, redirect } = await this.#signIns.finish({ ...back, browser });
+      const isSecure = this.hasSecureCookies(back.origin);
+      const browser = this.#browserCookie.read(back.cookies, isSecure);
+      const visit = { ...back, browser, isSecure };
+      const { cookie, session, user, redirect } = await this.#signIns.finish(visit);
       this.#options.audit.record({
         ...{ actor: user.email, method: "session", address: back.address },
         ...{ action: "login", kind: "session", object_id: session.id, object_name: user.email },
@@ -113,12 +124,22 @@ export class SingleSignOn {
     });
   }
 
+  /** Value of the Set-Cookie field that takes the cookie of the start away. */
+  expiredCookie(origin: string): string {
+    return this.#browserCookie.expire(this.hasSecureCookies(origin));
+  }
+
+  /** Whether browsers may send the cookies over HTTPS only. */
+  hasSecureCookies(origin: string): boolean {
+    return this.redirectUri(origin).startsWith("https:");
+  }
+
   redirectUri(origin: string): string {
     return redirectUriOf(this.#options.changes.config.settings.public_url, origin);
   }
 
   /** The browser learns the word; what happened is for the people who run the gateway. */
-  #explain(error: unknown, { address }: Visitor): SsoErrorCode {
+  #explain(error: unknown, { address }: Origin): SsoErrorCode {
     const { audit, log } = this.#options;
     const known = error instanceof SsoError;
     const code = known ? error.code : "internal_error";

@@ -25,9 +25,9 @@ function scene(now?: () => number) {
     return view as typeof view & { token: string };
   };
   const makeSession = (userId = eve.id) => {
-    const visit = { method: "password", address: PEER, userAgent: "" } as const;
+    const visit = { method: "password", address: PEER, userAgent: "", isSecure: false } as const;
     const { cookie, session } = control.sessions.create(userId, visit);
-    return { header: `sluice_session=${cookie}`, session };
+    return { header: `sluice_session_test=${cookie}`, session };
   };
   return { control, authenticator, ask, makeToken, makeSession };
 }
@@ -114,11 +114,27 @@ describe("a caller", () => {
       expect(refusal(() => ask({ ...all, ...wrong }))).toStartWith("401 ");
   });
 
-  test("with two sessions is refused, with one twice is not", () => {
+  test("with sessions of two users is refused, and both end; several of one user are as good as one", () => {
     const { ask, makeSession } = scene();
-    const [one, two] = [makeSession(root.id).header, makeSession(eve.id).header];
-    expect(refusal(() => ask({ cookie: `${one}; ${two}` }))).toStartWith("401 ");
-    expect(ask({ cookie: `${one}; ${one}` })?.actor).toBe(root.email);
+    const [one, two, three] = [root.id, root.id, eve.id].map((id) => makeSession(id).header);
+    expect(ask({ cookie: `${one}; ${one}; ${two}` })?.actor).toBe(root.email);
+    expect(refusal(() => ask({ cookie: `${one}; ${three}` }))).toStartWith(
+      "401 the request brought sessions of several users",
+    );
+    for (const ended of [one, three])
+      expect(refusal(() => ask({ cookie: ended ?? "" }))).toBe("401 the session has ended");
+    expect(ask({ cookie: two ?? "" })?.actor).toBe(root.email);
+  });
+
+  test("is known by a session beside cookies that open nothing", () => {
+    const { ask, makeSession } = scene();
+    const dead = ["sluice_session_test=x", "sluice_session=x", "__Host-sluice_session_test=x"];
+    const { header } = makeSession();
+    expect(ask({ cookie: [...dead, header].join("; ") })?.actor).toBe(eve.email);
+    expect(refusal(() => ask({ cookie: dead.join("; ") }))).toBe("401 the session has ended");
+    expect(ask({ cookie: header.replace("_test", "") })?.actor).toBe(eve.email);
+    expect(ask({ cookie: header.replace("_test", "_other") })).toBeNull();
+    expect(refusal(() => ask({ cookie: `__Host-${header}` }))).toBe("401 the session has ended");
   });
 
   test("is not told why a token is refused", async () => {

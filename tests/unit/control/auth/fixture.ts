@@ -1,5 +1,4 @@
 // Users and callers for tests of what users may do.
-import { SESSION_COOKIE } from "../../../../src/control/auth/sessions.ts";
 import type { Principal } from "../../../../src/control/principal.ts";
 import type { Role, User } from "../../../../src/model/user.ts";
 import { at, configOf, controlPlane, options } from "../fixture.ts";
@@ -40,9 +39,14 @@ const ADDRESS = "127.0.0.1";
 export const signedIn =
   (user: User): Caller =>
   async ({ sessions, auth }) => {
-    const visit = { method: "password", address: ADDRESS, userAgent: "test" } as const;
+    const visit = {
+      method: "password",
+      address: ADDRESS,
+      userAgent: "test",
+      isSecure: false,
+    } as const;
     const { cookie } = sessions.create(user.id, visit);
-    const credentials = { ...nothing, cookie: `${SESSION_COOKIE}=${cookie}` };
+    const credentials = { ...nothing, cookie: `sluice_session_test=${cookie}` };
     return recognised(auth.authenticator.authenticate(credentials, ADDRESS));
   };
 

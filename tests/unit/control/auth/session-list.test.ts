@@ -40,7 +40,12 @@ function scene(dataDir: string) {
   // Heard before the list of sessions hears of it: what is gone by now went with the change.
   changes.onStored(() => void atTheMoment.push(stored()));
   new SessionList({ changes, sessions, audit: { record() {} } });
-  const visit = { method: "password", address: "192.0.2.1", userAgent: "" } as const;
+  const visit = {
+    method: "password",
+    address: "192.0.2.1",
+    userAgent: "",
+    isSecure: false,
+  } as const;
   const own = [1, 2].map(() => sessions.create(user.id, visit).session.id);
   const put = (fields: object, by = options.by) =>
     changes.run({

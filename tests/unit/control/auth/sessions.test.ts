@@ -11,7 +11,12 @@ import { createLog } from "../../../../src/log.ts";
 import { SessionTable } from "../../../../src/store/sessions.ts";
 import { openStore, temporaryDirectory } from "../../store/fixture.ts";
 
-const visit = { method: "password", address: "192.0.2.1", userAgent: "test/1" } as const;
+const visit = {
+  method: "password",
+  address: "192.0.2.1",
+  userAgent: "test/1",
+  isSecure: false,
+} as const;
 const DAY = 86_400_000;
 
 function scene(dataDir: string) {

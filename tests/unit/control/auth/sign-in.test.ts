@@ -12,7 +12,7 @@ const users = [
   userOf("off", "editor", { enabled: false }),
   userOf("sso", "editor", { password_hash: null }),
 ];
-const visitor = { address: "192.0.2.1", userAgent: "test/1" };
+const visitor = { address: "192.0.2.1", userAgent: "test/1", isSecure: false };
 
 function scene(all = users) {
   const clock = { time: Date.parse("2026-01-01T00:00:00Z") };
@@ -150,7 +150,7 @@ test("the audit log takes down who signed in, who failed and who left, and no ad
   const { cookie } = await signIn(as("root"));
   const credentials = { authorization: null, adminToken: null, accessToken: null };
   const principal = control.auth.authenticator.authenticate(
-    { ...credentials, cookie: `sluice_session=${cookie}` },
+    { ...credentials, cookie: `sluice_session_test=${cookie}` },
     visitor.address,
   )!;
   control.auth.signIn.signOut(principal);

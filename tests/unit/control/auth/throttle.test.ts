@@ -39,6 +39,14 @@ describe("after ten failures within five minutes", () => {
     expect(tryOnce("10.0.9.9", "other@a.example")).toBeNull();
   });
 
+  test("an account is told apart as users are: by everything but the case of A to Z", () => {
+    const { throttle, tryOnce } = scene();
+    for (let index = 0; index < MAX_FAILURES; index++)
+      throttle.begin(`10.0.1.${index}`, "kate@a.example");
+    expect(tryOnce("10.0.9.9", "KATE@a.example")).toBe(300);
+    expect(tryOnce("10.0.9.9", "\u212aate@a.example")).toBeNull();
+  });
+
   test("the wait is until the oldest is five minutes old, and is told in whole seconds", () => {
     const { clock, tryOnce, fail } = scene();
     fail(1, "a", () => "x");
