@@ -110,6 +110,14 @@ describe("the checker refuses", () => {
       says: "circle: http/b.ts -> http/c.ts -> http/b.ts",
     },
     {
+      why: "a circle of types where none may be",
+      files: {
+        "dataplane/a.ts": 'import type { B } from "./b.ts";\nexport type A = B;\n',
+        "dataplane/b.ts": 'import type { A } from "./a.ts";\nexport type B = A | null;\n',
+      },
+      says: "circle: dataplane/a.ts -> dataplane/b.ts -> dataplane/a.ts",
+    },
+    {
       why: "a file over the limit",
       files: { "http/long.ts": "export {};\n".repeat(400) },
       says: "http/long.ts has 401 lines",

@@ -15,17 +15,17 @@ import type { RunningSluice } from "./sluice.ts";
 export const CUTS = [
   {
     file: "src/dataplane/traffic-recorder.ts",
-    text: "  ended(context: RequestContext, status: number, now: number): void {\n",
+    text: "  finished(request: RecordedRequest, status: number, now: number): void {\n",
     instead:
-      "  ended(_context: RequestContext, _status: number, _now: number): void {}\n  unused(context: RequestContext, status: number, now: number): void {\n",
+      "  finished(_request: RecordedRequest, _status: number, _now: number): void {}\n  unused(request: RecordedRequest, status: number, now: number): void {\n",
   },
   {
-    file: "src/dataplane/request-record.ts",
+    file: "src/dataplane/request/client-request.ts",
     text: "  readonly startedAt: number = performance.now();\n",
     instead: "  readonly startedAt: number = 0;\n",
   },
   {
-    file: "src/dataplane/request-record.ts",
+    file: "src/dataplane/request/client-request.ts",
     text: "    const now = performance.now();\n    if (this.attempts === 0) this.upstreamAt = now;\n",
     instead: "    const now = 0;\n    if (this.attempts === 0) this.upstreamAt = now;\n",
   },
