@@ -149,7 +149,7 @@ describe("the command line", () => {
 
   test("names the words that it knows", () => {
     expect(() => parseOptions(["--proxies", "apache"])).toThrow(
-      '"apache" is not one of nginx, nginx-64k, haproxy, caddy, bare, sluice',
+      '"apache" is not one of nginx, nginx-64k, haproxy, caddy, bare, before, sluice',
     );
   });
 });
