@@ -71,7 +71,14 @@ export const failures = {
   targetTooLong: client(414, "the request target is too long"),
   tooManyFields: client(431, "the request has too many header fields"),
   headTooLarge: client(431, "the request head is too large"),
-  tooManyAborted: client(429, "too many requests from this address were broken off"),
+  connectionAborts: {
+    ...client(429, "too many requests of this connection were aborted"),
+    reason: "aborts.connection",
+  },
+  addressAborts: {
+    ...client(429, "too many requests from this address were aborted"),
+    reason: "aborts.address",
+  },
   webSocketVersion: client(426, "the version of the WebSocket protocol is not 13"),
   clientGone: client(499, "the client closed the connection"),
   clientStalled: client(499, "the client stopped taking the answer"),

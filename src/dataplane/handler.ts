@@ -46,8 +46,10 @@ export function handle(
   if (scope.overload.isShedding) return fail(context, scope.overload.shed(), scene);
   if (listener.clientAuthority !== null && isMisdirected(context, generation))
     return fail(context, failures.misdirected, scene);
-  if (scope.aborted.refusesAny && scope.aborted.refuses(context.clientAddress()))
-    return fail(context, failures.tooManyAborted, scene);
+  if (scope.aborted.isWatching) {
+    const refusal = scope.aborted.refusal(context);
+    if (refusal !== null) return fail(context, refusal, scene);
+  }
   const route = generation.router.match(context);
   context.record.route = route;
   const { plugins } = generation;

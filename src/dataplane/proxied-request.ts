@@ -360,7 +360,9 @@ export class ProxiedRequest implements ExchangeOwner, Watched, Collecting {
 
   #clientGone(): void {
     if (this.#mode === "done") return;
-    this.#scope.aborted.note(this.#plan.context.clientAddress());
+    // A target that has answered to the end has worked for no less than for other clients.
+    const isWorking = this.#exchange !== null || this.#pause !== null;
+    if (isWorking) this.#scope.aborted.note(this.#plan.context);
     this.#abortWith(failures.clientGone);
   }
 

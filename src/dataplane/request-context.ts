@@ -63,6 +63,7 @@ export class RequestContext implements RouteSubject {
   /** What becomes known of it on its way. */
   readonly record = new RequestRecord();
   #peer: string | null = null;
+  #peerPort = 0;
   #client: string | null = null;
   #id: string | null = null;
 
@@ -100,6 +101,7 @@ export class RequestContext implements RouteSubject {
     const known = knownFields(headers);
     const copy = new RequestContext(source, { host, path, query, target, headers, known });
     copy.#peer = this.peerAddress();
+    copy.#peerPort = this.#peerPort;
     copy.#client = this.clientAddress();
     return copy;
   }
@@ -155,11 +157,20 @@ export class RequestContext implements RouteSubject {
   peerAddress(): string {
     if (this.connection !== null) return this.connection.address;
     if (this.#peer === null) {
-      const address = this.server.requestIP(this.request)?.address ?? "0.0.0.0";
+      const peer = this.server.requestIP(this.request);
+      const address = peer?.address ?? "0.0.0.0";
       // Plain IPv4 needs no second look.
       this.#peer = address.includes(":") ? (normalizeAddress(address) ?? address) : address;
+      this.#peerPort = peer?.port ?? 0;
     }
     return this.#peer;
+  }
+
+  /** The same for all requests of a connection. Bun knows neither it nor the address once the client has gone: ask before. */
+  get peerPort(): number {
+    if (this.connection !== null) return this.connection.port;
+    if (this.#peer === null) this.peerAddress();
+    return this.#peerPort;
   }
 
   /** Whether what the peer says of the client before it is believed. */

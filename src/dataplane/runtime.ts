@@ -2,7 +2,7 @@
 import type { Issue } from "../model/error.ts";
 import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
-import { AbortedRequests } from "./aborted-requests.ts";
+import { abortObserver, AbortedRequests } from "./aborted-requests.ts";
 import { OpenChallenges } from "./challenges.ts";
 import { CollectBudget } from "./collecting.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
@@ -97,6 +97,7 @@ class Runtime implements DataPlane {
       onCount: (open) => options.board.set(options.worker, "open_websockets", open),
       report: (context, error) => this.#report(context, error),
       ended: (context, status) => this.#scope.ended(context, status),
+      aborted: (context) => this.#scope.aborted.note(context),
       times: options.webSocketTimes,
     });
     this.#scope = {
@@ -104,11 +105,7 @@ class Runtime implements DataPlane {
       collectBudget: new CollectBudget(0),
       overload: new Overload(options),
       challenges: new OpenChallenges(options.wanted ?? (() => {})),
-      aborted: new AbortedRequests((client) =>
-        options.log("warn", "a client breaks off too many requests and is refused for a while", {
-          client,
-        }),
-      ),
+      aborted: new AbortedRequests(abortObserver(options)),
       proxyWebSocket: this.#webSockets.proxy,
       report: (context, error) => this.#report(context, error),
       reportUnread: (id, error) => {
@@ -209,6 +206,7 @@ class Runtime implements DataPlane {
     const { generation } = prepared;
     this.#live = generation;
     this.#scope.collectBudget.setLimit(generation.settings.limits.collect_budget_bytes);
+    this.#scope.aborted.setLimits(generation.settings.limits);
     this.#options.board.set(this.#options.worker, "revision", revision);
     this.#endedRequests.flush();
     if (before !== null && before.plugins !== generation.plugins)
@@ -335,6 +333,7 @@ class Runtime implements DataPlane {
     const now = performance.now();
     this.#recorder.ended(context, status, now);
     this.#scope.overload.leave(context);
+    this.#scope.aborted.ended(context, status);
     this.#endedRequests.ended(context, status, now);
   }
 
@@ -351,6 +350,7 @@ class Runtime implements DataPlane {
   #sweep(): void {
     this.#listeners.reconcile();
     this.#pools.sweep(performance.now());
+    this.#scope.aborted.sweep();
     this.#options.board.set(this.#options.worker, "active_requests", this.#scope.inFlight.size);
     const used = this.#uses.take(performance.now());
     if (used.length > 0) this.#options.used?.(used);

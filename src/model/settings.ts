@@ -158,6 +158,18 @@ export const settingsInput = t.Object(
           description:
             "Requests in flight in all workers together; more are answered with 503; 0: no limit",
         }),
+        max_aborted_per_connection: integer(300, {
+          minimum: 0,
+          maximum: 1_000_000,
+          description:
+            "Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then its requests are answered with 429; 0: no limit",
+        }),
+        max_aborted_per_address: integer(2000, {
+          minimum: 0,
+          maximum: 1_000_000,
+          description:
+            "Requests that one client address may abort in ten seconds while a target works for them, in one worker; then its requests are answered with 429 for ten seconds; 0: no limit",
+        }),
         max_memory_bytes: integer(0, {
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,

@@ -39,6 +39,8 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
   if (before !== null) return before;
   const outcome = visit.run();
   if (!(outcome instanceof Promise)) return afterwards(outcome, context, { scene, steps });
+  // Known only as long as the client is there, and asked for when it has gone.
+  context.peerAddress();
   // Whoever cannot be read any further is answered while the plugin still waits.
   const { promise, resolve, reject } = Promise.withResolvers<Response | undefined>();
   passage.refuse = (error) => resolve(fail(context, error, scene) as Response);
@@ -123,12 +125,15 @@ async function refetch(
     ...scene.scope,
     // No client has asked, and none goes away: only what was called for the copy hears of its end.
     ended: (_own, status) => visit.logAll(status, performance.now()),
-    aborted: new AbortedRequests(() => {}),
+    aborted: UNCOUNTED,
   };
   const outcome = await visit.runOn();
   const response = await afterwards(outcome, copy, { scene: { ...scene, scope }, steps });
   return await readRefetched(response, visit, options.maxBytes);
 }
+
+/** For requests that no client can abort. */
+const UNCOUNTED = new AbortedRequests({ aborted() {}, refused() {}, began() {} });
 
 interface RefetchScene {
   readonly from: Visit;
@@ -136,7 +141,9 @@ interface RefetchScene {
   readonly steps: Steps;
 }
 
+/** What a plugin waits for is mostly another server, which has worked for nobody then. */
 function goneClient(context: RequestContext, scene: Scene): Answer {
+  scene.scope.aborted.note(context);
   return fail(context, failures.clientGone, scene);
 }
 

@@ -33,6 +33,8 @@ export interface WebSocketProxyOptions {
   report(context: RequestContext, error: ProxyError): void;
   /** A handshake was refused, or the WebSocket that it opened has ended; once for each. */
   ended(context: RequestContext, status: number): void;
+  /** A client has left while a target was asked. */
+  aborted(context: RequestContext): void;
   readonly times?: WebSocketTimes | undefined;
 }
 
@@ -81,10 +83,11 @@ class SessionSet implements WebSockets {
   }
 
   readonly proxy: WebSocketProxy = (plan) => {
-    const { inFlight, report, ended } = this.#options;
+    const { inFlight, report, ended, aborted } = this.#options;
     const owner = {
       inFlight,
       report: (failed: Plan, error: ProxyError) => report(failed.context, error),
+      aborted: (left: Plan) => aborted(left.context),
       switched: (opened: Plan, switched: Switched) => this.#open(opened, switched),
     };
     return new Promise((resolve) => {

@@ -36,6 +36,8 @@ export interface OpeningOwner {
   /** Switches the client; false when it could not be. Throws TypeError when a field is not valid. */
   switched(plan: Plan, switched: Switched): boolean;
   report(plan: Plan, error: ProxyError): void;
+  /** The client has left while a target was asked. */
+  aborted(plan: Plan): void;
 }
 
 /** Lives until the client is upgraded or answered. Create it and call `begin`; `resolve` gets the Response, if any. */
@@ -45,7 +47,10 @@ export class Opening implements ExchangeOwner, Watched {
   readonly #plan: Plan;
   readonly #resolve: (response: Response | undefined) => void;
   readonly #totalDeadline: number;
-  readonly #abort = (): void => this.#stop(failures.clientGone);
+  readonly #abort = (): void => {
+    if (this.#attempts.count > 0) this.#owner.aborted(this.#plan);
+    this.#stop(failures.clientGone);
+  };
   readonly #attempts: Attempts;
   /** When the present attempt must have brought its head. */
   #tryDeadline = Number.POSITIVE_INFINITY;

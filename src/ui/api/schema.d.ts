@@ -6356,6 +6356,16 @@ export interface components {
                  */
                 max_in_flight_total: number;
                 /**
+                 * @description Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then its requests are answered with 429; 0: no limit
+                 * @default 300
+                 */
+                max_aborted_per_connection: number;
+                /**
+                 * @description Requests that one client address may abort in ten seconds while a target works for them, in one worker; then its requests are answered with 429 for ten seconds; 0: no limit
+                 * @default 2000
+                 */
+                max_aborted_per_address: number;
+                /**
                  * @description Resident memory from which on new requests are answered with 503, until it is 10 % less; 0: 80 % of what the machine or its control group allows
                  * @default 0
                  */
@@ -6551,6 +6561,16 @@ export interface components {
                  * @default 0
                  */
                 max_in_flight_total?: number;
+                /**
+                 * @description Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then its requests are answered with 429; 0: no limit
+                 * @default 300
+                 */
+                max_aborted_per_connection?: number;
+                /**
+                 * @description Requests that one client address may abort in ten seconds while a target works for them, in one worker; then its requests are answered with 429 for ten seconds; 0: no limit
+                 * @default 2000
+                 */
+                max_aborted_per_address?: number;
                 /**
                  * @description Resident memory from which on new requests are answered with 503, until it is 10 % less; 0: 80 % of what the machine or its control group allows
                  * @default 0

@@ -3,10 +3,16 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ScriptedScene, GET, startScriptedScene } from "../../support/scripted-scene.ts";
 import { connectRaw } from "../../support/raw-http.ts";
 import { read } from "../../support/raw-exchange.ts";
+import { H2Client } from "../../support/h2-client.ts";
+import { eventually } from "../../support/poll.ts";
 
 let scene: ScriptedScene;
 beforeAll(async () => {
-  scene = await startScriptedScene({ service: { collect_bytes: 100 } });
+  scene = await startScriptedScene({
+    service: { collect_bytes: 100 },
+    // The gateway's own bounds would be reached first.
+    settings: { limits: { max_aborted_per_connection: 0, max_aborted_per_address: 0 } },
+  });
 });
 afterAll(() => scene.stop());
 
@@ -100,3 +106,23 @@ test.each([
     expect(lastTarget()).toBe(upstream);
   },
 );
+
+test("HTTP/2: after 1,000 resets, of which 33 come back each second, a connection ends with GOAWAY", async () => {
+  scene.origin.answer = OK;
+  const client = await H2Client.connect({ port: scene.port });
+  const fields = [
+    [":method", "GET"],
+    [":scheme", "http"],
+    [":authority", "h"],
+    [":path", "/"],
+  ] as const;
+  for (let count = 0; count < 1000; count++) client.resetStream(client.headers(fields));
+  expect((await client.result(client.headers(fields))).status).toBe(200);
+  await eventually(() => {
+    for (let count = 0; count < 10; count++) client.resetStream(client.headers(fields));
+    return client.goAway;
+  });
+  const ENHANCE_YOUR_CALM = 11;
+  expect(client.goAway).toBe(ENHANCE_YOUR_CALM);
+  await eventually(() => client.isClosed);
+});

@@ -23,6 +23,8 @@ const own: Readonly<Record<string, string>> = {
   connection_limit_reached: "Too many requests were in flight.",
   "overload.memory": "The gateway was short of memory.",
   "overload.descriptors": "The gateway had too many files and sockets open.",
+  "aborts.connection": "The client aborted too many requests on this connection.",
+  "aborts.address": "Clients at this address aborted too many requests.",
   tls_protocol_error: "The TLS handshake with the target failed.",
   tls_certificate_error: "The certificate of the target is not trusted.",
   tls_alert_received: "The target wants a certificate of the gateway.",

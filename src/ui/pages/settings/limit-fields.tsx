@@ -51,6 +51,21 @@ export function LimitFields({ form }: SettingsFieldsProps) {
           {...form.getInputProps("limits.max_response_head_bytes")}
         />
       </SimpleGrid>
+      <SubHead title="Aborted requests" />
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <NumberField
+          label="Per connection"
+          description="Aborted in ten seconds, beside as many as are completed. More requests are answered with 429. 0: no limit"
+          {...{ min: 0, max: 1_000_000, empty: 300 }}
+          {...form.getInputProps("limits.max_aborted_per_connection")}
+        />
+        <NumberField
+          label="Per client address"
+          description="Aborted in ten seconds, in one worker. More requests are answered with 429. 0: no limit"
+          {...{ min: 0, max: 1_000_000, empty: 2000 }}
+          {...form.getInputProps("limits.max_aborted_per_address")}
+        />
+      </SimpleGrid>
       <SubHead title="Of all together" />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
