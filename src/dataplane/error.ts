@@ -63,6 +63,10 @@ const client = (status: number, detail: string): ProxyError => ({
 export const failures = {
   badRequest: (detail: string) => client(400, detail),
   bodyTimeout: client(408, "the request body stopped arriving"),
+  bodyTooSlow: {
+    ...client(408, "the request body arrived too slowly"),
+    reason: "body.too_slow",
+  },
   bodyTooLarge: client(413, "the request body is too large"),
   misdirected: client(
     421,

@@ -123,7 +123,7 @@ function proxy(context: RequestContext, route: RouteRuntime, scene: Scene): Answ
     fields,
     target,
     maxHeadBytes: generation.maxResponseHeadBytes,
-    bodyReadTimeout: generation.bodyReadTimeout,
+    bodyTimes: generation.bodyTimes,
     responseWriteTimeout: generation.responseWriteTimeout,
     debugFields:
       generation.debugFields === null

@@ -6,6 +6,7 @@ import { type KnownFields, knownFields } from "../http/known-fields.ts";
 import { splitTarget } from "../http/request-target.ts";
 import { clientAddress } from "../net/client-address.ts";
 import { normalizeAddress } from "../net/address.ts";
+import { type BodyPatience, ClientBody } from "./client-body.ts";
 import { failures, type ProxyError } from "./error.ts";
 import type { ConnectionFacts } from "./listener/connection-facts.ts";
 import type { InFlightLimit } from "./overload.ts";
@@ -50,7 +51,9 @@ export class RequestContext implements RouteSubject {
   edits: UpstreamEdits | null = null;
   /** The body, once somebody has read all of it. */
   bodyBytes: Uint8Array | null = null;
-  /** What is left of the body and what was read of it before, once somebody has begun to read it. */
+  /** The body as the client sends it, once somebody reads it. */
+  clientBody: ClientBody | null = null;
+  /** What is left of the body and what was read of it before, or the body as plugins pass it on. */
   bodyStream: ReadableStream<Uint8Array> | null = null;
   /** More bytes than this are refused, beside the listener's limit; 0: no limit. */
   bodyLimit = 0;
@@ -130,6 +133,14 @@ export class RequestContext implements RouteSubject {
     const { maxBodyBytes } = this.listener;
     const isOfPlugin = this.bodyLimit > 0 && (maxBodyBytes === 0 || this.bodyLimit <= maxBodyBytes);
     return status === 413 && isOfPlugin ? this.bodyLimitReason : (reason ?? token);
+  }
+
+  /** The body as the client sends it; null: there is none. The patience of the first reader holds for all. */
+  readBody(patience: BodyPatience): ClientBody | null {
+    const { body } = this.request;
+    if (this.clientBody === null && body !== null)
+      this.clientBody = new ClientBody(body, patience, this);
+    return this.clientBody;
   }
 
   /** Somebody else has named the request before. */

@@ -138,6 +138,10 @@ export const settingsInput = t.Object(
           60_000,
           "Milliseconds in which the client sends no byte of its request body; then 408",
         ),
+        body_min_rate_grace: milliseconds(
+          30_000,
+          "Milliseconds that a client is waited for before body_min_rate of its listener or route is asked of its request body",
+        ),
         response_write_timeout: milliseconds(
           60_000,
           "Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number",

@@ -1,4 +1,5 @@
 // Which plugins are there for a request that nobody has sent; runs none of them.
+import { ENDLESS } from "../client-body.ts";
 import type { ExplainedPlugin } from "../../snapshot/explanation.ts";
 import { asksForConsumer } from "../../pdk/condition.ts";
 import type { Generation } from "../generation.ts";
@@ -50,7 +51,7 @@ function sceneOf(parts: {
     hasService: () => false,
     serviceNamed: () => null,
     refetch: () => Promise.reject(new Error("the request was not made")),
-    bodyOf: (context) => new HeldBody({ context, readTimeout: 0, refuse() {} }),
+    bodyOf: (context) => new HeldBody({ context, patience: ENDLESS, refuse() {} }),
     bodyLengthOf: declaredLength,
     failed() {},
     decided() {},

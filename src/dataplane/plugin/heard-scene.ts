@@ -1,4 +1,5 @@
 // Where plugins hear of the end of requests when they want nothing before; knows no single request and no plugin.
+import { ENDLESS } from "../client-body.ts";
 import type { Refetched } from "../../pdk/context.ts";
 import type { Generation } from "../generation.ts";
 import type { RequestContext } from "../request-context.ts";
@@ -43,7 +44,7 @@ export class HeardScene extends ServedScene<Surroundings> implements VisitScene 
   }
 
   bodyOf(context: RequestContext): HeldBody {
-    return new HeldBody({ context, readTimeout: 0, refuse() {} });
+    return new HeldBody({ context, patience: ENDLESS, refuse() {} });
   }
 
   refetch(): Promise<Refetched> {

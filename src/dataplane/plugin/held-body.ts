@@ -1,11 +1,11 @@
 // A request body that a plugin may read before it goes upstream; knows no plugin and no target.
+import type { BodyPatience, BodySource } from "../client-body.ts";
 import type { RequestContext } from "../request-context.ts";
 import { failures, type ProxyError } from "../error.ts";
 
 export interface HeldBodyOptions {
   readonly context: RequestContext;
-  /** Milliseconds in which the client must send something; 0: no limit. */
-  readonly readTimeout: number;
+  readonly patience: BodyPatience;
   /** The request has to be refused: it cannot be read any further. */
   readonly refuse: (error: ProxyError) => void;
 }
@@ -26,6 +26,7 @@ export class HeldBody {
   readonly #options: HeldBodyOptions;
   #read: Promise<Uint8Array | null> | null = null;
   #bytes: Uint8Array | null = null;
+  #isGivenUp = false;
 
   constructor(options: HeldBodyOptions) {
     this.#options = options;
@@ -48,8 +49,8 @@ export class HeldBody {
   pass(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean {
     const { context } = this.#options;
     if (this.#bytes !== null || this.#read !== null || this.length === 0) return false;
-    const stream = context.bodyStream ?? context.request.body;
-    if (stream === null) return false;
+    const stream = context.bodyStream ?? context.readBody(this.#options.patience)?.stream();
+    if (stream === undefined) return false;
     context.bodyStream = through(stream);
     return true;
   }
@@ -70,16 +71,15 @@ export class HeldBody {
   }
 
   async #readUpTo(most: number): Promise<Uint8Array | null> {
-    const { context } = this.#options;
-    const stream = context.bodyStream ?? context.request.body;
-    if (stream === null) return new Uint8Array(0);
+    const { context, patience } = this.#options;
+    const source = context.bodyStream?.getReader() ?? context.readBody(patience);
+    if (source === null) return new Uint8Array(0);
     // While a body arrives, our own time-outs rule.
     context.server.timeout(context.request, 0);
-    const reader = stream.getReader();
     const pieces: Uint8Array[] = [];
     let size = 0;
     for (;;) {
-      const { done, value } = await this.#next(reader);
+      const { done, value } = await this.#next(source);
       if (done) break;
       pieces.push(value);
       size += value.byteLength;
@@ -89,7 +89,7 @@ export class HeldBody {
       const limit = Math.min(maxBodyBytes || Infinity, context.bodyLimit || Infinity);
       if (size > limit) return await this.#giveUp(failures.bodyTooLarge);
       if (size > most) {
-        context.bodyStream = continued(pieces, reader);
+        context.bodyStream = continued(pieces, source);
         context.server.timeout(context.request, context.listener.idleTimeout);
         return null;
       }
@@ -100,32 +100,32 @@ export class HeldBody {
     return this.#bytes;
   }
 
-  async #next(reader: ReadableStreamDefaultReader<Uint8Array>) {
-    const { readTimeout } = this.#options;
-    let timer: Timer | null = null;
-    if (readTimeout > 0)
-      timer = setTimeout(() => void this.#giveUp(failures.bodyTimeout), readTimeout);
+  async #next(source: BodySource) {
     try {
-      return await reader.read();
+      return await source.read();
     } catch {
       return await this.#giveUp(failures.clientGone);
-    } finally {
-      if (timer !== null) clearTimeout(timer);
     }
+  }
+
+  /** Called about ten times a second while a plugin waits. */
+  tick(now: number): void {
+    if (this.#read === null) return;
+    const overdue = this.#options.context.clientBody?.overdue(now) ?? null;
+    if (overdue !== null) void this.#giveUp(overdue);
   }
 
   /** The request ends here: whoever waits for the body waits for ever, and is forgotten with it. */
   #giveUp(error: ProxyError): Promise<never> {
-    this.#options.refuse(error);
+    // A client that is refused goes away, and its body with it: that is no second end.
+    if (!this.#isGivenUp) this.#options.refuse(error);
+    this.#isGivenUp = true;
     return new Promise(() => {});
   }
 }
 
 /** What was read already and then the rest. */
-function continued(
-  pieces: readonly Uint8Array[],
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-): ReadableStream<Uint8Array> {
+function continued(pieces: readonly Uint8Array[], source: BodySource): ReadableStream<Uint8Array> {
   const first = [...pieces];
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -134,10 +134,10 @@ function continued(
         controller.enqueue(piece);
         return;
       }
-      const { done, value } = await reader.read();
+      const { done, value } = await source.read();
       if (done) controller.close();
       else controller.enqueue(value);
     },
-    cancel: (reason) => reader.cancel(reason),
+    cancel: (reason) => source.cancel(reason),
   });
 }

@@ -2,6 +2,7 @@
 import type { Answer as PluginAnswerBody } from "../../pdk/answer.ts";
 import type { NamedObject, Refetched, RefetchOptions } from "../../pdk/context.ts";
 import { AbortedRequests } from "../aborted-requests.ts";
+import { ENDLESS } from "../client-body.ts";
 import type { RetryDecision } from "../error.ts";
 import { errorAnswer } from "../error-page.ts";
 import { failures, type ProxyError } from "../error.ts";
@@ -9,6 +10,7 @@ import { hangUp } from "../hang-up.ts";
 import type { Watched } from "../in-flight.ts";
 import { ListNode } from "../linked-list.ts";
 import { ended, fail, type Scene, seenByPlugins } from "../own-answer.ts";
+import { bodyPatience } from "../plan.ts";
 import type { RequestContext } from "../request-context.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { WorkerScope } from "../worker-scope.ts";
@@ -44,7 +46,7 @@ export function throughPlugins(context: RequestContext, scene: PluginScene, step
   // Whoever cannot be read any further is answered while the plugin still waits.
   const { promise, resolve, reject } = Promise.withResolvers<Response | undefined>();
   passage.refuse = (error) => resolve(fail(context, error, scene) as Response);
-  const stay = new Stay(context, scene);
+  const stay = new Stay(passage, context, scene);
   outcome
     .then((answer) => {
       stay.end();
@@ -90,10 +92,15 @@ class Passage extends ServedScene<PluginScene> implements VisitScene {
   bodyOf(context: RequestContext): HeldBody {
     this.#body ??= new HeldBody({
       context,
-      readTimeout: this.around.generation.bodyReadTimeout,
+      patience: bodyPatience(this.around.generation.bodyTimes, context, this.around.route),
       refuse: (error) => this.refuse?.(error),
     });
     return this.#body;
+  }
+
+  /** Looks whether the client is still waited for. */
+  tick(now: number): void {
+    this.#body?.tick(now);
   }
 
   refetch(from: Visit, options: RefetchOptions): Promise<Refetched> {
@@ -116,7 +123,7 @@ async function refetch(
   const { method, timeoutMs } = options;
   const signal = timeoutMs === undefined ? null : AbortSignal.timeout(timeoutMs);
   const copy = context.detached(method, signal);
-  const body = new HeldBody({ context: copy, readTimeout: 0, refuse() {} });
+  const body = new HeldBody({ context: copy, patience: ENDLESS, refuse() {} });
   const visit = from.copyFor(copy, body);
   copy.visit = visit;
   copy.edits = context.edits?.copyFor(copy) ?? null;
@@ -176,12 +183,14 @@ function errorOf(answer: Extract<PluginAnswerBody, { readonly kind: "rejection" 
 /** A request that waits for a plugin counts as in flight, and outlives the idle time-out of the server. */
 class Stay implements Watched {
   readonly #place = new ListNode<Watched>(this);
+  readonly #passage: Passage;
   readonly #context: RequestContext;
   readonly #scene: Scene;
   readonly #startedAt: number;
   #outlivesIdle = false;
 
-  constructor(context: RequestContext, scene: Scene) {
+  constructor(passage: Passage, context: RequestContext, scene: Scene) {
+    this.#passage = passage;
     this.#context = context;
     this.#scene = scene;
     scene.scope.inFlight.add(this.#place);
@@ -189,6 +198,7 @@ class Stay implements Watched {
   }
 
   tick(now: number): void {
+    this.#passage.tick(now);
     const { request, server, listener } = this.#context;
     if (this.#outlivesIdle || now - this.#startedAt < listener.idleTimeout * 250) return;
     this.#outlivesIdle = true;

@@ -131,8 +131,8 @@ export class Exchange implements ConnectionUser {
   tick(now: number): void {
     this.#now = now;
     if (this.#phase === "sending" && this.#request.body !== null) {
-      const stalled = this.#request.body.stalledSince(now);
-      if (stalled !== null) this.#checkStall(stalled, now);
+      const overdue = this.#request.body.overdue(now, this.#request.timeouts.write);
+      if (overdue !== null) this.#fail(overdue);
       return;
     }
     if (now < this.#deadline || this.#isPaused) return;
@@ -144,18 +144,6 @@ export class Exchange implements ConnectionUser {
       case "reading":
         return this.#fail(failures.readTimeout);
     }
-  }
-
-  #checkStall(
-    stalled: { readonly by: "client" | "target"; readonly sinceMs: number },
-    now: number,
-  ): void {
-    if (
-      stalled.by === "target" &&
-      now - stalled.sinceMs >= (this.#request.timeouts.write || Number.POSITIVE_INFINITY)
-    )
-      this.#fail(failures.writeTimeout);
-    else if (stalled.by === "client") this.#fail(failures.bodyTimeout);
   }
 
   received(chunk: Buffer): void {

@@ -2837,6 +2837,11 @@ export interface components {
                 request_timeout: number | null;
             };
             /**
+             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate; null: the listener's
+             * @default null
+             */
+            body_min_rate: number | null;
+            /**
              * @description Retry policy; replaces the service's as a whole
              * @default null
              */
@@ -3093,6 +3098,11 @@ export interface components {
                 request_timeout?: number | null;
             };
             /**
+             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate; null: the listener's
+             * @default null
+             */
+            body_min_rate?: number | null;
+            /**
              * @description Retry policy; replaces the service's as a whole
              * @default null
              */
@@ -3282,6 +3292,11 @@ export interface components {
              */
             max_body_bytes: number;
             /**
+             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate
+             * @default 500
+             */
+            body_min_rate: number;
+            /**
              * @description Seconds an idle connection is kept
              * @default 75
              */
@@ -3391,6 +3406,11 @@ export interface components {
              * @default 0
              */
             max_body_bytes?: number;
+            /**
+             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate
+             * @default 500
+             */
+            body_min_rate?: number;
             /**
              * @description Seconds an idle connection is kept
              * @default 75
@@ -6336,6 +6356,11 @@ export interface components {
                  */
                 body_read_timeout: number;
                 /**
+                 * @description Milliseconds that a client is waited for before body_min_rate of its listener or route is asked of its request body
+                 * @default 30000
+                 */
+                body_min_rate_grace: number;
+                /**
                  * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number
                  * @default 60000
                  */
@@ -6541,6 +6566,11 @@ export interface components {
                  * @default 60000
                  */
                 body_read_timeout?: number;
+                /**
+                 * @description Milliseconds that a client is waited for before body_min_rate of its listener or route is asked of its request body
+                 * @default 30000
+                 */
+                body_min_rate_grace?: number;
                 /**
                  * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number
                  * @default 60000

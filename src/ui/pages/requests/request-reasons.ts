@@ -21,6 +21,7 @@ const own: Readonly<Record<string, string>> = {
   connection_read_timeout: "The target stopped sending in the middle of its answer.",
   connection_write_timeout: "The target stopped reading the request.",
   connection_limit_reached: "Too many requests were in flight.",
+  "body.too_slow": "The client sent the body of its request too slowly.",
   "overload.memory": "The gateway was short of memory.",
   "overload.descriptors": "The gateway had too many files and sockets open.",
   "aborts.connection": "The client aborted too many requests on this connection.",

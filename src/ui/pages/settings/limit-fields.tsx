@@ -38,6 +38,12 @@ export function LimitFields({ form }: SettingsFieldsProps) {
           {...form.getInputProps("limits.body_read_timeout")}
         />
         <DurationField
+          label="Grace for slow request bodies"
+          description="A client is waited for so long before the minimum rate of its listener or route holds"
+          unit="ms"
+          {...form.getInputProps("limits.body_min_rate_grace")}
+        />
+        <DurationField
           label="Silence while an answer is taken"
           description="A client that takes nothing for so long is cut off"
           unit="ms"
@@ -51,21 +57,7 @@ export function LimitFields({ form }: SettingsFieldsProps) {
           {...form.getInputProps("limits.max_response_head_bytes")}
         />
       </SimpleGrid>
-      <SubHead title="Aborted requests" />
-      <SimpleGrid cols={{ base: 1, sm: 2 }}>
-        <NumberField
-          label="Per connection"
-          description="Aborted in ten seconds, beside as many as are completed. More requests are answered with 429. 0: no limit"
-          {...{ min: 0, max: 1_000_000, empty: 300 }}
-          {...form.getInputProps("limits.max_aborted_per_connection")}
-        />
-        <NumberField
-          label="Per client address"
-          description="Aborted in ten seconds, in one worker. More requests are answered with 429. 0: no limit"
-          {...{ min: 0, max: 1_000_000, empty: 2000 }}
-          {...form.getInputProps("limits.max_aborted_per_address")}
-        />
-      </SimpleGrid>
+      <AbortFields form={form} />
       <SubHead title="Of all together" />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
@@ -112,5 +104,27 @@ export function LimitFields({ form }: SettingsFieldsProps) {
         />
       </SimpleGrid>
     </FoldedSection>
+  );
+}
+
+function AbortFields({ form }: SettingsFieldsProps) {
+  return (
+    <>
+      <SubHead title="Aborted requests" />
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <NumberField
+          label="Per connection"
+          description="Aborted in ten seconds, beside as many as are completed. More requests are answered with 429. 0: no limit"
+          {...{ min: 0, max: 1_000_000, empty: 300 }}
+          {...form.getInputProps("limits.max_aborted_per_connection")}
+        />
+        <NumberField
+          label="Per client address"
+          description="Aborted in ten seconds, in one worker. More requests are answered with 429. 0: no limit"
+          {...{ min: 0, max: 1_000_000, empty: 2000 }}
+          {...form.getInputProps("limits.max_aborted_per_address")}
+        />
+      </SimpleGrid>
+    </>
   );
 }
