@@ -49,6 +49,10 @@ const EMPTY = Buffer.alloc(0);
 
 const USUAL_HEAD_BYTES = 2048;
 
+/** Interim responses (RFC 9110 section 15.2) that one exchange takes, and the bytes of all of them. */
+const MAX_INTERIM_RESPONSES = 8;
+const MAX_INTERIM_BYTES = 65_536;
+
 /** Drives one attempt. The owner's clock calls `tick`; time-outs need no timer of their own. */
 export class Exchange implements ConnectionUser {
   /** True once a byte of the request may have reached the target. */
@@ -64,8 +68,9 @@ export class Exchange implements ConnectionUser {
   #remaining = 0;
   #decoder: ChunkedDecoder | null = null;
   #bodyIsSent: boolean;
-  /** An interim answer came: the target has begun with the request. */
-  #isHeard = false;
+  /** Above 0, the target has begun with the request. */
+  #interimResponses = 0;
+  #interimBytes = 0;
   #isPaused = false;
   #now = 0;
 
@@ -205,10 +210,15 @@ export class Exchange implements ConnectionUser {
     const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
     if (head.status >= 200) this.#takeHead(head, rest);
     else if (head.status === 101) this.#switchProtocols(head, rest);
-    else {
-      this.#isHeard = true;
-      if (rest.length > 0) this.#headBytes(rest);
-    }
+    else this.#skipInterim(size, rest);
+  }
+
+  #skipInterim(size: number, rest: Buffer): void {
+    this.#interimResponses++;
+    this.#interimBytes += size;
+    if (this.#interimResponses > MAX_INTERIM_RESPONSES || this.#interimBytes > MAX_INTERIM_BYTES)
+      throw new ResponseSyntaxError("the target sent too many interim responses");
+    if (rest.length > 0) this.#headBytes(rest);
   }
 
   #switchProtocols(head: ResponseHead, rest: Buffer): void {
@@ -287,7 +297,7 @@ export class Exchange implements ConnectionUser {
       return;
     }
     if (this.#phase === "connecting") this.#fail(error ?? failures.refused());
-    else if (this.#isReused && !this.#isHeard && this.#received.length === 0)
+    else if (this.#isReused && this.#interimResponses === 0 && this.#received.length === 0)
       this.#fail(error ?? failures.closedKept);
     else
       this.#fail(
