@@ -62,6 +62,7 @@ const client = (status: number, detail: string): ProxyError => ({
 /** Every failure that the gateway answers, by name. */
 export const failures = {
   badRequest: (detail: string) => client(400, detail),
+  headTimeout: client(408, "the request head did not arrive in time"),
   bodyTimeout: client(408, "the request body stopped arriving"),
   bodyTooSlow: {
     ...client(408, "the request body arrived too slowly"),

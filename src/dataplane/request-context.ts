@@ -143,6 +143,13 @@ export class RequestContext implements RouteSubject {
     return this.clientBody;
   }
 
+  /** Whether nothing of the body is still to come. */
+  get isBodyRead(): boolean {
+    const { transferEncoding, contentLength } = this.known;
+    const hasBody = transferEncoding !== null || (contentLength !== null && contentLength !== "0");
+    return !hasBody || this.clientBody?.isComplete === true;
+  }
+
   /** Somebody else has named the request before. */
   setId(id: string): void {
     this.#id = id;

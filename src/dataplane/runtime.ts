@@ -314,7 +314,8 @@ class Runtime implements DataPlane {
       const generation = this.#live;
       const listener = generation?.listenerFacts.get(listenerId);
       // Bound while being prepared: until it is activated nothing is served through it.
-      if (generation === null || listener === undefined) return notServing(request);
+      if (generation === null || listener === undefined)
+        return errorResponse(subjectOf(request), failures.starting);
       try {
         const answer = handle({ request, server, listener, connection }, { generation, scope });
         return this.#isLeaving ? sendElsewhere(answer) : answer;
@@ -334,6 +335,7 @@ class Runtime implements DataPlane {
     this.#recorder.ended(context, status, now);
     this.#scope.overload.leave(context);
     this.#scope.aborted.ended(context, status);
+    context.connection?.heads?.ended(context.isBodyRead);
     this.#endedRequests.ended(context, status, now);
   }
 
@@ -385,10 +387,6 @@ function sendElsewhere(answer: Answer): Answer {
 function closing(response: Response | undefined): Response | undefined {
   response?.headers.set("connection", "close");
   return response;
-}
-
-function notServing(request: Request): Response {
-  return errorResponse(subjectOf(request), failures.starting);
 }
 
 function subjectOf(request: Request) {

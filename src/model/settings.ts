@@ -134,6 +134,10 @@ export const settingsInput = t.Object(
           maximum: 1_048_576,
           description: "Head of an upstream response; more is answered with 502",
         }),
+        head_read_timeout: milliseconds(
+          15_000,
+          "Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without an answer",
+        ),
         body_read_timeout: milliseconds(
           60_000,
           "Milliseconds in which the client sends no byte of its request body; then 408",

@@ -1,5 +1,6 @@
 // What is known of a client's connection that arrives over a second one on this machine; knows no socket and no request.
 import type { Arrival } from "./arriving-connection.ts";
+import type { HeadWatch } from "./head-watch.ts";
 
 /** What a server behind the front is told of a connection, because its own socket shows only the front. */
 export interface ConnectionFacts {
@@ -21,6 +22,8 @@ export interface ConnectionFacts {
   readonly clientCertificate: Uint8Array | null;
   /** What client certificates were held against, see `clientAuthority`; null when none was asked for. */
   readonly clientAuthority: string | null;
+  /** Hears of the connection's requests; null where the front cannot read its bytes, because TLS ends behind it. */
+  readonly heads: HeadWatch | null;
 }
 
 /** The only address that the front connects from. */
@@ -66,5 +69,6 @@ export function factsOf({ ends, hello }: Arrival): ConnectionFacts {
     clientCertificateField: "",
     clientCertificate: null,
     clientAuthority: null,
+    heads: null,
   };
 }

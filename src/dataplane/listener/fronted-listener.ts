@@ -9,8 +9,9 @@ import type { Arrival, Ticket, Verdict } from "./arriving-connection.ts";
 import type { SocketOwner } from "./carried-connection.ts";
 import { CertificateIndex } from "./certificate-index.ts";
 import { clientAuthOf } from "./client-auth.ts";
-import { factsOf, KnownConnections } from "./connection-facts.ts";
+import { type ConnectionFacts, factsOf, KnownConnections } from "./connection-facts.ts";
 import { Front } from "./front.ts";
+import { HeadWatch } from "./head-watch.ts";
 import { type HttpListener, type ListenerContext, startHttpServer } from "./http-listener.ts";
 import { TlsEnds } from "./tls-ends.ts";
 
@@ -29,6 +30,8 @@ export interface FrontContext extends ListenerContext {
   /** The stream route beside the listener that takes the name, as owner of the client's socket; null when none does. */
   adopt(arrival: Arrival): SocketOwner | null;
   refused(reason: string, address: string): void;
+  /** Milliseconds for the head of a request; 0: Bun's. */
+  headTimeoutMs(): number;
   readonly challenges: OpenChallenges;
   /** A TLS handshake of a client was done, or failed, where the front ends TLS. */
   shaken(isDone: boolean): void;
@@ -86,7 +89,9 @@ function serveBehind(
     port: 0,
     fetch(request: Request, own: Server<unknown>) {
       const facts = known.find(own.requestIP(request));
-      return facts === null ? hangUp() : answer(request, own, facts);
+      if (facts === null) return hangUp();
+      facts.heads?.began();
+      return answer(request, own, facts);
     },
   });
 }
@@ -111,7 +116,7 @@ function openFront(
           accepted: (socket, facts) =>
             front.carrySocket(socket, {
               destination: behind,
-              facts,
+              facts: watched(facts, context.headTimeoutMs()),
               early: Buffer.alloc(0),
               ended() {},
             }),
@@ -135,7 +140,8 @@ function openFront(
     if (listener.strict_sni && certificate === null)
       return { refusal: "no certificate is there for the TLS name", alert: UNRECOGNIZED_NAME };
     const facts = factsOf(arrival);
-    if (ends === null || tls === null) return front.carry(arrival, behind, facts);
+    if (tls === null) return front.carry(arrival, behind, watched(facts, context.headTimeoutMs()));
+    if (ends === null) return front.carry(arrival, behind, facts);
     return front.carry(arrival, ends.find(certificate ?? tls), facts);
   };
   const front: Front = new Front({
@@ -149,6 +155,10 @@ function openFront(
   });
   return { front, ends, proofs };
 }
+
+/** Of a connection whose bytes the front can read. `timeoutMs` 0: the time-outs of Bun hold. */
+const watched = (facts: ConnectionFacts, timeoutMs: number): ConnectionFacts =>
+  timeoutMs === 0 ? facts : { ...facts, heads: new HeadWatch(performance.now(), timeoutMs) };
 
 /** Where authorities see the certificate that proves a name. RFC 8737 section 3: nothing is said after the handshake. */
 const proofEnds = (refused: FrontContext["refused"]): TlsEnds =>

@@ -6351,6 +6351,11 @@ export interface components {
                  */
                 max_response_head_bytes: number;
                 /**
+                 * @description Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without an answer
+                 * @default 15000
+                 */
+                head_read_timeout: number;
+                /**
                  * @description Milliseconds in which the client sends no byte of its request body; then 408
                  * @default 60000
                  */
@@ -6561,6 +6566,11 @@ export interface components {
                  * @default 65536
                  */
                 max_response_head_bytes?: number;
+                /**
+                 * @description Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without an answer
+                 * @default 15000
+                 */
+                head_read_timeout?: number;
                 /**
                  * @description Milliseconds in which the client sends no byte of its request body; then 408
                  * @default 60000

@@ -12,6 +12,7 @@ test("the defaults are those of the pages", () => {
   expect(decode(listenerInput, listener).body_min_rate).toBe(500);
   expect(decode(routeInput, {}).body_min_rate).toBeNull();
   expect(decode(settingsInput, {}).limits).toMatchObject({
+    head_read_timeout: 15_000,
     body_min_rate_grace: 30_000,
     max_aborted_per_connection: 300,
     max_aborted_per_address: 2000,
@@ -38,6 +39,7 @@ test.each([
     of: (value: unknown): object => ({ body_min_rate: value }),
     most: 1_000_000_000,
   },
+  limits("head_read_timeout", 86_400_000),
   limits("body_min_rate_grace", 86_400_000),
   limits("max_aborted_per_connection", 1_000_000),
   limits("max_aborted_per_address", 1_000_000),
