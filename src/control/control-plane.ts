@@ -5,6 +5,7 @@ import type { SecretBox } from "../crypto/secret-box.ts";
 import type { WorkerHappening } from "../supervisor/worker-slot.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
+import type { ListenAddress } from "../snapshot/address-overlap.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { Account } from "./auth/account.ts";
@@ -134,6 +135,8 @@ export interface ControlPlane {
   readonly transfer: Transfer;
   readonly revisions: Revisions;
   readonly pressure: Pressure;
+  /** Where the management API can be reached. */
+  managementAddresses(): readonly ListenAddress[];
   rolloutStatus(): RolloutStatus;
   /** Tells whoever listens what happened to a worker. */
   tellOfWorker(happening: WorkerHappening): void;
@@ -195,6 +198,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     observation: observation.complete({ changes, states, targetBoard, acme: acme.engine }),
     ...createAlerts(options, { changes, audit, events, traffic: observation.rows }),
     pressure: new Pressure(events, () => clock.now()),
+    managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
     tellOfWorker(happening) {
       const event = { ...happening, at: new Date(clock.now()).toISOString() };

@@ -11,7 +11,7 @@ export interface paths {
         put?: never;
         /**
          * Check whether an application answers
-         * @description Asks the address for its first page, as a target would be asked. Answers 200 whatever is found, and changes nothing.
+         * @description Asks the address for its first page, as a target would be asked; what no target may be is refused. Redirects are not followed. Answers 200 whatever is found, and changes nothing.
          */
         post: operations["postApiV1ApplicationsCheck-upstream"];
         delete?: never;
