@@ -7,7 +7,7 @@ import type { Plan } from "./plan.ts";
 import type { TargetRuntime } from "./service-runtime.ts";
 
 /** Methods whose request may be carried out twice (RFC 9110 section 9.2.2). */
-const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]);
+const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE", "OPTIONS"]);
 
 /** No pause between attempts is longer than this many milliseconds. */
 const LONGEST_PAUSE_MS = 2000;

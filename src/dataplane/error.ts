@@ -16,6 +16,8 @@ export interface ProxyError {
   readonly retry: RetryDecision;
   /** Of a refusal by a plugin, or for want of something that is logged elsewhere: `auth.key.missing`. */
   readonly reason?: string;
+  /** Methods that would be taken, for the field Allow. */
+  readonly allow?: string;
   /** For the log: the system's own words. */
   readonly cause?: unknown;
 }
@@ -62,6 +64,10 @@ const client = (status: number, detail: string): ProxyError => ({
 /** Every failure that the gateway answers, by name. */
 export const failures = {
   badRequest: (detail: string) => client(400, detail),
+  traceMethod: {
+    ...client(405, "TRACE is not passed on"),
+    allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
+  },
   headTimeout: client(408, "the request head did not arrive in time"),
   bodyTimeout: client(408, "the request body stopped arriving"),
   bodyTooSlow: {

@@ -239,6 +239,8 @@ export function readRequest(source: RequestSource): RequestContext | ProxyError 
   // Bun joins repeated lengths, and does not check those of HTTP/2: whatever is no number would go on as it is.
   if (coding === null ? !isLength(length) : coding !== "chunked" || length !== null)
     return failures.badRequest("the request's framing is not valid");
+  // It would show what the gateway adds on its way to the target (RFC 9110 section 9.3.8).
+  if (request.method === "TRACE") return failures.traceMethod;
   // Its target is no path and its answer has no body: the target would see a tunnel where we see a request.
   if (request.method === "CONNECT") return failures.badRequest("CONNECT is not supported");
   const target = splitTarget(request.url);

@@ -1,4 +1,5 @@
 // Writes the head of every request that leaves the gateway: the one place where fields are dropped and added; knows no socket.
+import { hyphenated } from "../../http/fields.ts";
 import { connectionOptions, HOP_BY_HOP } from "../../http/hop-by-hop.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { RequestContext } from "../request-context.ts";
@@ -14,9 +15,12 @@ export interface ForwardedFields {
 /** Identity of this gateway in CDN-Loop (RFC 8586). */
 export const loopToken = (instanceId: string) => `sluice-${instanceId}`;
 
-/** Reads a name with `_` as `-`: an application that does the same must not take it for one of ours. */
+/**
+ * What an application must not take for a field of the gateway: dropped in every spelling but the very names below, see
+ * `hyphenated`.
+ */
 const ALIASES =
-  /^(?:x[-_](?:forwarded|real[-_]ip|request[-_]id|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn[-_]loop|host$|content[-_]length|transfer[-_]encoding|connection|proxy[-_]|client[-_]cert)/;
+  /^(?:x-(?:forwarded|real-ip|request-id|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn-loop|host$|content-length|transfer-encoding|connection|proxy-|client-cert)/;
 
 /** Fields that end here, or that are written anew below. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
@@ -37,6 +41,8 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "client-cert-chain",
   "via",
   "cdn-loop",
+  // CGI makes HTTP_PROXY of it, which libraries take for the proxy of their own requests (httpoxy, CVE-2016-5385).
+  "proxy",
   // Only the gateway says who the client is.
   "x-consumer-id",
   "x-consumer-username",
@@ -46,8 +52,33 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "x-anonymous-consumer",
 ]);
 
-/** Fields that only a trusted proxy may send, also those that no standard names, such as X-Forwarded-User. */
-const isFromProxy = (name: string) => name.startsWith("x-forwarded-") || name === "forwarded";
+type FieldKind =
+  | "plain"
+  | "dropped"
+  /** That a trusted proxy alone may send, also one that no standard names, such as X-Forwarded-User. */
+  | "of-proxy"
+  | "request-id";
+
+/** What to do with the fields seen lately: names repeat, and to find one costs less than to look at it. */
+const kinds = new Map<string, FieldKind>();
+const MAX_KINDS = 1000;
+const MAX_NAME_LENGTH = 64;
+
+function kindOf(name: string): FieldKind {
+  const known = kinds.get(name);
+  if (known !== undefined) return known;
+  const kind = findKind(name);
+  if (kinds.size >= MAX_KINDS) kinds.clear();
+  if (name.length <= MAX_NAME_LENGTH) kinds.set(name, kind);
+  return kind;
+}
+
+function findKind(name: string): FieldKind {
+  const plain = hyphenated(name);
+  if (NOT_FORWARDED.has(name) || (plain !== name && ALIASES.test(plain))) return "dropped";
+  if (name.startsWith("x-forwarded-") || name === "forwarded") return "of-proxy";
+  return name === "x-request-id" ? "request-id" : "plain";
+}
 
 /**
  * The client's fields in the form that goes upstream (RFC 9110 section 7.6): hop-by-hop fields and those that Connection
@@ -70,12 +101,11 @@ export function forwardFields(
     const value = headers[name] ?? "";
     count++;
     bytes += name.length + value.length + 4;
-    if (NOT_FORWARDED.has(name) || (tellsId && name === "x-request-id")) continue;
-    if (name.indexOf("_") >= 0 && ALIASES.test(name)) continue;
+    const kind = kindOf(name);
+    if (kind === "dropped" || (kind === "of-proxy" && !isTrusted)) continue;
+    if (kind === "request-id" && tellsId) continue;
     if (edits?.replaces(name) === true) continue;
-    const isOfProxy = isFromProxy(name);
-    if (isOfProxy && !isTrusted) continue;
-    if (named.length > 0 && !isOfProxy && named.includes(name)) continue;
+    if (named.length > 0 && kind !== "of-proxy" && named.includes(name)) continue;
     // In one: a text of its own for the line, joined to the rest afterwards, would be garbage for each field.
     lines = `${lines}${name}: ${value}\r\n`;
   }
@@ -121,7 +151,7 @@ function withBody(context: RequestContext, lines: string): ForwardedFields | Pro
   const bodyLength = bodyLengthOf(context);
   if (bodyLength === null || context.request.body !== null) return { lines, bodyLength };
   // Bun hides the body of these. To drop it could change what is asked for (a search in a GET), so say no.
-  if (context.method === "GET" || context.method === "HEAD" || context.method === "TRACE")
+  if (context.method === "GET" || context.method === "HEAD")
     return failures.badRequest(`a ${context.method} with a body cannot be passed on`);
   return { lines, bodyLength: null };
 }
