@@ -107,6 +107,27 @@ test.each([
   },
 );
 
+test.each([
+  ["http://other/x", "/x", "another authority"],
+  ["http://u:p@other:81/x", "/x", "one with a user"],
+  ["http://other", "/", "nothing but an authority"],
+  ["http://h#y", "/", "a fragment behind the authority"],
+  ["http://h#y/x?q", "/x?q", "a fragment with a slash, which is no path to others"],
+])("absolute form: of %s nothing is known but %s (%s)", async (target, path) => {
+  const { outcome } = await scene.ask(OK, `GET ${target} HTTP/1.1\r\nHost: h\r\n\r\n`);
+  expect([outcome, lastTarget()]).toEqual(["200", path]);
+  expect(scene.origin.requests.at(-1)?.header("host")).toBe("h");
+});
+
+test.each([
+  ...["/x#y", "/#", "/x?q#y", "//h/x#y", "*#y"],
+  ...["http://h/x#y", "http://h/#", "http://h/x?q#y", "http://h?q#y", "https://other/x#y"],
+])("a fragment that is not hidden gets 400: %s", async (target) => {
+  const before = scene.origin.requests.length;
+  const { outcome } = await scene.ask(OK, `GET ${target} HTTP/1.1\r\nHost: h\r\n\r\n`);
+  expect([outcome, scene.origin.requests.length]).toEqual(["400", before]);
+});
+
 test("HTTP/2: after 1,000 resets, of which 33 come back each second, a connection ends with GOAWAY", async () => {
   scene.origin.answer = OK;
   const client = await H2Client.connect({ port: scene.port });
