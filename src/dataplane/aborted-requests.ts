@@ -34,6 +34,7 @@ export interface AbortSource {
 
 interface Attempted {
   readonly record: { readonly attempts: number };
+  readonly request: { readonly signal: { readonly aborted: boolean } };
 }
 
 /** May go into debt: what is in flight when the last token goes costs as well, and is waited for. */
@@ -114,7 +115,10 @@ export class AbortedRequests {
     if (this.#bucketCount === 0) return;
     if (source.record.attempts === 0 || status === failures.clientGone.status) return;
     const bucket = this.#bucketOf(source);
-    if (bucket !== null) bucket.tokens++;
+    if (bucket === null) return;
+    // One that was aborted and answered before anybody looked. To ask costs something, so only suspects are asked about.
+    if (source.request.signal.aborted) this.note(source);
+    else bucket.tokens++;
   }
 
   /** Forgets who has all tokens back or is refused no longer. Called about once a second. */

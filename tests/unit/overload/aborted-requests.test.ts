@@ -38,7 +38,7 @@ function scene(perConnection = PER_CONNECTION, perAddress = PER_ADDRESS) {
     },
     abort: (source: AbortSource, count = 1) => times(count, () => guard.note(source)),
     complete: (source: AbortSource, count = 1) =>
-      times(count, () => guard.ended({ ...source, record: { attempts: 1 } }, 200)),
+      times(count, () => guard.ended(ended(source), 200)),
     whyNot: (source: AbortSource) => guard.refusal(source)?.reason ?? null,
   };
 }
@@ -46,6 +46,13 @@ function scene(perConnection = PER_CONNECTION, perAddress = PER_ADDRESS) {
 const from = (address: string, peerPort: number): AbortSource => ({
   clientAddress: () => address,
   peerPort,
+});
+
+/** A request that has ended. */
+const ended = (source: AbortSource, { attempts = 1, aborted = false } = {}) => ({
+  ...source,
+  record: { attempts },
+  request: { signal: { aborted } },
 });
 
 const map = from("192.0.2.1", 40_000);
@@ -98,10 +105,11 @@ test("tokens come back in ten seconds, and what was in flight when the last one 
 test("only what a target has answered to a client that stayed gives a token back", () => {
   const { guard, abort, complete, whyNot } = scene(1);
   abort(map);
-  guard.ended({ ...map, record: { attempts: 0 } }, 429);
-  guard.ended({ ...map, record: { attempts: 1 } }, 499);
+  guard.ended(ended(map, { attempts: 0 }), 429);
+  guard.ended(ended(map), 499);
+  guard.ended(ended(map, { aborted: true }), 200);
   expect(whyNot(map)).toBe("aborts.connection");
-  complete(map);
+  complete(map, 2);
   expect(whyNot(map)).toBeNull();
   complete(map, 50);
   abort(map);
