@@ -1,4 +1,4 @@
-// Counts requests that clients abort while a target works for them, by connection and by address, and refuses who does it too often; knows no route.
+// Counts requests that clients abort while a target works for them, by connection and by address, and refuses those that abort too many; knows no route.
 import type { Settings } from "../model/settings.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { LogLine } from "./data-plane.ts";
@@ -17,7 +17,7 @@ type AbortLimits = Pick<
 
 export type AbortStage = "connection" | "address";
 
-/** Hears what happens, for counters and log. */
+/** Counts and logs what happens. */
 export interface AbortObserver {
   aborted(): void;
   /** A request was refused. */
@@ -44,10 +44,10 @@ interface Bucket {
 }
 
 /**
- * A client that opens requests and resets them at once has the gateway and the target work for nobody (CVE-2023-44487). Each
- * request that is aborted while a target has it costs a token of its connection, each one that is completed gives one back, and
- * so does the time. Without a token the connection is refused; others of the same address are not, until the address is.
- * Requests are looked at ten times a second, so one is counted with the probability with which it cost anything.
+ * A client that opens requests and resets them at once costs the gateway and the target more than itself (CVE-2023-44487). A
+ * request that is aborted while a target works for it takes a token from its connection, a completed one returns one, and time
+ * returns all. Without a token the connection is refused; the others of its address are not, until the address is.
+ * Requests are looked at ten times a second, so the chance that one is counted is in proportion to the work that it caused.
  */
 export class AbortedRequests {
   readonly #observer: AbortObserver;
@@ -59,7 +59,7 @@ export class AbortedRequests {
   readonly #counts = new Map<string, number>();
   /** Until when, by address. */
   readonly #refused = new Map<string, number>();
-  /** What the observer has heard the beginning of in this window: stage and address. */
+  /** Stages and addresses that `began` was called for in this window. */
   readonly #begun = new Set<string>();
   #windowEnd = 0;
 

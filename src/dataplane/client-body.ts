@@ -95,7 +95,7 @@ export class ClientBody implements BodySource {
     await this.#reader?.cancel().catch(() => {});
   }
 
-  /** Why the client is waited for no longer; null: it is, or nobody waits for it. To be called about ten times a second. */
+  /** The failure when the client has used up its time; null while it has not, or while no reader waits. Call it about ten times a second. */
   overdue(now: number): ProxyError | null {
     const step = this.#lookedAt === 0 ? 0 : Math.min(now - this.#lookedAt, MAX_STEP_MS);
     this.#lookedAt = now;

@@ -51,7 +51,7 @@ export class RequestContext implements RouteSubject {
   edits: UpstreamEdits | null = null;
   /** The body, once somebody has read all of it. */
   bodyBytes: Uint8Array | null = null;
-  /** The body as the client sends it, once somebody reads it. */
+  /** The body as the client sends it, once a plugin or the target's request reads it. */
   clientBody: ClientBody | null = null;
   /** What is left of the body and what was read of it before, or the body as plugins pass it on. */
   bodyStream: ReadableStream<Uint8Array> | null = null;

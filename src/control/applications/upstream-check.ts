@@ -31,7 +31,7 @@ export const upstreamCheckInput = t.Object(
 
 const TIMEOUT_MS = 5000;
 
-/** Throws for what is no address and for what no target may be; everything else is told in the report. */
+/** Throws for what is no address and for what no target may be; the report has everything else. */
 export async function checkUpstream(
   body: unknown,
   managementAddresses: readonly ListenAddress[],

@@ -48,7 +48,7 @@ export class CarriedConnection implements SocketOwner {
   #sourcePort = 0;
   #pipe: Pipe | null = null;
   #clientHasEnded = false;
-  /** The client was told that its head took too long: what it still sends is dropped. */
+  /** The client got 408 for its head: the gateway drops what it still sends. */
   #isRefused = false;
   #isClosed = false;
   /** When to close without having heard from the client. */
@@ -182,7 +182,7 @@ export class CarriedConnection implements SocketOwner {
   /** The head of a request has not arrived in time. */
   #refuse(now: number): void {
     this.#options.refused("the head of a request did not arrive in time");
-    // Bytes behind an answer that the client does not take could not be told from it.
+    // Behind an answer that the client does not read, 408 would be taken for a part of it.
     if ((this.#pipe?.heldDown ?? 0) > 0) return this.close();
     this.#isRefused = true;
     this.#client.write(headTimeout());

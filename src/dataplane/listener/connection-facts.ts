@@ -22,7 +22,7 @@ export interface ConnectionFacts {
   readonly clientCertificate: Uint8Array | null;
   /** What client certificates were held against, see `clientAuthority`; null when none was asked for. */
   readonly clientAuthority: string | null;
-  /** Hears of the connection's requests; null where the front cannot read its bytes, because TLS ends behind it. */
+  /** Times the heads of the connection's requests; null where the front cannot read its bytes, because TLS ends behind it. */
   readonly heads: HeadWatch | null;
 }
 

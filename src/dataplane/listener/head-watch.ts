@@ -87,7 +87,7 @@ export class HeadWatch {
   }
 }
 
-/** What a client is told whose head has not arrived in time. */
+/** The 408 for a client whose head has not arrived in time. */
 export function headTimeout(): Buffer {
   const id = Bun.randomUUIDv7();
   const subject = { id, method: "GET", header: () => null };

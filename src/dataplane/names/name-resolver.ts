@@ -94,7 +94,7 @@ export class NameResolver {
     return { addresses: [...addresses.values()], ttlSeconds };
   }
 
-  /** Whoever owns the name chooses where it leads: not to where no target may be. */
+  /** The owner of a name chooses its addresses: without those that no target may have. */
   async #hosts(name: string): Promise<Hosts> {
     const { hosts, ttlSeconds } = await this.#lookUp(name);
     const allowed = hosts.filter((host) => !isMetadataAddress(host));

@@ -148,7 +148,7 @@ interface RefetchScene {
   readonly steps: Steps;
 }
 
-/** What a plugin waits for is mostly another server, which has worked for nobody then. */
+/** A plugin mostly waits for another server, whose work was in vain: it counts like that of a target. */
 function goneClient(context: RequestContext, scene: Scene): Answer {
   scene.scope.aborted.note(context);
   return fail(context, failures.clientGone, scene);
