@@ -15,7 +15,7 @@ Usage: install.sh [FLAGS]
   --print-unit      write the systemd unit to standard output and do nothing else
 
   --from PATH       an executable, or the directory of a release (default: the directory of this script)
-  --url URL         where the files of a release are, instead of --from (or SLUICE_URL)
+  --url URL         where the files of a release are, instead of --from (or SLUICE_URL); https://, or http:// with --sha256
   --sha256 HEX      the sum that the executable must have, instead of that in SHA256SUMS
   --unchecked       take an executable that has no sum: one that you have built yourself
   --target NAME     linux-x64, linux-arm64-musl, ... (default: what this machine is)
@@ -57,7 +57,11 @@ while [ $# -gt 0 ]; do
       case $1 in
         --from) from=$2 ;;
         --url) url=$2 ;;
-        --sha256) sha256=$2 ;;
+        --sha256)
+          sha256=$(printf '%s' "$2" | tr 'A-F' 'a-f')
+          case $sha256 in *[!0-9a-f]*) sha256='' ;; esac
+          [ ${#sha256} = 64 ] || fail "--sha256: must be 64 hexadecimal digits"
+          ;;
         --target) target=$2 ;;
         --prefix) prefix=$2 ;;
         --data-dir) data=$2 ;;
@@ -217,9 +221,21 @@ detect_target() {
   printf '%s' "$os-$arch$libc$cpu"
 }
 
+# What comes over plain HTTP may have been changed on its way, and SHA256SUMS beside it: only a sum from elsewhere helps.
+check_url() {
+  case $url in
+    https://*) ;;
+    http://*) [ -n "$sha256" ] || fail "$url: must begin with https://, or --sha256 must say what the executable is" ;;
+    *) fail "$url: must begin with https://" ;;
+  esac
+  # wget follows a redirect from https to http.
+  [ -n "$sha256" ] || command -v curl >/dev/null || fail "without --sha256, curl is needed to download it"
+}
+
 download() {
+  if [ -n "$sha256" ]; then protocols='=https,http'; else protocols='=https'; fi
   if command -v curl >/dev/null; then
-    curl -fsSL --proto '=https,http' -o "$2" "$1" || fail "$1 could not be fetched"
+    curl -fsSL --proto "$protocols" --proto-redir "$protocols" -o "$2" "$1" || fail "$1 could not be fetched"
   else
     wget -q -O "$2" "$1" || fail "$1 could not be fetched"
   fi
@@ -228,11 +244,12 @@ download() {
 # Leaves the executable, with its sum checked, in $scratch/sluice: beside the place where it is going to be, so that it
 # only needs to be renamed there.
 fetch() {
+  [ -n "$from" ] || [ -n "$url" ] || from=$here
+  [ -n "$from" ] || check_url
   mkdir -p "$root$prefix/bin"
   scratch=$(mktemp -d "$root$prefix/bin/.sluice.XXXXXX")
   [ -n "$target" ] || target=$(detect_target)
   name=sluice-$target sums=''
-  [ -n "$from" ] || [ -n "$url" ] || from=$here
   if [ -n "$from" ]; then
     [ -e "$from" ] || fail "$from does not exist"
     if [ -d "$from" ]; then from=$from/$name; else name=$(basename "$from"); fi

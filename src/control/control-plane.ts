@@ -6,6 +6,7 @@ import { ManagementCookies } from "../http/management-cookies.ts";
 import type { WorkerHappening } from "../supervisor/worker-slot.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
+import type { ListenAddress } from "../snapshot/address-overlap.ts";
 import { type Compiled, compile, type CompileContext } from "../snapshot/compile.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { type AdminAccess, AdminNetworks, localAccess } from "./admin-network.ts";
@@ -141,6 +142,8 @@ export interface ControlPlane {
   readonly transfer: Transfer;
   readonly revisions: Revisions;
   readonly pressure: Pressure;
+  /** Where the management API can be reached. */
+  managementAddresses(): readonly ListenAddress[];
   rolloutStatus(): RolloutStatus;
   /** Tells whoever listens what happened to a worker. */
   tellOfWorker(happening: WorkerHappening): void;
@@ -156,10 +159,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const changes = new Changes({ ...options, rollout: rows });
   const adminNetworks = createAdminNetworks(options, changes);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
-  const sessions = new Sessions({ ...options, store: options.sessionStore });
-  const cookies = new ManagementCookies(options.instanceId, (value) => sessions.isLive(value));
   const events = createEvents(changes, audit);
-  const access = createAccess(options, { changes, audit, sessions, cookies });
+  const access = createAccess(options, { changes, audit });
   const consumption = createConsumption(options, changes);
   const dnsAccess = createDnsAccess(options, changes);
   const acme = new Acme({ ...options, changes, audit, events, dns: dnsAccess.parts });
@@ -170,7 +171,6 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     audit,
     events,
     health: createHealth({ ...options, rows, states, changes, audit, events }),
-    sessions,
     services: createServices(changes, states),
     targets: createTargets(changes, states),
     routes: createRoutes(changes),
@@ -204,6 +204,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     observation: observation.complete({ changes, states, targetBoard, acme: acme.engine }),
     ...createAlerts(options, { changes, audit, events, traffic: observation.rows }),
     pressure: new Pressure(events, () => clock.now()),
+    managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),
     tellOfWorker(happening) {
       const event = { ...happening, at: new Date(clock.now()).toISOString() };
@@ -273,17 +274,20 @@ function createConsumption(options: ControlPlaneOptions, changes: Changes) {
 
 function createAccess(
   options: ControlPlaneOptions,
-  parts: Pick<AuthOptions, "changes" | "sessions" | "cookies"> & { readonly audit: AuditLog },
+  { changes, audit }: { readonly changes: Changes; readonly audit: AuditLog },
 ) {
   const { totpStore: store, box, clock } = options;
+  const sessions = new Sessions({ ...options, store: options.sessionStore });
+  const cookies = new ManagementCookies(options.instanceId, (value) => sessions.isLive(value));
+  const parts = { changes, audit, sessions, cookies };
   const secondFactors = new SecondFactors({ ...parts, store, box });
-  const users = new Users(parts.changes, secondFactors);
+  const users = new Users(changes, secondFactors);
   const throttle = new LoginThrottle(clock);
   const account = new Account({ ...parts, users, secondFactors, attempts: throttle, clock });
   const auth = new Auth({ ...options, ...parts, secondFactors, throttle });
   const transfer = new Transfer({ ...options, ...parts, adminToken: auth.adminToken });
   const sso = new SingleSignOn({ ...options, ...parts });
-  return { users, secondFactors, account, auth, sso, transfer };
+  return { users, sessions, secondFactors, account, auth, sso, transfer };
 }
 
 function createEvents(changes: Changes, audit: AuditLog): EventHub {

@@ -82,6 +82,7 @@ export function errorResponse(
       ...(isHead ? { "Content-Length": String(bytes.byteLength) } : {}),
       ...(error.status === 503 ? { "Retry-After": String(retryAfter) } : {}),
       ...(error.status === 429 ? { "Retry-After": "10" } : {}),
+      ...(error.allow === undefined ? {} : { Allow: error.allow }),
       // What is left of an unread body would be taken for the next request.
       ...(error.source === "client" ? { Connection: "close" } : {}),
     }),

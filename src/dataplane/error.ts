@@ -16,6 +16,8 @@ export interface ProxyError {
   readonly retry: RetryDecision;
   /** Of a refusal by a plugin, or for want of something that is logged elsewhere: `auth.key.missing`. */
   readonly reason?: string;
+  /** Methods that would be taken, for the field Allow. */
+  readonly allow?: string;
   /** For the log: the system's own words. */
   readonly cause?: unknown;
 }
@@ -62,7 +64,16 @@ const client = (status: number, detail: string): ProxyError => ({
 /** Every failure that the gateway answers, by name. */
 export const failures = {
   badRequest: (detail: string) => client(400, detail),
+  traceMethod: {
+    ...client(405, "TRACE is not passed on"),
+    allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
+  },
+  headTimeout: client(408, "the request head did not arrive in time"),
   bodyTimeout: client(408, "the request body stopped arriving"),
+  bodyTooSlow: {
+    ...client(408, "the request body arrived too slowly"),
+    reason: "body.too_slow",
+  },
   bodyTooLarge: client(413, "the request body is too large"),
   misdirected: client(
     421,
@@ -71,7 +82,14 @@ export const failures = {
   targetTooLong: client(414, "the request target is too long"),
   tooManyFields: client(431, "the request has too many header fields"),
   headTooLarge: client(431, "the request head is too large"),
-  tooManyAborted: client(429, "too many requests from this address were broken off"),
+  connectionAborts: {
+    ...client(429, "too many requests of this connection were aborted"),
+    reason: "aborts.connection",
+  },
+  addressAborts: {
+    ...client(429, "too many requests from this address were aborted"),
+    reason: "aborts.address",
+  },
   webSocketVersion: client(426, "the version of the WebSocket protocol is not 13"),
   clientGone: client(499, "the client closed the connection"),
   clientStalled: client(499, "the client stopped taking the answer"),

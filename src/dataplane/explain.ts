@@ -105,6 +105,7 @@ function streamOf(asked: ExplainedRequest): ClientStream {
     body: null,
     signal: new AbortController().signal,
     peerAddress: () => asked.clientIp,
+    peerPort: 0,
     suspendIdleTimeout() {},
     restoreIdleTimeout() {},
     closeAfterResponse() {},

@@ -14,6 +14,7 @@ import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
 import { CertificateIndex } from "./listener/certificate-index.ts";
 import { ListenerChoice, listenersByPort, portKey } from "./listener/shared-port.ts";
 import { ConsumerIndex } from "./plugin/consumer-index.ts";
+import type { BodyTimes } from "./client-body.ts";
 import type { PluginSet } from "./plugin/plugin-set.ts";
 import { Router } from "./router.ts";
 import { type RouteRuntime, routeRuntime } from "./route-runtime.ts";
@@ -49,7 +50,7 @@ export interface Generation {
   /** 0: no limit. */
   readonly maxInFlight: number;
   readonly maxResponseHeadBytes: number;
-  readonly bodyReadTimeout: number;
+  readonly bodyTimes: BodyTimes;
   readonly responseWriteTimeout: number;
   /** Port of the first https listener, null when there is none. */
   readonly httpsPort: number | null;
@@ -109,7 +110,7 @@ export function nextGeneration(
     managementCookies: context.managementCookies,
     maxInFlight: limits.max_in_flight_requests,
     maxResponseHeadBytes: limits.max_response_head_bytes,
-    bodyReadTimeout: limits.body_read_timeout,
+    bodyTimes: { readTimeout: limits.body_read_timeout, rateGrace: limits.body_min_rate_grace },
     responseWriteTimeout: limits.response_write_timeout || Number.POSITIVE_INFINITY,
     httpsPort: httpsPortOf(listeners),
     debugFields: settings.debug_headers

@@ -4,7 +4,7 @@ import type { Issue } from "../model/error.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
-import { AbortedRequests } from "./aborted-requests.ts";
+import { abortObserver, AbortedRequests } from "./aborted-requests.ts";
 import { BufferBudget } from "./buffer-budget.ts";
 import { OpenChallenges } from "./challenges.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
@@ -107,11 +107,7 @@ class Runtime implements DataPlane {
       bufferBudget: new BufferBudget(0),
       overload: new Overload(options),
       challenges: new OpenChallenges(options.wanted ?? (() => {})),
-      aborted: new AbortedRequests((client) =>
-        options.log("warn", "a client breaks off too many requests and is refused for a while", {
-          client,
-        }),
-      ),
+      aborted: new AbortedRequests(abortObserver(options)),
       // All workers read the same files: one says what is wrong with them.
       geo: createGeo(options.worker === 0 ? options.log : () => {}),
     };
@@ -202,6 +198,7 @@ class Runtime implements DataPlane {
     const { generation } = prepared;
     this.#pipeline = this.#pipelineOf(generation);
     this.#worker.bufferBudget.setLimit(generation.settings.limits.collect_budget_bytes);
+    this.#worker.aborted.setLimits(generation.settings.limits);
     this.#options.board.set(this.#options.worker, "revision", revision);
     this.#deferredLogs.flush();
     if (before !== null && before.plugins !== generation.plugins)
@@ -336,6 +333,7 @@ class Runtime implements DataPlane {
   #sweep(): void {
     this.#listeners.reconcile();
     this.#pools.sweep(performance.now());
+    this.#worker.aborted.sweep();
     this.#options.board.set(this.#options.worker, "active_requests", this.#worker.inFlight.size);
     const used = this.#uses.take(performance.now());
     if (used.length > 0) this.#options.used?.(used);

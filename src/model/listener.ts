@@ -66,6 +66,12 @@ export const listenerInput = t.Object(
       maximum: Number.MAX_SAFE_INTEGER,
       description: "Largest request body in bytes; 0: no limit",
     }),
+    body_min_rate: integer(500, {
+      minimum: 0,
+      maximum: 1_000_000_000,
+      description:
+        "Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate",
+    }),
     idle_timeout: integer(75, {
       minimum: 1,
       maximum: 255,

@@ -110,6 +110,10 @@ export const routeInput = t.Object(
       },
       "Time-outs that differ from the service's",
     ),
+    body_min_rate: nullable(
+      t.Integer({ minimum: 0, maximum: 1_000_000_000 }),
+      "Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate; null: the listener's",
+    ),
     retries: nullable(
       t.Object(retriesFields, { additionalProperties: false }),
       "Retry policy; replaces the service's as a whole",

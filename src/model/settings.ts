@@ -137,9 +137,17 @@ export const settingsInput = t.Object(
           maximum: 1_048_576,
           description: "Head of an upstream response; more is answered with 502",
         }),
+        head_read_timeout: milliseconds(
+          15_000,
+          "Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without an answer",
+        ),
         body_read_timeout: milliseconds(
           60_000,
           "Milliseconds in which the client sends no byte of its request body; then 408",
+        ),
+        body_min_rate_grace: milliseconds(
+          30_000,
+          "Milliseconds that a client is waited for before body_min_rate of its listener or route is asked of its request body",
         ),
         response_write_timeout: milliseconds(
           60_000,
@@ -160,6 +168,18 @@ export const settingsInput = t.Object(
           maximum: 10_000_000,
           description:
             "Requests in flight in all workers together; more are answered with 503; 0: no limit",
+        }),
+        max_aborted_per_connection: integer(300, {
+          minimum: 0,
+          maximum: 1_000_000,
+          description:
+            "Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then its requests are answered with 429; 0: no limit",
+        }),
+        max_aborted_per_address: integer(2000, {
+          minimum: 0,
+          maximum: 1_000_000,
+          description:
+            "Requests that one client address may abort in ten seconds while a target works for them, in one worker; then its requests are answered with 429 for ten seconds; 0: no limit",
         }),
         max_memory_bytes: integer(0, {
           minimum: 0,

@@ -1,5 +1,5 @@
 // HTTP knowledge that plugins may use; only passes on.
-export { isFieldValue, isToken } from "../http/fields.ts";
+export { hyphenated, isFieldValue, isToken } from "../http/fields.ts";
 export { cookieValue, cookieValues } from "../http/cookie.ts";
 export { queryValue } from "../http/query.ts";
 export { negotiate } from "../http/accept.ts";

@@ -26,8 +26,7 @@ of one address share what it has. Heads of requests and answers are not counted.
 
 An answer goes out piece by piece, at most a tenth of a second's worth at a time, and without a Content-Length; the target is
 read no faster than the client may read. Bytes are counted before compress makes fewer of them. Of a request that another plugin has read whole (such as a validation), the body is
-there already and is not held back. A key that very many transfers share can make some of them wait longer than
-\`body_read_timeout\` allows. WebSockets and connections of stream routes are not limited.`,
+there already and is not held back. While a body is held back, neither \`body_read_timeout\` nor \`body_min_rate\` counts. WebSockets and connections of stream routes are not limited.`,
   group: "traffic",
   order: 6800,
   phases: ["access", "response", "body", "log"],

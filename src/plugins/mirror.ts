@@ -12,7 +12,7 @@ import {
   serviceReference,
   url,
 } from "../pdk/fields.ts";
-import { connectionOptions, GATEWAY_FIELDS, isToken } from "../pdk/http.ts";
+import { connectionOptions, GATEWAY_FIELDS, hyphenated, isToken } from "../pdk/http.ts";
 import type { Counters, PluginKit } from "../pdk/kit.ts";
 import { copied } from "./mirror/copied-body.ts";
 
@@ -217,7 +217,7 @@ function toAddress({ url: address, timeout: timeoutMs }: Config, { callout }: Pl
 }
 
 /** What the gateway says of clients and of itself: from a client it is worth nothing, here as little as on the way to a target. */
-const OF_GATEWAY = /^(?:x-forwarded-|forwarded$|client-cert)/;
+const OF_GATEWAY = /^(?:x-forwarded-|forwarded$|client-cert|proxy$)/;
 
 /** As they go upstream. */
 function fieldsOf(context: RequestContext): Record<string, string> {
@@ -228,8 +228,8 @@ function fieldsOf(context: RequestContext): Record<string, string> {
   const own = new Set(changed);
   for (const name of [...Object.keys(context.headers), ...changed]) {
     if (GATEWAY_FIELDS.has(name) || OF_GATEWAY.test(name) || name === mark) continue;
-    // Where `_` is read as `-`, a client could speak in the name of a plugin.
-    if (!own.has(name) && (named.has(name) || name.includes("_"))) continue;
+    // With another spelling, a client could speak in the name of a plugin.
+    if (!own.has(name) && (named.has(name) || name !== hyphenated(name))) continue;
     const value = context.upstream.header(name);
     if (value !== null) fields[name] = value;
   }

@@ -78,8 +78,9 @@ Variables outside of functions live as long as the script runs, in each worker a
 What stands outside of functions runs when the instance is written, and has 250 milliseconds.
 A handler that takes longer than \`timeout_ms\` is stopped, and one that needs more than \`memory_mb\` fails; then the script is started anew, and
 its variables with it. A request whose handler failed is refused with 500 unless \`on_error\` is \`open\`. The clock is looked
-at between the steps of a script: built-in functions on large texts and lists are held small, but somebody bent on it finds
-one that takes long. A script cannot reach out of the sandbox, but it can slow its worker down. Each instance takes some
+at between the steps of a script, and each step may do no more than a fixed amount of work, some tens of milliseconds beyond
+\`timeout_ms\`: a handler that is stopped in the middle of one, such as a calculation with very large numbers, costs the script its
+engine, and its requests are refused until another one is there, within about a second. Each instance takes some
 20 MB in every worker; a handler costs some 10 microseconds, and every use of \`request\` or \`response\` as much again. Time counts as that
 of the worker's own thread, so that a busy machine stops nobody.`,
   group: "content",

@@ -11,6 +11,10 @@ const columns = [
   "shed_memory",
   "shed_descriptors",
   "shed_in_flight",
+  "shed_aborts_connection",
+  "shed_aborts_address",
+  /** Requests whose client left while a target worked for them. */
+  "aborted_requests",
 ] as const;
 export type BoardColumn = (typeof columns)[number];
 

@@ -10,11 +10,13 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Database } from "bun:sqlite";
+import { selfSigned } from "../support/certificate.ts";
 import { quietPort } from "../support/quiet-port.ts";
 import { executable, requireExecutable } from "../support/variants.ts";
 
@@ -200,22 +202,125 @@ describe("without a service", () => {
     );
   });
 
-  test("from a URL, with the sum that is there", async () => {
-    const scene = createScene();
-    const folder = scene.release("one", wrapper("1"));
-    const server = Bun.serve({
-      hostname: "127.0.0.1",
-      port: 0,
-      fetch: (request) =>
-        new Response(Bun.file(join(folder, new URL(request.url).pathname.replace("/v1/", "")))),
+  describe("from a URL", () => {
+    /** Servers with a release, one over HTTPS and one without; a path below /away leads from the first to the second. */
+    async function servers(scene: Scene, folder: string) {
+      const certificate = await selfSigned();
+      const authorities = join(scene.path, "authorities.pem");
+      writeFileSync(authorities, certificate.cert);
+      const asked: string[] = [];
+      const start = (tls: object, elsewhere: string) =>
+        Bun.serve({
+          ...{ hostname: "127.0.0.1", port: 0 },
+          ...tls,
+          fetch: (request) => {
+            const { pathname } = new URL(request.url);
+            asked.push(pathname);
+            if (pathname.startsWith("/away/"))
+              return Response.redirect(elsewhere + pathname.replace("/away", ""), 302);
+            return new Response(Bun.file(join(folder, pathname.replace("/v1/", ""))));
+          },
+        });
+      const plain = start({}, "");
+      const secure = start({ tls: certificate }, `http://127.0.0.1:${plain.port}`);
+      cleanups.push(() => Promise.all([plain.stop(true), secure.stop(true)]));
+      const run = async (url: string, path: string | null, ...words: string[]) => {
+        const child = Bun.spawn(
+          ["sh", installer, "--root", scene.root, "--target", target, ...words],
+          {
+            env: {
+              PATH: path ?? process.env["PATH"] ?? "",
+              SLUICE_URL: url,
+              CURL_CA_BUNDLE: authorities,
+            },
+            stdout: "pipe",
+            stderr: "pipe",
+          },
+        );
+        const [out, error] = await Promise.all(
+          [child.stdout, child.stderr].map((stream) => new Response(stream).text()),
+        );
+        return { code: await child.exited, text: `${out}${error}` };
+      };
+      const http = `http://127.0.0.1:${plain.port}/v1/`;
+      return { run, asked, http, https: `https://localhost:${secure.port}/v1/` };
+    }
+
+    test("over HTTPS, with the sum that is there", async () => {
+      const scene = createScene();
+      const { run, https } = await servers(scene, scene.release("one", wrapper("1")));
+      expect(await run(https, null)).toMatchObject({
+        code: 0,
+        text: expect.stringContaining("installed sluice 1"),
+      });
     });
-    cleanups.push(() => server.stop(true));
-    const child = Bun.spawn(["sh", installer, "--root", scene.root, "--target", target], {
-      env: { PATH: process.env["PATH"] ?? "", SLUICE_URL: `http://127.0.0.1:${server.port}/v1/` },
-      stdout: "pipe",
-      stderr: "pipe",
+
+    test("over plain HTTP, with a sum on the command line only", async () => {
+      const scene = createScene();
+      const folder = scene.release("one", wrapper("1"));
+      const { run, http, asked } = await servers(scene, folder);
+      for (const words of [[], ["--unchecked"]])
+        expect(await run(http, null, ...words)).toMatchObject({
+          code: 1,
+          text: expect.stringContaining("must begin with https://, or --sha256"),
+        });
+      expect(asked).toEqual([]);
+      expect(existsSync(scene.data)).toBe(false);
+      const sum = sumOf(join(folder, `sluice-${target}`));
+      const wrong = await run(
+        http,
+        null,
+        "--sha256",
+        sum.replace(/^./, (digit) => (digit === "0" ? "1" : "0")),
+      );
+      expect(wrong).toMatchObject({
+        code: 1,
+        text: expect.stringContaining("nothing was changed"),
+      });
+      expect((await run(http, null, "--sha256", sum.toUpperCase())).code).toBe(0);
     });
-    expect(await new Response(child.stdout).text()).toContain("installed sluice 1");
+
+    test("a redirect from HTTPS to plain HTTP is not followed", async () => {
+      const scene = createScene();
+      const { run, https, asked } = await servers(scene, scene.release("one", wrapper("1")));
+      const { code, text } = await run(https.replace("/v1/", "/away/v1/"), null);
+      expect([code, text]).toEqual([1, expect.stringContaining("could not be fetched")]);
+      expect(asked).toEqual([`/away/v1/sluice-${target}`]);
+      expect(existsSync(scene.bin)).toBe(false);
+    });
+
+    test("wget, which would follow it, is not used without a sum on the command line", async () => {
+      const scene = createScene();
+      const { run, https } = await servers(scene, scene.release("one", wrapper("1")));
+      const tools = join(scene.path, "tools");
+      mkdirSync(tools);
+      for (const tool of ["sh", "dirname", "id", "uname", "tr", "wget"])
+        symlinkSync(Bun.which(tool) ?? "/bin/true", join(tools, tool));
+      expect(await run(https, tools)).toMatchObject({
+        code: 1,
+        text: expect.stringContaining("curl is needed"),
+      });
+    });
+
+    test.each(["ftp://127.0.0.1/", "file:///tmp/", "127.0.0.1/v1", "HTTP://127.0.0.1/"])(
+      "%s is refused",
+      async (url) => {
+        const scene = createScene();
+        const { run } = await servers(scene, scene.release("one", wrapper("1")));
+        expect(await run(url, null, "--sha256", "0".repeat(64))).toMatchObject({
+          code: 1,
+          text: expect.stringContaining("must begin with https://"),
+        });
+      },
+    );
+
+    test.each(["", "abc", "g".repeat(64), "0".repeat(63)])("the sum %j is none", (sum) => {
+      const scene = createScene();
+      expect(scene.run("--sha256", sum)).toMatchObject({
+        code: 1,
+        text: expect.stringContaining("must be 64 hexadecimal digits"),
+      });
+    });
   });
 
   test.each([

@@ -1,11 +1,13 @@
 // Scripts of users through the whole product, from source and as the executable, which carries the engine with it.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { eventually } from "../support/poll.ts";
 import { requireExecutable, variants } from "../support/variants.ts";
 
 const source = `export function onRequest(request: { readonly path: string; reply(s: number, o: object): void }) {
   if (request.path === "/loop") for (;;);
   if (request.path === "/fill") for (const all = []; ; ) all.push(new Array(1000).fill(1));
+  if (request.path === "/power") for (const large = 3n ** 300000n; ; ) large * large;
   request.reply(200, { body: typeof Bun + typeof process + request.path });
 }`;
 
@@ -29,6 +31,11 @@ describe.each([...variants])("a script $name", ({ binary }) => {
       expect(await ask(path)).toEqual([500, ""]);
       expect(await ask("/b")).toEqual([200, "undefinedundefined/b"]);
     }
+  });
+
+  test("is stopped in the middle of a calculation, and goes on with another engine", async () => {
+    expect(await ask("/power")).toEqual([500, ""]);
+    await eventually(async () => (await ask("/b"))[0] === 200);
   });
 
   test("that cannot be read is refused with the line", async () => {

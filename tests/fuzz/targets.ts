@@ -6,6 +6,7 @@ import { target as clientHello } from "./targets/client-hello.ts";
 import { target as cookies } from "./targets/cookies.ts";
 import { target as der } from "./targets/der.ts";
 import { target as dnsMessage } from "./targets/dns-message.ts";
+import { target as headWatch } from "./targets/head-watch.ts";
 import { target as importDocument } from "./targets/import-document.ts";
 import { target as proxyHeader } from "./targets/proxy-header.ts";
 import { target as requestPath } from "./targets/request-path.ts";
@@ -14,5 +15,5 @@ import { target as router } from "./targets/router.ts";
 
 export const targets: readonly FuzzTarget[] = [
   ...[responseHead, chunkedBody, clientHello, proxyHeader, cookies, cacheControl],
-  ...[requestPath, router, importDocument, dnsMessage, der],
+  ...[requestPath, router, importDocument, dnsMessage, der, headWatch],
 ];

@@ -160,7 +160,13 @@ function readOne(text: string, reading: Reading, connection: number) {
     const colon = each.indexOf(":");
     const name = each.slice(0, colon < 0 ? each.length : colon);
     const value = colon < 0 ? "" : each.slice(colon + 1);
-    return [name.trim().toLowerCase().replaceAll("_", "-"), value.trim()] as const;
+    return [
+      name
+        .trim()
+        .toLowerCase()
+        .replace(/[^0-9a-z]/g, "-"),
+      value.trim(),
+    ] as const;
   });
   const body = readBody(text.slice(bodyStart), fields, reading);
   if (body === null) return null;

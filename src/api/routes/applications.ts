@@ -25,7 +25,10 @@ const force = queryParameter(
 );
 const resetDrift = queryParameter("reset_drift", "1: the same as force");
 
-export function applicationEndpoints({ applications }: ControlPlane): Endpoint[] {
+export function applicationEndpoints({
+  applications,
+  managementAddresses,
+}: ControlPlane): Endpoint[] {
   const answers: Readonly<Record<string, (call: Call) => Promise<Reply>>> = {
     POST: async (call) => {
       const options = optionsOf(call, ["adopt"]);
@@ -48,10 +51,10 @@ export function applicationEndpoints({ applications }: ControlPlane): Endpoint[]
     const description = { ...endpoint.description, parameters: [...parameters, ...more] };
     return { ...endpoint, answer, description };
   });
-  return [checkEndpoint(), ...readEndpoints(at, applications), ...writing];
+  return [checkEndpoint(managementAddresses), ...readEndpoints(at, applications), ...writing];
 }
 
-function checkEndpoint(): Endpoint {
+function checkEndpoint(managementAddresses: ControlPlane["managementAddresses"]): Endpoint {
   return {
     method: "POST",
     path: `${at.path}/check-upstream`,
@@ -59,14 +62,14 @@ function checkEndpoint(): Endpoint {
     description: {
       summary: "Check whether an application answers",
       description:
-        "Asks the address for its first page, as a target would be asked. Answers 200 whatever is found, and changes nothing.",
+        "Asks the address for its first page, as a target would be asked; what no target may be is refused. Redirects are not followed. Answers 200 whatever is found, and changes nothing.",
       tags: [at.tag],
       requestBody: bodyOf("UpstreamCheckInput"),
       responses: plainResponses("CheckReport", "What was found", [400, 403, 413, 415, 500]),
     },
     answer: async (call) => {
       requireKnownQuery(call, []);
-      return { body: await checkUpstream(call.body) };
+      return { body: await checkUpstream(call.body, managementAddresses()) };
     },
   };
 }

@@ -1,8 +1,14 @@
 // Asks the address that an application is to lead to for its first page, and says in words who answers; changes nothing.
+import { promises as dns } from "node:dns";
+import { type IncomingMessage, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import type { LookupFunction } from "node:net";
 import { Type as t } from "@sinclair/typebox";
 import { applicationInput } from "../../model/application.ts";
 import { decode } from "../../model/decode.ts";
 import { invalid } from "../../model/error.ts";
+import { isMetadataAddress } from "../../net/metadata-network.ts";
+import { type ListenAddress, reaches } from "../../snapshot/address-overlap.ts";
 import type { Check, TrialReport } from "../acme/dns/trial.ts";
 import { quote, reasonOf } from "../auth/sso/provider-request.ts";
 import { parseUpstream } from "./upstream.ts";
@@ -25,35 +31,106 @@ export const upstreamCheckInput = t.Object(
 
 const TIMEOUT_MS = 5000;
 
-/** Throws for what is no address; everything else is told in the report. */
-export async function checkUpstream(body: unknown): Promise<TrialReport> {
+/** Throws for what is no address and for what no target may be; the report has everything else. */
+export async function checkUpstream(
+  body: unknown,
+  managementAddresses: readonly ListenAddress[],
+): Promise<TrialReport> {
   const { upstream, host } = decode(upstreamCheckInput, body);
   const { pattern, errorMessage } = applicationInput.properties.upstream.anyOf[0];
   if (!new RegExp(pattern ?? "").test(upstream)) throw invalid("upstream", String(errorMessage));
-  parseUpstream(upstream);
-  const check = await ask(upstream, host);
+  const { host: written, port } = parseUpstream(upstream);
+  const url = URL.parse(upstream);
+  if (url === null) throw invalid("upstream", "must be an address such as http://10.0.0.5:3000");
+  const problemOf = (address: string) => targetProblem(address, port, managementAddresses);
+  // Programs read odd forms such as 0x7f.1 as addresses.
+  const problem = problemOf(written) ?? problemOf(bare(url.hostname));
+  if (problem !== null) throw invalid("upstream", problem);
+  const check = await ask(upstream, { url, host, problemOf });
   return { ok: check.status !== "failed", checks: [check] };
 }
 
-async function ask(upstream: string, host: string | undefined): Promise<Check> {
+const bare = (host: string) => host.replace(/^\[|\]$/g, "");
+
+/** Why no target may be there; null: one may. */
+function targetProblem(
+  host: string,
+  port: number,
+  managementAddresses: readonly ListenAddress[],
+): string | null {
+  if (isMetadataAddress(host)) return "is link-local, where no target may be";
+  return managementAddresses.some((bound) => reaches(host, port, bound))
+    ? "is the management API itself, which must not be proxied"
+    : null;
+}
+
+interface Asked {
+  readonly url: URL;
+  readonly host: string | undefined;
+  readonly problemOf: (address: string) => string | null;
+}
+
+async function ask(upstream: string, asked: Asked): Promise<Check> {
   const say = (status: Check["status"], message: string): Check => ({
     ...{ name: "upstream", status },
     message: `${upstream} ${message}`,
   });
   try {
-    const response = await fetch(upstream, {
-      redirect: "manual",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      headers: host === undefined || host.includes("*") ? {} : { host },
-    });
-    void response.body?.cancel().catch(() => undefined);
-    const { status, headers } = response;
-    const to = quote(headers.get("location"), []);
+    const { statusCode: status = 0, headers } = await firstAnswer(asked);
+    const to = quote(headers.location, []);
     if (status >= 500) return say("warning", `answers, but with status ${status}`);
     if (status >= 300 && status < 400 && to !== "")
       return say("ok", `answers with status ${status} and leads to ${to}`);
     return say("ok", `answers with status ${status}`);
   } catch (error) {
+    if (error instanceof Refused) return say("failed", error.message);
     return say("failed", reasonOf(error, { timeoutMs: TIMEOUT_MS }));
   }
 }
+
+/** A name leads to where no target may be. */
+class Refused extends Error {}
+
+/** The head of what is answered; redirects are not followed, and the body is not read. */
+async function firstAnswer({ url, host, problemOf }: Asked): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const request = (url.protocol === "https:" ? requestHttps : requestHttp)(
+    url,
+    {
+      agent: false,
+      headers: host === undefined || host.includes("*") ? {} : { host },
+      lookup: allowedAddresses(problemOf),
+    },
+    (answer) => {
+      answer.destroy();
+      resolve(answer);
+    },
+  );
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  timeout.addEventListener("abort", () => {
+    reject(timeout.reason);
+    request.destroy();
+  });
+  request.on("error", reject);
+  request.end();
+  return await promise;
+}
+
+/** Looks a name up once: the connection is made to the very addresses that were found to be allowed. */
+const allowedAddresses =
+  (problemOf: Asked["problemOf"]): LookupFunction =>
+  (name, _options, done) => {
+    dns
+      .lookup(name, { all: true })
+      .then((found) => {
+        for (const { address } of found) {
+          const problem = problemOf(address);
+          if (problem !== null) throw new Refused(`leads to ${address}, which ${problem}`);
+        }
+        return found;
+      })
+      .then(
+        (found) => done(null, found),
+        (error: NodeJS.ErrnoException) => done(error, []),
+      );
+  };

@@ -56,7 +56,13 @@ export interface MetricsOptions {
 const MOST_TARGETS = 5000;
 
 const pressureKinds = Object.keys(pressures) as PressureKind[];
-const shedReasons = ["memory", "descriptors", "in_flight"] as const;
+const shedReasons = [
+  "memory",
+  "descriptors",
+  "in_flight",
+  "aborts_connection",
+  "aborts_address",
+] as const;
 
 interface Sample {
   readonly labels: Labels;
@@ -170,6 +176,12 @@ export class Metrics {
         help: "Requests that were refused because there was too much at once.",
         type: "counter",
         samples: shedReasons.map((reason) => sampleOf({ reason }, sum(`shed_${reason}`))),
+      },
+      {
+        name: "sluice_aborted_requests",
+        help: "Requests that clients aborted while a target worked for them.",
+        type: "counter",
+        samples: [sampleOf({}, sum("aborted_requests"))],
       },
       gauge("sluice_websockets_open", "WebSockets that are open.", [
         sampleOf({}, sum("open_websockets")),

@@ -2,6 +2,7 @@
 import type { Socket, TCPSocketConnectOptions } from "bun";
 import { Pipe, type Side } from "../stream/pipe.ts";
 import type { ConnectionFacts, KnownConnections } from "./connection-facts.ts";
+import { type HeadWatch, headTimeout } from "./head-watch.ts";
 
 /** A client's socket as its owners see it. */
 export type ClientSocket = Side &
@@ -32,6 +33,8 @@ export interface CarryOptions {
   readonly destination: Destination;
   readonly facts: ConnectionFacts;
   readonly now: () => number;
+  /** The client is refused, and why. */
+  readonly refused: (reason: string) => void;
   /** Runs once, when both sockets are gone or going. */
   readonly closed: (connection: CarriedConnection) => void;
 }
@@ -45,18 +48,25 @@ export class CarriedConnection implements SocketOwner {
   #sourcePort = 0;
   #pipe: Pipe | null = null;
   #clientHasEnded = false;
+  /** The client got 408 for its head: the gateway drops what it still sends. */
+  #isRefused = false;
   #isClosed = false;
   /** When to close without having heard from the client. */
   #deadline = Number.POSITIVE_INFINITY;
 
-  /** Connects at once. */
+  /** Connects at once, or when the head of the first request is there. */
   constructor(client: ClientSocket, early: Buffer, options: CarryOptions) {
     this.#client = client;
     this.#options = options;
+    if (options.facts.heads === null) this.#connect();
     if (early.length > 0) this.clientSent(early);
+  }
+
+  #connect(): void {
+    const { destination } = this.#options;
     const connecting = {
       hostname: "127.0.0.1",
-      port: options.destination.port,
+      port: destination.port,
       allowHalfOpen: true,
       data: this,
       socket: serverHandlers,
@@ -66,6 +76,20 @@ export class CarriedConnection implements SocketOwner {
   }
 
   clientSent(chunk: Buffer): void {
+    const { heads } = this.#options.facts;
+    if (heads === null) this.#pass(chunk);
+    else if (!this.#isRefused) this.#watch(heads, chunk);
+  }
+
+  #watch(heads: HeadWatch, chunk: Buffer): void {
+    const wasHolding = heads.isHolding;
+    const bytes = heads.pass(chunk, this.#options.now());
+    if (bytes === null) return;
+    if (wasHolding) this.#connect();
+    this.#pass(bytes);
+  }
+
+  #pass(chunk: Buffer): void {
     if (this.#pipe !== null) return this.#pipe.clientSent(chunk);
     this.#early.push(chunk);
     this.#earlyBytes += chunk.length;
@@ -79,6 +103,8 @@ export class CarriedConnection implements SocketOwner {
 
   clientEnded(): void {
     this.#clientHasEnded = true;
+    // Half a head is no request, and nothing more of it will come.
+    if (this.#isRefused || this.#isHolding) return this.close();
     this.#pipe?.clientEnded();
     this.#closeIfOver();
   }
@@ -108,7 +134,7 @@ export class CarriedConnection implements SocketOwner {
   }
 
   serverSent(chunk: Buffer): void {
-    this.#pipe?.targetSent(chunk);
+    if (!this.#isRefused) this.#pipe?.targetSent(chunk);
   }
 
   serverDrained(): void {
@@ -118,26 +144,51 @@ export class CarriedConnection implements SocketOwner {
 
   /** A server ends a connection only when it is done with it: no half of it has a use any more. */
   serverEnded(): void {
+    if (this.#isRefused) return;
     this.#pipe?.targetEnded();
     this.#deadline = this.#options.now() + LINGER_MS;
     this.#closeIfOver();
   }
 
   serverClosed(isReset: boolean): void {
+    if (this.#isRefused) return;
     if (isReset || this.#pipe === null) this.close();
     else this.serverEnded();
   }
 
   /** Whether the server has ended it and the system has all that it sent. */
   get isServed(): boolean {
+    return this.#isRefused || this.#isHolding || this.#isAnswered;
+  }
+
+  get #isAnswered(): boolean {
     return this.#deadline < Number.POSITIVE_INFINITY && this.#pipe?.heldDown === 0;
   }
 
   /** Called about once a second. */
   tick(now: number): void {
+    const overdue = this.#isRefused ? null : this.#options.facts.heads?.overdue(now);
+    if (overdue === "silent") return this.close();
+    if (overdue === "partial") return this.#refuse(now);
     // A client that still takes bytes has more time.
     if (this.#deadline <= now && (this.#pipe?.quietFor(now) ?? LINGER_MS) >= LINGER_MS)
       this.close();
+  }
+
+  get #isHolding(): boolean {
+    return this.#options.facts.heads?.isHolding === true;
+  }
+
+  /** The head of a request has not arrived in time. */
+  #refuse(now: number): void {
+    this.#options.refused("the head of a request did not arrive in time");
+    // Behind an answer that the client does not read, 408 would be taken for a part of it.
+    if ((this.#pipe?.heldDown ?? 0) > 0) return this.close();
+    this.#isRefused = true;
+    this.#client.write(headTimeout());
+    this.#client.shutdown();
+    this.#server?.terminate();
+    this.#deadline = now + LINGER_MS;
   }
 
   #closeIfOver(): void {
@@ -150,7 +201,7 @@ export class CarriedConnection implements SocketOwner {
     this.#isClosed = true;
     this.#early = [];
     if (this.#sourcePort !== 0) this.#options.destination.known.delete(this.#sourcePort);
-    if (this.#pipe?.isOver === true || this.isServed) {
+    if (this.#pipe?.isOver === true || this.#isAnswered) {
       this.#client.end();
       this.#server?.end();
     } else {

@@ -1,6 +1,7 @@
 // What is known of a client's connection that arrives over a second one on this machine; knows no socket and no request.
 import type { ClientHello } from "../../net/client-hello.ts";
 import type { ProxiedEnds } from "../../net/proxy-protocol.ts";
+import type { HeadWatch } from "./head-watch.ts";
 
 /** What a server behind the front is told of a connection, because its own socket shows only the front. */
 export interface ConnectionFacts {
@@ -22,6 +23,8 @@ export interface ConnectionFacts {
   readonly clientCertificate: Uint8Array | null;
   /** What client certificates were held against, see `clientAuthority`; null when none was asked for. */
   readonly clientAuthority: string | null;
+  /** Times the heads of the connection's requests; null where the front cannot read its bytes, because TLS ends behind it. */
+  readonly heads: HeadWatch | null;
 }
 
 /** The only address that the front connects from. */
@@ -73,5 +76,6 @@ export function factsOf({
     clientCertificateField: "",
     clientCertificate: null,
     clientAuthority: null,
+    heads: null,
   };
 }

@@ -92,9 +92,11 @@ export class Front {
       readonly ended: () => void;
     },
   ): SocketOwner {
+    const { facts } = to;
     const connection = new CarriedConnection(socket, to.early, {
       ...to,
       now: () => performance.now(),
+      refused: (reason) => this.#options.refused(reason, facts.address),
       closed: (closed) => {
         to.ended();
         this.#carried.delete(closed);

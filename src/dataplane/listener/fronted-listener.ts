@@ -8,10 +8,11 @@ import type { Arrival, Ticket, Verdict } from "./arriving-connection.ts";
 import type { SocketOwner } from "./carried-connection.ts";
 import { CertificateIndex } from "./certificate-index.ts";
 import { clientAuthOf } from "./client-auth.ts";
-import { factsOf, KnownConnections } from "./connection-facts.ts";
+import { type ConnectionFacts, factsOf, KnownConnections } from "./connection-facts.ts";
 import { Front } from "./front.ts";
 import { type HttpListener, type ListenerContext, startHttpServer } from "../server/bun-server.ts";
 import { fetchHandler } from "../server/bun-stream.ts";
+import { HeadWatch } from "./head-watch.ts";
 import { TlsEnds } from "./tls-ends.ts";
 
 /** Whether the listener asks for something that Bun.serve cannot do by itself. `isShared`: stream routes take names away from it. */
@@ -29,6 +30,8 @@ export interface FrontContext extends ListenerContext {
   /** The stream route beside the listener that takes the name, as owner of the client's socket; null when none does. */
   adopt(arrival: Arrival): SocketOwner | null;
   refused(reason: string, address: string): void;
+  /** Milliseconds for the head of a request; 0: Bun's. */
+  headTimeoutMs(): number;
   readonly challenges: OpenChallenges;
   /** A TLS handshake of a client was done, or failed, where the front ends TLS. */
   shaken(isDone: boolean): void;
@@ -83,7 +86,11 @@ function serveBehind(
   return startHttpServer({ ...plan, tls: endsTls ? plan.tls : null }, context, {
     hostname: "127.0.0.1",
     port: 0,
-    fetch: fetchHandler(context.serve, (request, server) => known.find(server.requestIP(request))),
+    fetch: fetchHandler(context.serve, (request, server) => {
+      const facts = known.find(server.requestIP(request));
+      facts?.heads?.began();
+      return facts;
+    }),
   });
 }
 
@@ -107,7 +114,7 @@ function openFront(
           accepted: (socket, facts) =>
             front.carrySocket(socket, {
               destination: behind,
-              facts,
+              facts: watched(facts, context.headTimeoutMs()),
               early: Buffer.alloc(0),
               ended() {},
             }),
@@ -131,7 +138,8 @@ function openFront(
     if (listener.strict_sni && certificate === null)
       return { refusal: "no certificate is there for the TLS name", alert: UNRECOGNIZED_NAME };
     const facts = factsOf(arrival);
-    if (ends === null || tls === null) return front.carry(arrival, behind, facts);
+    if (tls === null) return front.carry(arrival, behind, watched(facts, context.headTimeoutMs()));
+    if (ends === null) return front.carry(arrival, behind, facts);
     return front.carry(arrival, ends.find(certificate ?? tls), facts);
   };
   const front: Front = new Front({
@@ -145,6 +153,10 @@ function openFront(
   });
   return { front, ends, proofs };
 }
+
+/** Of a connection whose bytes the front can read. `timeoutMs` 0: the time-outs of Bun hold. */
+const watched = (facts: ConnectionFacts, timeoutMs: number): ConnectionFacts =>
+  timeoutMs === 0 ? facts : { ...facts, heads: new HeadWatch(performance.now(), timeoutMs) };
 
 /** Where authorities see the certificate that proves a name. RFC 8737 section 3: nothing is said after the handshake. */
 const proofEnds = (refused: FrontContext["refused"]): TlsEnds =>

@@ -19,6 +19,8 @@ export interface ListenerFacts {
   readonly maxHeaderBytes: number;
   /** 0: no limit. */
   readonly maxBodyBytes: number;
+  /** Bytes per second that a body must bring on average, unless the route says otherwise; 0: any number. */
+  readonly bodyMinRate: number;
   /** How many requests may be in flight, here and in all; empty: any number. */
   readonly inFlightLimits: readonly InFlightLimit[];
   /** Seconds. */
@@ -79,6 +81,7 @@ export function listenerFacts(
     maxHeaderFields: settings.limits.max_header_fields,
     maxHeaderBytes: listener.max_header_bytes,
     maxBodyBytes: listener.max_body_bytes,
+    bodyMinRate: listener.body_min_rate,
     inFlightLimits,
     idleTimeout: idleTimeoutOf(listener),
     clientAuthority: clientAuthority(listener),

@@ -1,5 +1,6 @@
 // Finds the addresses of a name: hosts file, name servers, the system; remembers nothing and knows no target.
 import { promises as dns, type SrvRecord } from "node:dns";
+import { isMetadataAddress } from "../../net/metadata-network.ts";
 import { HostsFile } from "./hosts-file.ts";
 
 /** What is asked: the addresses of a name, or the places that its SRV records name. */
@@ -93,7 +94,15 @@ export class NameResolver {
     return { addresses: [...addresses.values()], ttlSeconds };
   }
 
+  /** The owner of a name chooses its addresses: without those that no target may have. */
   async #hosts(name: string): Promise<Hosts> {
+    const { hosts, ttlSeconds } = await this.#lookUp(name);
+    const allowed = hosts.filter((host) => !isMetadataAddress(host));
+    if (allowed.length === 0) throw new Error(`${name} has only link-local addresses`);
+    return { hosts: allowed, ttlSeconds };
+  }
+
+  async #lookUp(name: string): Promise<Hosts> {
     const listed = await this.#hostsFile.addressesOf(name);
     if (listed.length > 0) return { hosts: listed, ttlSeconds: SYSTEM_TTL_SECONDS };
     // RFC 6761 section 6.3: no name server is asked about the machine itself.

@@ -14,7 +14,6 @@ export function explainPlugins(request: ClientRequest, geo: Geo): ExplainedPlugi
   if (chain === null) return [];
   const { cursor } = new PluginContext(request, chain, {
     consumers,
-    bodyReadTimeout: 0,
     country: geo.country,
     asn: geo.asn,
     hasService: () => false,

@@ -1,11 +1,11 @@
 // A request body that a plugin may read before it goes upstream; knows no plugin and no target.
+import type { BodyPatience, BodySource } from "../client-body.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 
 export interface HeldBodyOptions {
   readonly request: ClientRequest;
-  /** Milliseconds in which the client must send something; 0: no limit. */
-  readonly readTimeout: number;
+  readonly patience: BodyPatience;
   /** The request has to be refused: it cannot be read any further. */
   readonly refuse: (error: ProxyError) => void;
 }
@@ -18,6 +18,7 @@ export class HeldBody {
   readonly #options: HeldBodyOptions;
   #read: Promise<Uint8Array | null> | null = null;
   #bytes: Uint8Array | null = null;
+  #isGivenUp = false;
 
   constructor(options: HeldBodyOptions) {
     this.#options = options;
@@ -40,8 +41,8 @@ export class HeldBody {
   pass(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean {
     const { request } = this.#options;
     if (this.#bytes !== null || this.#read !== null || this.length === 0) return false;
-    const stream = request.bodyStream ?? request.stream.body;
-    if (stream === null) return false;
+    const stream = request.bodyStream ?? request.readBody(this.#options.patience)?.stream();
+    if (stream === undefined) return false;
     request.bodyStream = through(stream);
     return true;
   }
@@ -62,16 +63,15 @@ export class HeldBody {
   }
 
   async #readUpTo(most: number): Promise<Uint8Array | null> {
-    const { request } = this.#options;
-    const stream = request.bodyStream ?? request.stream.body;
-    if (stream === null) return new Uint8Array(0);
-    // While a body arrives, our own time-outs rule.
+    const { request, patience } = this.#options;
+    const source = request.bodyStream?.getReader() ?? request.readBody(patience);
+    if (source === null) return new Uint8Array(0);
+    // While a body arrives, our own timeouts decide.
     request.stream.suspendIdleTimeout();
-    const reader = stream.getReader();
     const pieces: Uint8Array[] = [];
     let size = 0;
     for (;;) {
-      const { done, value } = await this.#next(reader);
+      const { done, value } = await this.#next(source);
       if (done) break;
       pieces.push(value);
       size += value.byteLength;
@@ -81,7 +81,7 @@ export class HeldBody {
       const limit = Math.min(maxBodyBytes || Infinity, request.bodyLimit || Infinity);
       if (size > limit) return await this.#giveUp(failures.bodyTooLarge);
       if (size > most) {
-        request.bodyStream = continued(pieces, reader);
+        request.bodyStream = continued(pieces, source);
         request.stream.restoreIdleTimeout(request.listener.idleTimeout);
         return null;
       }
@@ -92,32 +92,32 @@ export class HeldBody {
     return this.#bytes;
   }
 
-  async #next(reader: ReadableStreamDefaultReader<Uint8Array>) {
-    const { readTimeout } = this.#options;
-    let timer: Timer | null = null;
-    if (readTimeout > 0)
-      timer = setTimeout(() => void this.#giveUp(failures.bodyTimeout), readTimeout);
+  async #next(source: BodySource) {
     try {
-      return await reader.read();
+      return await source.read();
     } catch {
       return await this.#giveUp(failures.clientGone);
-    } finally {
-      if (timer !== null) clearTimeout(timer);
     }
+  }
+
+  /** Called about ten times a second while a plugin waits. */
+  tick(now: number): void {
+    if (this.#read === null) return;
+    const overdue = this.#options.request.clientBody?.overdue(now) ?? null;
+    if (overdue !== null) void this.#giveUp(overdue);
   }
 
   /** The request ends here: whoever waits for the body waits for ever, and is forgotten with it. */
   #giveUp(error: ProxyError): Promise<never> {
-    this.#options.refuse(error);
+    // A client that is refused goes away, and its body with it: that is no second end.
+    if (!this.#isGivenUp) this.#options.refuse(error);
+    this.#isGivenUp = true;
     return new Promise(() => {});
   }
 }
 
 /** What was read already and then the rest. */
-function continued(
-  pieces: readonly Uint8Array[],
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-): ReadableStream<Uint8Array> {
+function continued(pieces: readonly Uint8Array[], source: BodySource): ReadableStream<Uint8Array> {
   const first = [...pieces];
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -126,10 +126,10 @@ function continued(
         controller.enqueue(piece);
         return;
       }
-      const { done, value } = await reader.read();
+      const { done, value } = await source.read();
       if (done) controller.close();
       else controller.enqueue(value);
     },
-    cancel: (reason) => reader.cancel(reason),
+    cancel: (reason) => source.cancel(reason),
   });
 }

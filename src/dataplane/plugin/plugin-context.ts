@@ -15,6 +15,7 @@ import type {
 } from "../../pdk/context.ts";
 import type { ProxyError } from "../error.ts";
 import type { ClientRequest, RequestPlugins } from "../request/client-request.ts";
+import { bodyPatience } from "../request/upstream-request.ts";
 import { timeOfDay } from "../time-of-day.ts";
 import { ChainCursor, type ChainObserver } from "./chain-cursor.ts";
 import type { DeferredLog } from "./deferred-log-queue.ts";
@@ -29,8 +30,6 @@ import { UpstreamEdits } from "./upstream-edits.ts";
 /** What the plugins of all requests share; one for each version of the configuration. */
 export interface PluginServices extends ChainObserver {
   readonly consumers: Consumers;
-  /** Milliseconds in which a client must send something of its body; 0: no limit. */
-  readonly bodyReadTimeout: number;
   hasService(id: string): boolean;
   serviceNamed(id: string): NamedObject | null;
   country(address: string): string | null;
@@ -293,10 +292,15 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
     return this.#held.pass(through);
   }
 
+  /** Called about ten times a second while a plugin waits. */
+  tick(now: number): void {
+    this.#body?.tick(now);
+  }
+
   get #held(): HeldBody {
     this.#body ??= new HeldBody({
       request: this.request,
-      readTimeout: this.request.isCopy ? 0 : this.#services.bodyReadTimeout,
+      patience: bodyPatience(this.request),
       refuse: (error) => this.refuse?.(error),
     });
     return this.#body;

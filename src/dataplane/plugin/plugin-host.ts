@@ -15,13 +15,11 @@ export interface PluginHostOptions extends ServeContext {
 
 export class PluginHost implements PluginServices {
   readonly consumers: Consumers;
-  readonly bodyReadTimeout: number;
   readonly #options: PluginHostOptions;
 
   constructor(options: PluginHostOptions) {
     this.#options = options;
     this.consumers = options.generation.consumers;
-    this.bodyReadTimeout = options.generation.bodyReadTimeout;
   }
 
   contextOf(request: ClientRequest, chain: Chain): PluginContext {

@@ -36,6 +36,7 @@ class DetachedStream implements ClientStream {
   readonly headers: Record<string, string>;
   readonly connection: ClientStream["connection"];
   readonly body = null;
+  readonly peerPort = 0;
   readonly signal: AbortSignal;
   readonly #maxBytes: number;
   readonly #done = Promise.withResolvers<Response>();

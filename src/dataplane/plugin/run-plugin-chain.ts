@@ -39,6 +39,12 @@ export function settle(
   respondLocal(request, response, { source: "gateway", error, order });
 }
 
+/** A plugin mostly waits for another server, whose work was in vain: it counts like that of a target. */
+function respondGone(request: ClientRequest): void {
+  request.worker.aborted.note(request);
+  respondError(request, failures.clientGone);
+}
+
 /** A request that waits for a plugin counts as in flight, and outlives the idle timeout of the server. */
 class PendingPluginCall implements InFlightEntry {
   previous: InFlightEntry | null = null;
@@ -51,7 +57,10 @@ class PendingPluginCall implements InFlightEntry {
   #isOver = false;
 
   constructor(plugins: PluginContext, next: (request: ClientRequest) => void) {
-    const { inFlight } = plugins.request.worker;
+    const { request } = plugins;
+    const { inFlight } = request.worker;
+    // Known only as long as the client is there, and asked for when it has gone.
+    request.peerAddress();
     this.#plugins = plugins;
     this.#goOn = next;
     this.#startedAt = inFlight.now();
@@ -68,7 +77,7 @@ class PendingPluginCall implements InFlightEntry {
     outcome.then(
       (answer) => {
         if (!this.#end()) return;
-        if (request.stream.signal.aborted) respondError(request, failures.clientGone);
+        if (request.stream.signal.aborted) respondGone(request);
         else settle(plugins, answer, this.#goOn);
       },
       () => undefined,
@@ -77,6 +86,7 @@ class PendingPluginCall implements InFlightEntry {
 
   tick(now: number): void {
     const { stream, listener } = this.#plugins.request;
+    this.#plugins.tick(now);
     if (this.#outlivesIdle || now - this.#startedAt < listener.idleTimeout * 250) return;
     this.#outlivesIdle = true;
     stream.suspendIdleTimeout();

@@ -1,5 +1,5 @@
 // What plugins change about a request before it goes upstream; knows no connection.
-import { isFieldValue, isToken } from "../../http/fields.ts";
+import { hyphenated, isFieldValue, isToken } from "../../http/fields.ts";
 import { GATEWAY_FIELDS } from "../../http/gateway-fields.ts";
 import { queryValue } from "../../http/query.ts";
 import { canonicalPath, isQuery } from "../../http/request-target.ts";
@@ -153,7 +153,8 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   setMethod(method: string): void {
-    if (!isToken(method) || method === "CONNECT") throw new TypeError("the method is not valid");
+    if (!isToken(method) || method === "CONNECT" || method === "TRACE")
+      throw new TypeError("the method is not valid");
     this.#method = method;
   }
 
@@ -179,13 +180,13 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   /**
-   * Whether the client's field of this lower-case name stays behind. An application that reads `_` as `-` must not take
-   * `remote_user` for the field that a plugin has set or taken away.
+   * Whether the client's field of this lower-case name stays behind. No application must take `remote_user` or `remote.user` for
+   * the field `Remote-User` that a plugin has set or taken away.
    */
   replaces(name: string): boolean {
     const fields = this.#fields;
     if (fields === null || !fields.mayHave(name)) return false;
-    return fields.has(name) || (name.includes("_") && fields.has(name.replaceAll("_", "-")));
+    return fields.has(name) || fields.hasAlias(name);
   }
 
   /** The lines of all fields that were set. */
@@ -221,6 +222,13 @@ class FieldLines {
 
   has(name: string): boolean {
     return this.names.includes(name);
+  }
+
+  /** Whether one of the names is this one to applications. */
+  hasAlias(name: string): boolean {
+    for (const own of this.names)
+      if (own.length === name.length && hyphenated(own) === hyphenated(name)) return true;
+    return false;
   }
 
   /** Empty: the client's is taken away. */

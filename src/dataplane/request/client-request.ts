@@ -3,6 +3,7 @@ import { forwardedHost, forwardedScheme } from "../../http/forwarded.ts";
 import { type KnownFields, readKnownFields } from "../../http/known-fields.ts";
 import { readTarget, type RequestTarget } from "../../http/request-target.ts";
 import { clientAddress } from "../../net/client-address.ts";
+import { type BodyPatience, ClientBody } from "../client-body.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { Generation } from "../generation.ts";
 import type { ListenerFacts } from "../listener/listener-facts.ts";
@@ -84,7 +85,9 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
   edits: UpstreamEdits | null = null;
   /** The body, once a plugin has read all of it. */
   bodyBytes: Uint8Array | null = null;
-  /** What is left of the body and what was read of it before, once a plugin has begun to read it. */
+  /** The body as the client sends it, once a plugin or the upstream request reads it. */
+  clientBody: ClientBody | null = null;
+  /** What is left of the body and what was read of it before, or the body as plugins pass it on. */
   bodyStream: ReadableStream<Uint8Array> | null = null;
   /** More bytes than this are refused, beside the listener's limit; 0: no limit. */
   bodyLimit = 0;
@@ -167,6 +170,8 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
       return failures.badRequest("the request's framing is not valid");
     // Its target is no path and its response has no body: the target would see a tunnel where we see a request.
     if (this.method === "CONNECT") return failures.badRequest("CONNECT is not supported");
+    // It would show what the gateway adds on its way to the target (RFC 9110 section 9.3.8).
+    if (this.method === "TRACE") return failures.traceMethod;
     if (!readTarget(stream.url, this))
       return failures.badRequest("the request target is not valid");
     if (this.target.length > listener.maxTargetBytes) return failures.targetTooLong;
@@ -251,6 +256,29 @@ export class ClientRequest implements RouteSubject, KnownFields, RequestTarget {
     if (this.transferEncoding !== null) return -1;
     if (this.contentLength !== null) return Number(this.contentLength);
     return this.stream.body === null ? 0 : -1;
+  }
+
+  /** The body as the client sends it; null: there is none. The patience of the first reader holds for all. */
+  readBody(patience: BodyPatience): ClientBody | null {
+    const { body } = this.stream;
+    if (this.clientBody === null && body !== null)
+      this.clientBody = new ClientBody(body, patience, this);
+    return this.clientBody;
+  }
+
+  /** Whether nothing of the body is still to come. */
+  get isBodyRead(): boolean {
+    const { transferEncoding, contentLength } = this;
+    const hasBody = transferEncoding !== null || (contentLength !== null && contentLength !== "0");
+    return !hasBody || this.clientBody?.isComplete === true;
+  }
+
+  /** The same for all requests of a connection. Engines know neither it nor the address once the client has gone: ask before. */
+  get peerPort(): number {
+    const { connection } = this.stream;
+    if (connection !== null) return connection.port;
+    if (this.#peer === null) this.peerAddress();
+    return this.stream.peerPort;
   }
 
   /** Address of the connection. */

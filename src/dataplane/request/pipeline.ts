@@ -65,8 +65,8 @@ function isRefused(request: ClientRequest, entry: ListenerFacts): boolean {
       ? worker.overload.shed()
       : isMisdirected(request, entry)
         ? failures.misdirected
-        : worker.aborted.refusesAny && worker.aborted.refuses(request.clientAddress())
-          ? failures.tooManyAborted
+        : worker.aborted.isWatching
+          ? worker.aborted.refusal(request)
           : null;
   if (error !== null) respondError(request, error);
   return error !== null;

@@ -352,7 +352,9 @@ export class ProxyTransaction
   cancelled(): void {
     if (this.#mode === "done") return;
     const { request } = this;
-    if (!request.isCopy) request.worker.aborted.note(request.clientAddress());
+    // A target that has answered to the end has worked for no less than for other clients.
+    const isWorking = this.#exchange !== null || this.#pause !== null;
+    if (isWorking && !request.isCopy) request.worker.aborted.note(request);
     this.#abortWith(failures.clientGone);
   }
 

@@ -465,6 +465,8 @@ export function finish(request: ClientRequest, status: number): void {
   if (!isCopy) {
     worker.board.add(worker.index, "requests_total", 1);
     worker.recorder.finished(request, status, now);
+    if (worker.aborted.isWatching) worker.aborted.ended(request, status);
+    request.stream.connection?.heads?.ended(request.isBodyRead);
   }
   plugins?.finished(status, now);
 }

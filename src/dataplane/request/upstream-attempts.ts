@@ -9,7 +9,7 @@ import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { ClientRequest } from "./client-request.ts";
 
 /** Methods whose request may be carried out twice (RFC 9110 section 9.2.2). */
-const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"]);
+const IDEMPOTENT = new Set(["GET", "HEAD", "PUT", "DELETE", "OPTIONS"]);
 
 /** No pause between attempts is longer than this many milliseconds. */
 const LONGEST_PAUSE_MS = 2000;

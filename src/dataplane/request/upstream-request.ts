@@ -1,5 +1,6 @@
 // What route and service make of a request before it goes upstream: path, host, timeouts, body; knows no socket.
 import { canonicalPath, replacePrefix, stripPrefix } from "../../http/request-target.ts";
+import { type BodyPatience, ENDLESS } from "../client-body.ts";
 import type { RouteRuntime } from "../route-runtime.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
@@ -106,27 +107,30 @@ export function totalTimeout(runtime: RouteRuntime, service: ServiceRuntime): nu
   return runtime.timeouts?.request_timeout ?? service.service.request_timeout;
 }
 
+/** What a client is granted while its body is read. */
+export const bodyPatience = ({
+  generation,
+  listener,
+  route,
+  isCopy,
+}: ClientRequest): BodyPatience =>
+  isCopy
+    ? ENDLESS
+    : { ...generation.bodyTimes, minRate: route?.route.body_min_rate ?? listener.bodyMinRate };
+
 /** The body that goes upstream with the request; null: none. */
 export function requestBodyOf(request: ClientRequest): RequestBody | null {
-  const { upstreamBodyLength: length, generation, worker, listener, bodyLimit } = request;
+  const { upstreamBodyLength: length, worker, listener, bodyLimit } = request;
   if (length === null) return null;
   const bytes = request.edits?.body ?? request.bodyBytes;
-  const stream = bytes === null ? (request.bodyStream ?? request.stream.body) : null;
-  if (stream === null && bytes === null) return null;
+  const client = bytes === null ? request.readBody(bodyPatience(request)) : null;
+  if (client === null && bytes === null) return null;
   const { maxBodyBytes } = listener;
   // 0 stands for no limit.
   const maxBytes =
     bodyLimit === 0 || maxBodyBytes === 0
       ? bodyLimit + maxBodyBytes
       : Math.min(bodyLimit, maxBodyBytes);
-  return new RequestBody({
-    stream,
-    bytes,
-    length,
-    maxBytes,
-    // Plugins may keep what they have passed on.
-    isShared: request.bodyStream !== null,
-    readTimeout: generation.bodyReadTimeout,
-    now: worker.inFlight.now,
-  });
+  const { bodyStream: piped } = request;
+  return new RequestBody({ client, piped, bytes, length, maxBytes, now: worker.inFlight.now });
 }

@@ -34,6 +34,7 @@ class BunStream implements ClientStream {
   readonly url: string;
   readonly headers: Record<string, string>;
   readonly connection: ConnectionFacts | null;
+  peerPort = 0;
   readonly #request: Request;
   readonly #server: Server<unknown>;
   /** Null until Bun waits for a promise. */
@@ -69,7 +70,9 @@ class BunStream implements ClientStream {
   }
 
   peerAddress(): string {
-    const address = this.#server.requestIP(this.#request)?.address ?? "0.0.0.0";
+    const peer = this.#server.requestIP(this.#request);
+    const address = peer?.address ?? "0.0.0.0";
+    this.peerPort = peer?.port ?? 0;
     // Plain IPv4 has one form only.
     return address.includes(":") ? (normalizeAddress(address) ?? address) : address;
   }

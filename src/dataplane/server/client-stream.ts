@@ -47,8 +47,10 @@ export interface ClientStream {
   readonly body: ReadableStream<Uint8Array> | null;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
-  /** Address of the connection's other end. */
+  /** Address of the connection's other end. Engines may know it only as long as the client is there. */
   peerAddress(): string;
+  /** Its port, once `peerAddress` was asked. */
+  readonly peerPort: number;
   /** From here on the gateway's own timeouts decide, not the engine's idle timeout. */
   suspendIdleTimeout(): void;
   /** Takes `suspendIdleTimeout` back. */

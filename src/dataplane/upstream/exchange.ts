@@ -52,6 +52,10 @@ const EMPTY = Buffer.alloc(0);
 
 const USUAL_HEAD_BYTES = 2048;
 
+/** Interim responses (RFC 9110 section 15.2) that one exchange takes, and the bytes of all of them. */
+const MAX_INTERIM_RESPONSES = 8;
+const MAX_INTERIM_BYTES = 65_536;
+
 /** Drives one attempt. The owner's clock calls `tick`; timeouts need no timer of their own. */
 export class Exchange implements ConnectionHandler {
   /** True once a byte of the request may have reached the target. */
@@ -70,8 +74,9 @@ export class Exchange implements ConnectionHandler {
   #remaining = 0;
   #decoder: ChunkedDecoder | null = null;
   #bodyIsSent: boolean;
-  /** An interim answer came: the target has begun with the request. */
-  #isHeard = false;
+  /** Above 0, the target has begun with the request. */
+  #interimResponses = 0;
+  #interimBytes = 0;
   #isPaused = false;
   #now = 0;
 
@@ -139,8 +144,8 @@ export class Exchange implements ConnectionHandler {
   tick(now: number): void {
     this.#now = now;
     if (this.#phase === "sending" && this.#body !== null) {
-      const stalled = this.#body.stalledSince(now);
-      if (stalled !== null) this.#checkStall(stalled, now);
+      const overdue = this.#body.overdue(now, this.#timeouts.write);
+      if (overdue !== null) this.#fail(overdue);
       return;
     }
     if (now < this.#deadline || this.#isPaused) return;
@@ -152,18 +157,6 @@ export class Exchange implements ConnectionHandler {
       case "reading":
         return this.#fail(failures.readTimeout);
     }
-  }
-
-  #checkStall(
-    stalled: { readonly by: "client" | "target"; readonly sinceMs: number },
-    now: number,
-  ): void {
-    if (
-      stalled.by === "target" &&
-      now - stalled.sinceMs >= (this.#timeouts.write || Number.POSITIVE_INFINITY)
-    )
-      this.#fail(failures.writeTimeout);
-    else if (stalled.by === "client") this.#fail(failures.bodyTimeout);
   }
 
   received(chunk: Buffer): void {
@@ -230,10 +223,15 @@ export class Exchange implements ConnectionHandler {
     const rest = size === bytes.length ? EMPTY : bytes.subarray(size);
     if (head.status >= 200) this.#takeHead(head, rest);
     else if (head.status === 101) this.#switchProtocols(head, rest);
-    else {
-      this.#isHeard = true;
-      if (rest.length > 0) this.#headBytes(rest);
-    }
+    else this.#skipInterim(size, rest);
+  }
+
+  #skipInterim(size: number, rest: Buffer): void {
+    this.#interimResponses++;
+    this.#interimBytes += size;
+    if (this.#interimResponses > MAX_INTERIM_RESPONSES || this.#interimBytes > MAX_INTERIM_BYTES)
+      throw new ResponseSyntaxError("the target sent too many interim responses");
+    if (rest.length > 0) this.#headBytes(rest);
   }
 
   #switchProtocols(head: ResponseHead, rest: Buffer): void {
@@ -312,7 +310,7 @@ export class Exchange implements ConnectionHandler {
       return;
     }
     if (this.#phase === "connecting") this.#fail(error ?? failures.refused());
-    else if (this.#isReused && !this.#isHeard && this.#received.length === 0)
+    else if (this.#isReused && this.#interimResponses === 0 && this.#received.length === 0)
       this.#fail(error ?? failures.closedKept);
     else
       this.#fail(

@@ -1,4 +1,5 @@
 // Carries the client's request body to the target with back-pressure; knows no response.
+import type { BodySource, ClientBody } from "../client-body.ts";
 import { failures, type ProxyError } from "../error.ts";
 import { passedOn } from "../buffer-release.ts";
 import type { UpstreamConnection } from "./connection.ts";
@@ -8,16 +9,14 @@ const JOIN_BYTES = 16_384;
 
 export interface RequestBodyOptions {
   /** Null when all of it is there already, as `bytes`. */
-  readonly stream: ReadableStream<Uint8Array> | null;
-  readonly bytes?: Uint8Array | null;
-  /** Whether somebody else may hold the pieces of the stream; default false. */
-  readonly isShared?: boolean;
+  readonly client: ClientBody | null;
+  /** In the place of what the client sends, where plugins pass it on; they may hold on to its pieces. */
+  readonly piped: ReadableStream<Uint8Array> | null;
+  readonly bytes: Uint8Array | null;
   /** Declared length, -1 when unknown: then it goes out chunked. */
   readonly length: number;
   /** More bytes than this are refused with 413; 0 for no limit. */
   readonly maxBytes: number;
-  /** Milliseconds in which the client must send something; 0 for no limit. */
-  readonly readTimeout: number;
   /** The worker's milliseconds. */
   readonly now: () => number;
 }
@@ -33,7 +32,8 @@ export class RequestBody {
   /** Bytes taken from the client. */
   bytes = 0;
   readonly #options: RequestBodyOptions;
-  #reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
+  /** What is read, once it is. */
+  #source: BodySource | null = null;
   #wakeUp: (() => void) | null = null;
   #waitsFor: "client" | "target" | null = null;
   #waitsSince = 0;
@@ -41,7 +41,7 @@ export class RequestBody {
 
   constructor(options: RequestBodyOptions) {
     this.#options = options;
-    this.#kept = options.bytes ?? null;
+    this.#kept = options.bytes;
     this.bytes = this.#kept?.byteLength ?? 0;
   }
 
@@ -61,10 +61,10 @@ export class RequestBody {
       await this.#write(connection, Buffer.concat([Buffer.from(head, "latin1"), this.#kept]));
       return null;
     }
-    const { length, maxBytes, stream } = this.#options;
-    if (stream === null) return failures.internal(new Error("a request has no body to send"));
-    const reader = stream.getReader();
-    this.#reader = reader;
+    const { client, length, maxBytes, piped } = this.#options;
+    const source: BodySource | null = piped === null ? client : piped.getReader();
+    if (source === null) return failures.internal(new Error("a request has no body to send"));
+    this.#source = source;
     this.#isBegun = true;
     const isShort = length >= 0 && length <= JOIN_BYTES;
     const pieces: Uint8Array[] = [];
@@ -75,7 +75,9 @@ export class RequestBody {
       prefix = "";
     }
     for (;;) {
-      const { done, value } = await this.#read(reader);
+      this.#wait("client");
+      const { done, value } = await source.read();
+      this.#waitsFor = null;
       if (this.#isCancelled) return null;
       if (done) break;
       this.bytes += value.byteLength;
@@ -88,7 +90,7 @@ export class RequestBody {
       await this.#write(connection, this.#frame(prefix, value));
       prefix = "";
       if (this.#isCancelled) return null;
-      if (this.#options.isShared === true) passedOn.leave(value);
+      if (piped !== null) passedOn.leave(value);
       else if (!isShort) passedOn.free(value);
     }
     if (prefix !== "") await this.#write(connection, Buffer.from(prefix, "latin1"));
@@ -105,13 +107,6 @@ export class RequestBody {
     if (prefix === "" && !isChunked) return chunk;
     const before = isChunked ? `${prefix}${chunk.byteLength.toString(16)}\r\n` : prefix;
     return Buffer.concat([Buffer.from(before, "latin1"), chunk, isChunked ? CRLF : NOTHING]);
-  }
-
-  async #read(reader: ReadableStreamDefaultReader<Uint8Array>) {
-    this.#wait("client");
-    const result = await reader.read();
-    this.#waitsFor = null;
-    return result;
   }
 
   async #write(connection: UpstreamConnection, bytes: Uint8Array): Promise<void> {
@@ -144,14 +139,11 @@ export class RequestBody {
     wakeUp?.();
   }
 
-  /** Which side keeps the body waiting and since when; for the client only once its time is over. */
-  stalledSince(now: number): { readonly by: "client" | "target"; readonly sinceMs: number } | null {
-    if (this.#waitsFor === null) return null;
-    if (this.#waitsFor === "target") return { by: "target", sinceMs: this.#waitsSince };
-    const limit = this.#options.readTimeout;
-    return limit > 0 && now - this.#waitsSince >= limit
-      ? { by: "client", sinceMs: this.#waitsSince }
-      : null;
+  /** Why it is given up: one side has kept it waiting for too long. Null: it goes on. `writeTimeout` in milliseconds, 0: none. */
+  overdue(now: number, writeTimeout: number): ProxyError | null {
+    if (this.#waitsFor === "client") return this.#options.client?.overdue(now) ?? null;
+    const isStalled = writeTimeout > 0 && now - this.#waitsSince >= writeTimeout;
+    return this.#waitsFor === "target" && isStalled ? failures.writeTimeout : null;
   }
 
   /** Stops reading from the client; what has not been sent is dropped. */
@@ -159,7 +151,7 @@ export class RequestBody {
     if (this.#isCancelled) return;
     this.#isCancelled = true;
     // Rejects when the client is already gone, which is what cancelling means anyway.
-    this.#reader?.cancel().catch(() => {});
+    this.#source?.cancel().catch(() => {});
     this.drained();
   }
 }

@@ -1,12 +1,16 @@
 // Writes the head of every request that leaves the gateway: the one place where fields are dropped and added; knows no socket.
 import { namesLoop } from "../../http/cdn-loop.ts";
+import { hyphenated } from "../../http/fields.ts";
 import { connectionOptions, HOP_BY_HOP } from "../../http/hop-by-hop.ts";
 import { failures, type ProxyError } from "../error.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 
-/** Reads a name with `_` as `-`: an application that does the same must not take it for one of ours. */
+/**
+ * What an application must not take for a field of the gateway: dropped in every spelling but the very names below, see
+ * `hyphenated`.
+ */
 const ALIASES =
-  /^(?:x[-_](?:forwarded|real[-_]ip|request[-_]id|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn[-_]loop|host$|content[-_]length|transfer[-_]encoding|connection|proxy[-_]|client[-_]cert)/;
+  /^(?:x-(?:forwarded|real-ip|request-id|consumer|credential|anonymous|authenticated|auth)|forwarded|via$|cdn-loop|host$|content-length|transfer-encoding|connection|proxy-|client-cert)/;
 
 /** Fields that end here, or that are written anew below. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
@@ -27,6 +31,8 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "client-cert-chain",
   "via",
   "cdn-loop",
+  // CGI makes HTTP_PROXY of it, which libraries take for the proxy of their own requests (httpoxy, CVE-2016-5385).
+  "proxy",
   // Only the gateway says who the client is.
   "x-consumer-id",
   "x-consumer-username",
@@ -44,20 +50,23 @@ interface FieldRule {
   readonly prefix: string;
 }
 
-/** Clients choose names: beyond so many, rules are made anew each time. */
-const MAX_RULES = 1000;
+/** Rules of the names seen lately: names repeat, and to find a rule costs less than to work it out. */
 const rules = new Map<string, FieldRule>();
+const MAX_RULES = 1000;
+const MAX_NAME_LENGTH = 64;
 
 function ruleOf(name: string): FieldRule {
   const known = rules.get(name);
   if (known !== undefined) return known;
   const rule = { fate: fateOf(name), prefix: `\r\n${name}: ` };
-  if (rules.size < MAX_RULES) rules.set(name, rule);
+  if (rules.size >= MAX_RULES) rules.clear();
+  if (name.length <= MAX_NAME_LENGTH) rules.set(name, rule);
   return rule;
 }
 
 function fateOf(name: string): FieldRule["fate"] {
-  if (NOT_FORWARDED.has(name) || (name.includes("_") && ALIASES.test(name))) return "dropped";
+  const plain = hyphenated(name);
+  if (NOT_FORWARDED.has(name) || (plain !== name && ALIASES.test(plain))) return "dropped";
   if (name.startsWith("x-forwarded-") || name === "forwarded") return "trusted";
   return name === "x-request-id" ? "id" : "passed";
 }
@@ -149,7 +158,7 @@ function frameBody(request: ClientRequest): ProxyError | null {
   if (bodyLength === null || request.stream.body !== null) return null;
   request.upstreamBodyLength = null;
   // Bun hides the body of these. To drop it could change what is asked for (a search in a GET), so say no.
-  return method === "GET" || method === "HEAD" || method === "TRACE"
+  return method === "GET" || method === "HEAD"
     ? failures.badRequest(`a ${method} with a body cannot be passed on`)
     : null;
 }

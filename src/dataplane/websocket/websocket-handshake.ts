@@ -25,7 +25,11 @@ export class WebSocketHandshake extends UpstreamAttempts implements ExchangeOwne
   /** Of responses that refuse the handshake: plugins see them whole. */
   readonly draft = null;
   readonly #totalDeadline: number;
-  readonly #abort = (): void => this.#stop(failures.clientGone);
+  readonly #abort = (): void => {
+    const { request } = this;
+    if (request.attempts > 0 && !request.isCopy) request.worker.aborted.note(request);
+    this.#stop(failures.clientGone);
+  };
   /** When the current attempt must have brought its head. */
   #tryDeadline = Number.POSITIVE_INFINITY;
   /** Waits for the next attempt. */

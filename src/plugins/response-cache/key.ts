@@ -1,6 +1,6 @@
 // By what requests are told apart: everything that reaches the target and could change its answer for all; knows no answer.
 import type { RequestContext } from "../../pdk/context.ts";
-import { queryValue } from "../../pdk/http.ts";
+import { hyphenated, queryValue } from "../../pdk/http.ts";
 import { RecentMap } from "../../pdk/recent-map.ts";
 import type { Config } from "./settings.ts";
 
@@ -41,10 +41,10 @@ const MAY_REROUTE = new Set<string>(OVERRIDES);
 /** Whether the request says in a field of its own that it is another one. */
 export function isOverridden({ headers }: RequestContext): boolean {
   for (const name in headers) {
-    // Applications that read `_` as `-` take x_host for it too.
+    // Applications take x_host for it too.
     const first = name.charCodeAt(0);
     if (first !== 120 && first !== 109) continue;
-    if (MAY_REROUTE.has(name.indexOf("_") < 0 ? name : name.replaceAll("_", "-"))) return true;
+    if (MAY_REROUTE.has(hyphenated(name))) return true;
   }
   return false;
 }

@@ -6,6 +6,7 @@ import type {
   QuickJSWASMModule,
 } from "quickjs-emscripten-core";
 import type { HostFunction, Plain } from "./host-functions.ts";
+import { COUNTER, metered } from "./metered-wasm.ts";
 import { PRELUDE } from "./prelude.ts";
 import type { HandlerName } from "./source.ts";
 
@@ -21,16 +22,55 @@ const STACK_BYTES = 256 * 1024;
  * seconds, which on a busy machine is not much more than one of its own, is taken for dead.
  */
 const START_MS = 250;
+/** Turns between two looks at the clock: as many as a machine of today makes in some 50 milliseconds, and in the time-out. */
+const TURNS_PER_MS = 300_000;
+const FEWEST_TURNS = 10_000_000;
+
+const turnsFor = (ms: number) => FEWEST_TURNS + ms * TURNS_PER_MS;
+const START_TURNS = turnsFor(50);
+
+/** What engines are made of; takes some 50 milliseconds, for the first one only. */
+const code = lazily(async () => {
+  const { default: path } = await import("@jitl/quickjs-wasmfile-release-sync/wasm", {
+    with: { type: "file" },
+  });
+  return await WebAssembly.compile(metered(await Bun.file(path).bytes()));
+});
+
+function lazily<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => (made ??= make());
+}
+
+/** An engine that stops by itself: QuickJS asks for the time between steps of a script only, and one of them can take minutes. */
+export interface Engine {
+  readonly quickJs: QuickJSWASMModule;
+  /** Turns of loops and calls that are left; at 0 the engine breaks. */
+  readonly turns: WebAssembly.Global<"i32">;
+}
 
 /** Loads an engine; takes 25 to 50 milliseconds, most of them elsewhere. */
-export async function loadEngine(memoryMb: number): Promise<QuickJSWASMModule> {
+export async function loadEngine(memoryMb: number): Promise<Engine> {
   const { newQuickJSWASMModuleFromVariant } = await import("quickjs-emscripten-core");
-  const { default: variant } = await import("@jitl/quickjs-singlefile-mjs-release-sync");
+  const { default: variant } = await import("@jitl/quickjs-wasmfile-release-sync");
+  const compiled = await code();
+  let turns: WebAssembly.Global<"i32"> | null = null;
+  const instantiateWasm = (
+    imports: WebAssembly.Imports,
+    done: (instance: WebAssembly.Instance) => unknown,
+  ) => {
+    void WebAssembly.instantiate(compiled, imports).then((instance) => {
+      turns = instance.exports[COUNTER] as WebAssembly.Global<"i32">;
+      turns.value = START_TURNS;
+      done(instance);
+    });
+    return {};
+  };
   const wasmMemory = new WebAssembly.Memory({
     initial: FIRST_PAGES,
     maximum: FIRST_PAGES + memoryMb * PAGES_PER_MIB,
   });
-  return await newQuickJSWASMModuleFromVariant({
+  const quickJs = await newQuickJSWASMModuleFromVariant({
     ...variant,
     async importModuleLoader() {
       const imported = await variant.importModuleLoader();
@@ -39,17 +79,21 @@ export async function loadEngine(memoryMb: number): Promise<QuickJSWASMModule> {
       return async (options) => {
         // What it prints when it gives up comes as an error too.
         const silent = { printErr() {} };
-        const module = await load({ ...options, ...silent, wasmMemory });
+        const module = await load({ ...options, ...silent, wasmMemory, instantiateWasm });
         if (module._malloc(BALLAST_BYTES) === 0) throw new Error("the engine has no room");
         return module;
       };
     },
   });
+  if (turns === null) throw new Error("the engine has no counter");
+  return { quickJs, turns };
 }
 
 const OUT_OF_MEMORY = "InternalError: out of memory";
 
-/** What went wrong inside; `isSpent`: what is left must not be used any further. */
+const TOO_LONG = "the script took too long";
+
+/** What went wrong inside; `isSpent`: the machine must not be used any further. */
 export class ScriptError extends Error {
   readonly isSpent: boolean;
   readonly isOutOfMemory: boolean;
@@ -58,6 +102,13 @@ export class ScriptError extends Error {
     super(message);
     this.isSpent = isSpent;
     this.isOutOfMemory = message === OUT_OF_MEMORY;
+  }
+}
+
+/** The engine was stopped in the middle of something: nothing in it may be used any further, not even to tidy up. */
+export class BrokenEngine extends ScriptError {
+  constructor() {
+    super(TOO_LONG, true);
   }
 }
 
@@ -95,27 +146,40 @@ export class Machine {
   readonly #runtime: QuickJSRuntime;
   readonly #context: QuickJSContext;
   readonly #timeoutMs: number;
+  readonly #turns: Engine["turns"];
+  /** Between two looks at the clock. */
+  readonly #turnsAtOnce: number;
   readonly #handlers = new Map<string, QuickJSHandle>();
   readonly #call: QuickJSHandle;
   #clock = new Stopwatch(0);
 
-  constructor(engine: QuickJSWASMModule, options: MachineOptions) {
-    const runtime = engine.newRuntime();
+  constructor({ quickJs, turns }: Engine, options: MachineOptions) {
+    this.#turns = turns;
+    this.#turns.value = START_TURNS;
+    const runtime = quickJs.newRuntime();
     runtime.setMemoryLimit(options.memoryMb * 1_048_576);
     runtime.setMaxStackSize(STACK_BYTES);
-    runtime.setInterruptHandler(() => this.#clock.isOver());
+    runtime.setInterruptHandler(() => {
+      this.#turns.value = this.#turnsAtOnce;
+      return this.#clock.isOver();
+    });
     this.#runtime = runtime;
     this.#context = runtime.newContext();
     this.#timeoutMs = options.timeoutMs;
+    this.#turnsAtOnce = turnsFor(options.timeoutMs);
     this.#clock = new Stopwatch(START_MS);
-    this.#call = this.#prepare(options.functions);
-    this.#load(options.code);
+    try {
+      this.#call = this.#prepare(options.functions);
+      this.#load(options.code);
+    } catch (error) {
+      throw this.#turns.value <= 0 ? new BrokenEngine() : error;
+    }
   }
 
   #prepare(functions: MachineOptions["functions"]): QuickJSHandle {
     const context = this.#context;
     const spend: HostFunction = () => {
-      if (this.#clock.isOver()) throw new RangeError("the script took too long");
+      if (this.#clock.isOver()) throw new RangeError(TOO_LONG);
       return undefined;
     };
     const host = context.newObject();
@@ -155,6 +219,7 @@ export class Machine {
     const handler = this.#handlers.get(name);
     if (handler === undefined) return;
     this.#clock = new Stopwatch(this.#timeoutMs);
+    this.#turns.value = this.#turnsAtOnce;
     const context = this.#context;
     let problem: string;
     try {
@@ -165,6 +230,7 @@ export class Machine {
       if (isFine) return;
     } catch (error) {
       if (error instanceof ScriptError) throw error;
+      if (this.#turns.value <= 0) throw new BrokenEngine();
       // The engine itself gave up in the middle of something, such as where its caller's stack ends.
       throw new ScriptError(error instanceof Error ? error.message : "the engine failed", true);
     }
@@ -173,6 +239,7 @@ export class Machine {
 
   /** Throws when the engine is in no state to go on with another one. */
   dispose(): void {
+    this.#turns.value = START_TURNS;
     this.#call.dispose();
     for (const handler of this.#handlers.values()) handler.dispose();
     this.#context.dispose();
@@ -213,6 +280,6 @@ export class Machine {
 function wordsOf(thrown: unknown): string {
   if (typeof thrown !== "object" || thrown === null) return `it threw ${String(thrown)}`;
   const { name, message } = thrown as { readonly name?: unknown; readonly message?: unknown };
-  if (message === "interrupted") return "the script took too long";
+  if (message === "interrupted") return TOO_LONG;
   return message === undefined ? "it threw something that is no error" : `${name}: ${message}`;
 }

@@ -1,6 +1,12 @@
 // Keeps one script running: starts its machine anew when it went wrong, and another engine when that broke; knows no request.
-import type { QuickJSWASMModule } from "quickjs-emscripten-core";
-import { loadEngine, Machine, type MachineOptions, ScriptError } from "./engine.ts";
+import {
+  BrokenEngine,
+  type Engine,
+  loadEngine,
+  Machine,
+  type MachineOptions,
+  ScriptError,
+} from "./engine.ts";
 import type { HandlerName } from "./source.ts";
 
 /** So long nobody tries again when an engine could not be made, or broke. */
@@ -10,7 +16,7 @@ const MANY_RUNS = 10;
 
 export class Sandbox {
   readonly #options: MachineOptions;
-  #engine: QuickJSWASMModule | null;
+  #engine: Engine | null;
   #machine: Machine | null = null;
   #isLoading = false;
   #isClosed = false;
@@ -19,7 +25,7 @@ export class Sandbox {
   /** So many runs a machine lasts; the engine notices too late what objects that refer to each other leave behind. */
   #lasts = Number.POSITIVE_INFINITY;
 
-  private constructor(engine: QuickJSWASMModule, options: MachineOptions) {
+  private constructor(engine: Engine, options: MachineOptions) {
     this.#engine = engine;
     this.#options = options;
     this.#machine = new Machine(engine, options);
@@ -46,7 +52,8 @@ export class Sandbox {
       machine.run(name);
     } catch (error) {
       const runs = this.#runs;
-      if (!(error instanceof ScriptError) || error.isSpent) this.#discard();
+      if (error instanceof BrokenEngine) this.#drop();
+      else if (!(error instanceof ScriptError) || error.isSpent) this.#discard();
       if (!(error instanceof ScriptError) || !error.isOutOfMemory || runs < MANY_RUNS) throw error;
       // What earlier runs left behind has filled the memory.
       this.#lasts = Math.floor(runs / 2);
@@ -75,6 +82,12 @@ export class Sandbox {
       this.#engine = null;
       throw error;
     }
+  }
+
+  #drop(): void {
+    this.#machine = null;
+    this.#engine = null;
+    this.#runs = 0;
   }
 
   #discard(): void {

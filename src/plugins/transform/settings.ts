@@ -174,7 +174,8 @@ export function problemsOf({ request, response }: Config): Problem[] {
   };
   if (request.body_template !== null && hasJsonChanges(request.body_json))
     check("request.body_template", "cannot be given together with body_json");
-  if (request.method === "CONNECT") check("request.method", "must be another method");
+  if (request.method === "CONNECT" || request.method === "TRACE")
+    check("request.method", "must be another method");
   const { path_rewrite: rewrite, host } = request;
   if (host !== null && parseAuthority(withoutVariables(host)) === null)
     check("request.host", "must be a host, with a port where it is not the usual one");

@@ -11,7 +11,7 @@ export interface paths {
         put?: never;
         /**
          * Check whether an application answers
-         * @description Asks the address for its first page, as a target would be asked. Answers 200 whatever is found, and changes nothing.
+         * @description Asks the address for its first page, as a target would be asked; what no target may be is refused. Redirects are not followed. Answers 200 whatever is found, and changes nothing.
          */
         post: operations["postApiV1ApplicationsCheck-upstream"];
         delete?: never;
@@ -2845,6 +2845,11 @@ export interface components {
                 request_timeout: number | null;
             };
             /**
+             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate; null: the listener's
+             * @default null
+             */
+            body_min_rate: number | null;
+            /**
              * @description Retry policy; replaces the service's as a whole
              * @default null
              */
@@ -3106,6 +3111,11 @@ export interface components {
                 request_timeout?: number | null;
             };
             /**
+             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate; null: the listener's
+             * @default null
+             */
+            body_min_rate?: number | null;
+            /**
              * @description Retry policy; replaces the service's as a whole
              * @default null
              */
@@ -3300,6 +3310,11 @@ export interface components {
              */
             max_body_bytes: number;
             /**
+             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate
+             * @default 500
+             */
+            body_min_rate: number;
+            /**
              * @description Seconds an idle connection is kept
              * @default 75
              */
@@ -3414,6 +3429,11 @@ export interface components {
              * @default 0
              */
             max_body_bytes?: number;
+            /**
+             * @description Bytes per second that a request body must bring on average while the client is waited for; less is answered with 408; 0: any rate
+             * @default 500
+             */
+            body_min_rate?: number;
             /**
              * @description Seconds an idle connection is kept
              * @default 75
@@ -6354,10 +6374,20 @@ export interface components {
                  */
                 max_response_head_bytes: number;
                 /**
+                 * @description Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without an answer
+                 * @default 15000
+                 */
+                head_read_timeout: number;
+                /**
                  * @description Milliseconds in which the client sends no byte of its request body; then 408
                  * @default 60000
                  */
                 body_read_timeout: number;
+                /**
+                 * @description Milliseconds that a client is waited for before body_min_rate of its listener or route is asked of its request body
+                 * @default 30000
+                 */
+                body_min_rate_grace: number;
                 /**
                  * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number
                  * @default 60000
@@ -6378,6 +6408,16 @@ export interface components {
                  * @default 0
                  */
                 max_in_flight_total: number;
+                /**
+                 * @description Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then its requests are answered with 429; 0: no limit
+                 * @default 300
+                 */
+                max_aborted_per_connection: number;
+                /**
+                 * @description Requests that one client address may abort in ten seconds while a target works for them, in one worker; then its requests are answered with 429 for ten seconds; 0: no limit
+                 * @default 2000
+                 */
+                max_aborted_per_address: number;
                 /**
                  * @description Resident memory from which on new requests are answered with 503, until it is 10 % less; 0: 80 % of what the machine or its control group allows
                  * @default 0
@@ -6552,10 +6592,20 @@ export interface components {
                  */
                 max_response_head_bytes?: number;
                 /**
+                 * @description Milliseconds in which the head of a request must arrive on fronted listeners that see it: those without TLS and those with client_auth; then 408; 0: Bun's 12 seconds, without an answer
+                 * @default 15000
+                 */
+                head_read_timeout?: number;
+                /**
                  * @description Milliseconds in which the client sends no byte of its request body; then 408
                  * @default 60000
                  */
                 body_read_timeout?: number;
+                /**
+                 * @description Milliseconds that a client is waited for before body_min_rate of its listener or route is asked of its request body
+                 * @default 30000
+                 */
+                body_min_rate_grace?: number;
                 /**
                  * @description Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number
                  * @default 60000
@@ -6576,6 +6626,16 @@ export interface components {
                  * @default 0
                  */
                 max_in_flight_total?: number;
+                /**
+                 * @description Requests that one connection may abort in ten seconds while a target works for them, beside as many as it completes; then its requests are answered with 429; 0: no limit
+                 * @default 300
+                 */
+                max_aborted_per_connection?: number;
+                /**
+                 * @description Requests that one client address may abort in ten seconds while a target works for them, in one worker; then its requests are answered with 429 for ten seconds; 0: no limit
+                 * @default 2000
+                 */
+                max_aborted_per_address?: number;
                 /**
                  * @description Resident memory from which on new requests are answered with 503, until it is 10 % less; 0: 80 % of what the machine or its control group allows
                  * @default 0

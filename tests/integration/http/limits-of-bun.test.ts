@@ -3,10 +3,16 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ScriptedScene, GET, startScriptedScene } from "../../support/scripted-scene.ts";
 import { connectRaw } from "../../support/raw-http.ts";
 import { read } from "../../support/raw-exchange.ts";
+import { H2Client } from "../../support/h2-client.ts";
+import { eventually } from "../../support/poll.ts";
 
 let scene: ScriptedScene;
 beforeAll(async () => {
-  scene = await startScriptedScene({ service: { collect_bytes: 100 } });
+  scene = await startScriptedScene({
+    service: { collect_bytes: 100 },
+    // The gateway's own bounds would be reached first.
+    settings: { limits: { max_aborted_per_connection: 0, max_aborted_per_address: 0 } },
+  });
 });
 afterAll(() => scene.stop());
 
@@ -100,3 +106,44 @@ test.each([
     expect(lastTarget()).toBe(upstream);
   },
 );
+
+test.each([
+  ["http://other/x", "/x", "another authority"],
+  ["http://u:p@other:81/x", "/x", "one with a user"],
+  ["http://other", "/", "nothing but an authority"],
+  ["http://h#y", "/", "a fragment behind the authority"],
+  ["http://h#y/x?q", "/x?q", "a fragment with a slash, which is no path to others"],
+])("absolute form: of %s nothing is known but %s (%s)", async (target, path) => {
+  const { outcome } = await scene.ask(OK, `GET ${target} HTTP/1.1\r\nHost: h\r\n\r\n`);
+  expect([outcome, lastTarget()]).toEqual(["200", path]);
+  expect(scene.origin.requests.at(-1)?.header("host")).toBe("h");
+});
+
+test.each([
+  ...["/x#y", "/#", "/x?q#y", "//h/x#y", "*#y"],
+  ...["http://h/x#y", "http://h/#", "http://h/x?q#y", "http://h?q#y", "https://other/x#y"],
+])("a fragment that is not hidden gets 400: %s", async (target) => {
+  const before = scene.origin.requests.length;
+  const { outcome } = await scene.ask(OK, `GET ${target} HTTP/1.1\r\nHost: h\r\n\r\n`);
+  expect([outcome, scene.origin.requests.length]).toEqual(["400", before]);
+});
+
+test("HTTP/2: after 1,000 resets, of which 33 come back each second, a connection ends with GOAWAY", async () => {
+  scene.origin.answer = OK;
+  const client = await H2Client.connect({ port: scene.port });
+  const fields = [
+    [":method", "GET"],
+    [":scheme", "http"],
+    [":authority", "h"],
+    [":path", "/"],
+  ] as const;
+  for (let count = 0; count < 1000; count++) client.resetStream(client.headers(fields));
+  expect((await client.result(client.headers(fields))).status).toBe(200);
+  await eventually(() => {
+    for (let count = 0; count < 10; count++) client.resetStream(client.headers(fields));
+    return client.goAway;
+  });
+  const ENHANCE_YOUR_CALM = 11;
+  expect(client.goAway).toBe(ENHANCE_YOUR_CALM);
+  await eventually(() => client.isClosed);
+});

@@ -64,9 +64,19 @@ const rows: readonly Row[] = [
   { why: "accepts and never answers", does: null, ...late },
   { why: "sends half a head and no more", does: script([`${HEAD}X-Half: `]), ...late },
   {
-    why: "sends interim answers for ever",
+    why: "sends an interim response and no other",
     does: script(["HTTP/1.1 102 Processing\r\n\r\n"]),
     ...late,
+  },
+  {
+    why: "sends interim responses for ever",
+    does: script(["HTTP/1.1 102 Processing\r\n\r\n".repeat(9)]),
+    ...invalid,
+  },
+  {
+    why: "sends interim responses of more than 64 KB",
+    does: script([`HTTP/1.1 103 Early Hints\r\nLink: ${"x".repeat(33_000)}\r\n\r\n`.repeat(2)]),
+    ...invalid,
   },
   { why: "closes without a byte", does: "close", ...noAnswer },
   { why: "resets after it has read the request", does: script([], reset), ...noAnswer },

@@ -163,7 +163,6 @@ describe("methods", () => {
     "PATCH",
     "POST",
     "PUT",
-    "TRACE",
     "PROPFIND",
     "PROPPATCH",
     "MKCOL",
@@ -215,7 +214,17 @@ describe("methods", () => {
     expect(await scene.probe(`${line}\r\nHost: h\r\n\r\n`)).toMatchObject(refused("400"));
   });
 
-  test.each(["GET", "HEAD", "TRACE"])(
+  test.each(["", "Content-Length: 0\r\n", "Max-Forwards: 0\r\n"])(
+    "TRACE gets 405 and what would be taken, and reaches no target: %j",
+    async (line) => {
+      const seen = await scene.probe(`TRACE /a HTTP/1.1\r\nHost: h\r\nCookie: a=1\r\n${line}\r\n`);
+      expect(seen).toMatchObject(refused("405"));
+      expect(seen.answers[0]?.header("allow")).toBe("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+      expect(seen.answers[0]?.body).not.toContain("a=1");
+    },
+  );
+
+  test.each(["GET", "HEAD"])(
     "a %s with a body gets 400, since Bun hides the body and dropping it could change what is asked for",
     async (method) => {
       for (const body of [

@@ -260,10 +260,17 @@ describe("answers that are well formed pass, and the connection is kept when it 
       "103 is skipped",
     ],
     [
-      `${"HTTP/1.1 102 Processing\r\n\r\n".repeat(3000)}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`,
+      `${"HTTP/1.1 102 Processing\r\n\r\n".repeat(8)}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`,
       "ok",
       0,
-      "many interim answers",
+      "eight interim responses",
+    ],
+    [
+      `${"HTTP/1.1 103 Early Hints\r\nLink: ".padEnd(32_764, "x")}\r\n\r\n`.repeat(2) +
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+      "ok",
+      0,
+      "interim responses of 64 KB together",
     ],
   ];
   test.each(

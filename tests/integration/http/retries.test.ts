@@ -73,7 +73,7 @@ describe("each word of retries.on", () => {
 });
 
 describe("methods", () => {
-  const idempotent = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"];
+  const idempotent = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"];
   const others = ["POST", "PATCH"];
   const failing: [why: string, answer: Answer][] = [
     ["a reset after it was read", "close"],

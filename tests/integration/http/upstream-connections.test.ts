@@ -32,7 +32,7 @@ describe("a kept connection that the target closes when the next request comes",
       return null;
     };
 
-  test.each(["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"])(
+  test.each(["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])(
     "%s is sent once more, on a fresh connection",
     async (method) => {
       for (const way of ["end", "reset"] as const) {

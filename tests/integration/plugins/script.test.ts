@@ -227,6 +227,17 @@ describe("a handler that", () => {
     ["counts a list that is none", "Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)"],
     ["searches long texts", "'a'.repeat(2e6).indexOf('a'.repeat(1e6) + 'b')"],
     ["repeats long texts", "for (;;) 'x'.repeat(7e6)"],
+    ["raises a whole number to a high power", "3n ** 660000n"],
+    ["writes out a number of a million bits", "(2n ** 1000000n).toString()"],
+    ["reads a number of many digits", "BigInt('9'.repeat(300000))"],
+    ["multiplies large numbers for ever", "const a = 3n ** 300000n; for (;;) a * a"],
+    [
+      "compares long texts for ever",
+      "const a = 'x'.repeat(3e6), b = 'x'.repeat(3e6); for (;;) a === b",
+    ],
+    ["makes a text of a list that is none", "String.raw({ raw: { length: 1e9 } })"],
+    ["makes a long expression", "new RegExp('[\\\\p{L}]'.repeat(20000), 'u')"],
+    ["makes a long function", "Function('a;'.repeat(1e6))"],
     ["is async", "return Promise.resolve()"],
   ])("%s is stopped and refused, and the next request works", async (_, body) => {
     await use(bad(body), { timeout_ms: 20 });

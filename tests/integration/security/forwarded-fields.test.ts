@@ -18,7 +18,7 @@ afterAll(() =>
   Promise.all([untrusting, trusting, listenerTrust, otherTrust].map((scene) => scene.stop())),
 );
 
-/** Fields that reached the origin for a request with these lines: lower-case names, `_` read as `-`, each with all its values. */
+/** Fields that reached the origin for a request with these lines: lower-case names, everything but letters and digits read as `-`, each with all its values. */
 async function sent(
   scene: LenientScene,
   lines: readonly string[],
@@ -137,7 +137,10 @@ describe("a client cannot strip what the gateway says by naming it in Connection
   });
 });
 
-describe("names with underscores that an application reads as ours do not reach it", () => {
+/** Bytes that a name may hold beside letters, digits and the hyphen (RFC 9110 section 5.6.2). */
+const OTHERS = [..."!#$%&'*+._`|~"];
+
+describe("names that an application reads as ours do not reach it", () => {
   const aliases = [
     "X_Forwarded_For",
     "X_Forwarded-For",
@@ -174,12 +177,31 @@ describe("names with underscores that an application reads as ours do not reach 
       expect(await sent(scene, [`${name}: evil`])).toEqual(truth(scene));
   });
 
-  test.each(["X_Custom", "my_field", "x_a-b"])("%s is nobody's and passes", async (name) => {
-    expect(await sent(untrusting, [`${name}: v`])).toEqual({
-      ...truth(untrusting),
-      [name.toLowerCase().replaceAll("_", "-")]: ["v"],
-    });
+  const ours = ["X-Forwarded-For", "X-Real-IP", "X-Consumer-Id", "X-Auth-User", "Client-Cert"];
+  test.each(OTHERS)("with %s in the place of each hyphen, and of the last one", async (byte) => {
+    const lines = ours.flatMap((name) => [
+      `${name.replaceAll("-", byte)}: evil`,
+      `${name.replace(/-(?=[^-]*$)/, byte)}: evil`,
+    ]);
+    for (const scene of [untrusting, trusting])
+      expect(await sent(scene, lines)).toEqual(truth(scene));
   });
+
+  test("Proxy, which CGI makes a variable of that names a proxy (httpoxy)", async () => {
+    for (const scene of [untrusting, trusting])
+      for (const name of ["Proxy", "PROXY", "proxy"])
+        expect(await sent(scene, [`${name}: http://evil.test`])).toEqual(truth(scene));
+  });
+
+  test.each(["X_Custom", "my_field", "x_a-b", "my.field", "Proxied"])(
+    "%s is nobody's and passes",
+    async (name) => {
+      expect(await sent(untrusting, [`${name}: v`])).toEqual({
+        ...truth(untrusting),
+        [name.toLowerCase().replace(/[^0-9a-z]/g, "-")]: ["v"],
+      });
+    },
+  );
 });
 
 describe("what an untrusted client says of itself is dropped", () => {

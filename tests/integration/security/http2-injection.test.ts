@@ -50,6 +50,7 @@ const refused: readonly Row[] = [
   field("NUL in a name", "x\0", "b"),
   field("a name that is not ASCII", "x\xe9", "b"),
   field("an empty name", "", "b"),
+  row("a method that shows what the gateway adds", replaced(":method", "TRACE")),
   row("an unknown pseudo field", [[":evil", "1"], ...GET]),
   row("a pseudo field of answers", [...GET, [":status", "200"]]),
   row("two paths", [...GET, [":path", "/b"]]),

@@ -44,6 +44,11 @@ const plugins = [
     config: { jwks: { keys: [JWK] }, claims_to_headers: { sub: "X-User-Id" } },
     fields: ["X-User-Id"],
   },
+  {
+    name: "jwt",
+    config: { jwks: { keys: [JWK] }, claims_to_headers: { sub: "X_User_Id" } },
+    fields: ["X_User_Id"],
+  },
 ];
 
 const skipped = [
@@ -70,7 +75,9 @@ const disguises = (name: string) => [
   name.toLowerCase(),
   name.toUpperCase(),
   name.replaceAll("-", "_"),
+  name.replaceAll("_", "-"),
   name.toLowerCase().replaceAll("-", "_"),
+  ...[..."!#$%&'*+.`|~"].map((byte) => name.replaceAll("-", byte)),
 ];
 
 describe.each(plugins)("$name with $fields", ({ name, config, fields }) => {

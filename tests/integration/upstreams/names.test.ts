@@ -82,6 +82,21 @@ test("an address that refuses costs no attempt: the next one is tried before the
   expect(plane.log.filter(({ level }) => level === "warn")).toEqual([]);
 });
 
+test("link-local addresses, where clouds give credentials away, are left out of what a name leads to", async () => {
+  const [origin] = origins("127.0.0.2");
+  const metadata = a("169.254.169.254", "127.0.0.2", "169.254.170.2");
+  const app = { host: "app.test", port: origin!.port };
+  const both = await scene({ "app.test": metadata }, app, { ...fresh, retries: { count: 0 } });
+  for (let i = 0; i < 6; i++)
+    expect(await both.get()).toMatchObject({ status: 200, body: "127.0.0.2" });
+  const only = await scene({ "app.test": [...a("169.254.169.254"), META_IPV6] }, app, fresh);
+  const answer = await only.get();
+  expect(answer.status).toBe(502);
+  expect(answer.proxyStatus).toContain("dns_error");
+});
+
+const META_IPV6: DnsRecord = { type: "AAAA", value: "fd00:ec2::254" };
+
 test("when all refuse, the client is told once, without an address", async () => {
   const [origin] = origins("127.0.0.9");
   const { get, plane } = await scene(

@@ -28,6 +28,7 @@ export function routeOf(fields: Partial<Route> & { readonly id: string }): Route
       write_timeout: null,
       request_timeout: null,
     },
+    body_min_rate: null,
     retries: null,
     maintenance: null,
     websocket: true,

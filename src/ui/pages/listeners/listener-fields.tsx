@@ -129,7 +129,7 @@ export function LimitFields({ form }: ListenerFieldsProps) {
       summary={`${most === 0 ? "Any number of connections" : `At most ${most} connections`}; idle ones are kept for ${idle_timeout} s.`}
       fields={[
         ...["max_connections", "max_connections_per_address", "max_header_bytes"],
-        ...["max_in_flight_requests", "max_body_bytes", "idle_timeout"],
+        ...["max_in_flight_requests", "max_body_bytes", "body_min_rate", "idle_timeout"],
       ]}
       errors={form.errors}
     >
@@ -162,6 +162,12 @@ export function LimitFields({ form }: ListenerFieldsProps) {
           label="Largest head of a request"
           {...{ min: 1024, max: 16_384, empty: 16_384, suffix: " bytes" }}
           {...form.getInputProps("max_header_bytes")}
+        />
+        <NumberField
+          label="Minimum rate of request bodies"
+          description="Clients that send more slowly are answered with 408. 0: any rate"
+          {...{ empty: 500, suffix: " bytes per second" }}
+          {...form.getInputProps("body_min_rate")}
         />
         <DurationField
           label="Idle connections are kept for"

@@ -97,7 +97,7 @@ const TIMES = [
 ] as const;
 
 export function LimitFields({ form }: RouteFieldsProps) {
-  const { timeouts, retries } = form.values;
+  const { timeouts, retries, body_min_rate: rate } = form.values;
   const own = Object.values(timeouts).filter((value) => value !== null).length;
   const times = own === 0 ? "Times of the service" : `${own} of 5 times its own`;
   const again =
@@ -107,8 +107,8 @@ export function LimitFields({ form }: RouteFieldsProps) {
       title="Times and trying again"
       text="Where this route differs from its service."
       summary={`${times}; ${again}`}
-      isOpenAtFirst={own > 0 || retries !== null}
-      fields={["timeouts", "retries"]}
+      isOpenAtFirst={own > 0 || retries !== null || rate !== null}
+      fields={["timeouts", "body_min_rate", "retries"]}
       errors={form.errors}
     >
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
@@ -121,6 +121,12 @@ export function LimitFields({ form }: RouteFieldsProps) {
             {...form.getInputProps(`timeouts.${name}`)}
           />
         ))}
+        <NumberField
+          label="Minimum rate of request bodies"
+          placeholder="as the listener"
+          suffix=" bytes per second"
+          {...form.getInputProps("body_min_rate")}
+        />
       </SimpleGrid>
       <Switch
         label="Own rules for trying again"

@@ -29,6 +29,7 @@ export interface RouteValues extends Pick<
   | "preserve_host"
   | "https_redirect"
   | "timeouts"
+  | "body_min_rate"
   | "retries"
   | "maintenance"
   | "websocket"
@@ -53,7 +54,14 @@ const defaults: RouteValues = {
     ...{ connect_timeout: null, response_timeout: null, read_timeout: null, write_timeout: null },
     request_timeout: null,
   },
-  ...{ retries: null, maintenance: null, websocket: true, enabled: true, tags: [] },
+  ...{
+    body_min_rate: null,
+    retries: null,
+    maintenance: null,
+    websocket: true,
+    enabled: true,
+    tags: [],
+  },
   description: "",
 };
 

@@ -6,9 +6,10 @@ import { NumberField } from "../../parts/number-field.tsx";
 import { inBytes } from "../../parts/quantities.ts";
 import type { SettingsFieldsProps } from "./settings-page.tsx";
 
+const bytes = (text: string, value: number) => `${text} (${inBytes(value)})`;
+
 export function LimitFields({ form }: SettingsFieldsProps) {
   const { limits } = form.values;
-  const bytes = (text: string, value: number) => `${text} (${inBytes(value)})`;
   return (
     <FoldedSection
       title="Limits"
@@ -16,41 +17,8 @@ export function LimitFields({ form }: SettingsFieldsProps) {
       fields={["limits"]}
       errors={form.errors}
     >
-      <SubHead title="Of a request" />
-      <SimpleGrid cols={{ base: 1, sm: 2 }}>
-        <NumberField
-          label="Header fields"
-          description="More are answered with 431"
-          {...{ min: 10, max: 100, empty: 100 }}
-          {...form.getInputProps("limits.max_header_fields")}
-        />
-        <NumberField
-          label="Length of path and query"
-          description={bytes("More is answered with 414", limits.max_target_bytes)}
-          suffix=" bytes"
-          {...{ min: 256, max: 16_384, empty: 8192 }}
-          {...form.getInputProps("limits.max_target_bytes")}
-        />
-        <DurationField
-          label="Silence while a body is sent"
-          description="A client that sends nothing for so long is answered with 408"
-          unit="ms"
-          {...form.getInputProps("limits.body_read_timeout")}
-        />
-        <DurationField
-          label="Silence while an answer is taken"
-          description="A client that takes nothing for so long is cut off"
-          unit="ms"
-          {...form.getInputProps("limits.response_write_timeout")}
-        />
-        <NumberField
-          label="Head of a target's answer"
-          description={bytes("More is answered with 502", limits.max_response_head_bytes)}
-          suffix=" bytes"
-          {...{ min: 1024, max: 1_048_576, empty: 65_536 }}
-          {...form.getInputProps("limits.max_response_head_bytes")}
-        />
-      </SimpleGrid>
+      <RequestFields form={form} />
+      <AbortFields form={form} />
       <SubHead title="Of all together" />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
@@ -97,5 +65,82 @@ export function LimitFields({ form }: SettingsFieldsProps) {
         />
       </SimpleGrid>
     </FoldedSection>
+  );
+}
+
+function RequestFields({ form }: SettingsFieldsProps) {
+  const { limits } = form.values;
+  return (
+    <>
+      <SubHead title="Of a request" />
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <NumberField
+          label="Header fields"
+          description="More are answered with 431"
+          {...{ min: 10, max: 100, empty: 100 }}
+          {...form.getInputProps("limits.max_header_fields")}
+        />
+        <NumberField
+          label="Length of path and query"
+          description={bytes("More is answered with 414", limits.max_target_bytes)}
+          suffix=" bytes"
+          {...{ min: 256, max: 16_384, empty: 8192 }}
+          {...form.getInputProps("limits.max_target_bytes")}
+        />
+        <DurationField
+          label="Time for the head of a request"
+          description="On fronted listeners; a client that takes longer is answered with 408. 0: 12 s, without an answer"
+          unit="ms"
+          {...form.getInputProps("limits.head_read_timeout")}
+        />
+        <DurationField
+          label="Silence while a body is sent"
+          description="A client that sends nothing for so long is answered with 408"
+          unit="ms"
+          {...form.getInputProps("limits.body_read_timeout")}
+        />
+        <DurationField
+          label="Grace for slow request bodies"
+          description="A client is waited for so long before the minimum rate of its listener or route holds"
+          unit="ms"
+          {...form.getInputProps("limits.body_min_rate_grace")}
+        />
+        <DurationField
+          label="Silence while an answer is taken"
+          description="A client that takes nothing for so long is cut off"
+          unit="ms"
+          {...form.getInputProps("limits.response_write_timeout")}
+        />
+        <NumberField
+          label="Head of a target's answer"
+          description={bytes("More is answered with 502", limits.max_response_head_bytes)}
+          suffix=" bytes"
+          {...{ min: 1024, max: 1_048_576, empty: 65_536 }}
+          {...form.getInputProps("limits.max_response_head_bytes")}
+        />
+      </SimpleGrid>
+    </>
+  );
+}
+
+function AbortFields({ form }: SettingsFieldsProps) {
+  return (
+    <>
+      <SubHead title="Aborted requests" />
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <NumberField
+          label="Per connection"
+          description="Aborted in ten seconds, beside as many as are completed. More requests are answered with 429. 0: no limit"
+          {...{ min: 0, max: 1_000_000, empty: 300 }}
+          {...form.getInputProps("limits.max_aborted_per_connection")}
+        />
+        <NumberField
+          label="Per client address"
+          description="Aborted in ten seconds, in one worker. More requests are answered with 429. 0: no limit"
+          {...{ min: 0, max: 1_000_000, empty: 2000 }}
+          {...form.getInputProps("limits.max_aborted_per_address")}
+        />
+      </SimpleGrid>
+    </>
   );
 }
