@@ -1,6 +1,7 @@
 // The listeners of one worker: bound for a version, swapped when it is served, closed when their last request has ended; knows no route.
 import type { WebSocketHandler } from "bun";
 import type { Issue } from "../../model/error.ts";
+import type { Settings } from "../../model/settings.ts";
 import type { CertificatePlan, ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { Arrival } from "./arriving-connection.ts";
 import type { SocketOwner } from "./carried-connection.ts";
@@ -15,6 +16,7 @@ export interface ListenerVersion {
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
   /** Ports, as `portKey`, at which stream routes take TLS names. */
   readonly passthroughPorts: ReadonlySet<string>;
+  readonly settings: Settings;
 }
 
 export interface ListenersOptions {
@@ -173,6 +175,7 @@ export class Listeners {
       challenges,
       // As they are now, because a change of limits alone binds nothing anew.
       admit: () => limits.admit(this.#live?.listeners.get(id)?.listener ?? listener),
+      prereadTimeout: () => (this.#live ?? version).settings.limits.preread_timeout,
       adopt: (arrival) => adopt(key, arrival),
       refused: (reason, address) => refused(listener.name, reason, address),
       shaken: (isDone) => shaken(id, isDone),

@@ -108,10 +108,20 @@ describe("a strict listener", () => {
     await eventually(() => api.gateway.stderr.includes("does not begin with TLS"));
   });
 
-  test("closes on a client that says nothing", async () => {
+  test("closes a connection that is silent for longer than preread_timeout, 10 s by default", async () => {
+    const { limits } = (await api.call("GET /settings")).body;
+    expect(limits.preread_timeout).toBe(10_000);
+    const set = (preread_timeout: number) =>
+      api.call("PATCH /settings", { body: { limits: { preread_timeout } } });
     const port = await listener("silence", { protocol: "https", strict_sni: true });
+    expect((await set(99)).status).toBe(400);
+    expect((await set(100)).status).toBe(200);
+    const began = performance.now();
     expect(await talk(port)).toBe("");
-  }, 20_000);
+    expect(performance.now() - began).toBeGreaterThanOrEqual(100);
+    await eventually(() => api.gateway.stderr.includes("did not say what it wants in time"));
+    await set(limits.preread_timeout);
+  });
 });
 
 describe("a stream route beside an https listener", () => {

@@ -51,6 +51,7 @@ export function LimitFields({ form }: SettingsFieldsProps) {
           {...form.getInputProps("limits.max_response_head_bytes")}
         />
       </SimpleGrid>
+      <ConnectionFields form={form} />
       <SubHead title="Of all together" />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
@@ -97,5 +98,27 @@ export function LimitFields({ form }: SettingsFieldsProps) {
         />
       </SimpleGrid>
     </FoldedSection>
+  );
+}
+
+function ConnectionFields({ form }: SettingsFieldsProps) {
+  return (
+    <>
+      <SubHead title="Connections" />
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <DurationField
+          label="Preread timeout"
+          description="A connection whose PROXY header or TLS ClientHello takes longer is closed"
+          unit="ms"
+          {...form.getInputProps("limits.preread_timeout")}
+        />
+        <DurationField
+          label="Stream drain timeout"
+          description="Open connections of a stream route get this long after the route was deleted or leads elsewhere"
+          unit="ms"
+          {...form.getInputProps("limits.stream_drain_timeout")}
+        />
+      </SimpleGrid>
+    </>
   );
 }
