@@ -1,10 +1,13 @@
 // Renewal at a real authority when a clock of the test's says that it is time: without workers, which it does not look at here.
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { AcmeWorld, DAY_MS } from "../integration/acme/scene.ts";
+import { needs } from "../support/needs.ts";
 import { Pebble } from "../support/pebble.ts";
 import { eventually } from "../support/poll.ts";
 import { quietPort } from "../support/quiet-port.ts";
+
+const { afterEach, beforeEach, test } = needs("pebble");
 
 let world: AcmeWorld;
 let pebble: Pebble;

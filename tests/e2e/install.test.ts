@@ -1,5 +1,5 @@
 // The installer in a directory tree of its own: sums, upgrades, the way back when a version fails, and what removal leaves.
-import { afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import {
   chmodSync,
   copyFileSync,
@@ -15,8 +15,11 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Database } from "bun:sqlite";
+import { needs } from "../support/needs.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, describe, test } = needs("executable");
 
 const installer = resolve(import.meta.dir, "../../scripts/install.sh");
 const target = `linux-${process.arch === "arm64" ? "arm64" : "x64"}`;
@@ -27,8 +30,6 @@ const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
-beforeAll(requireExecutable);
-
 /** Stands for systemd: starts and stops what the unit file says, with the environment that it names. */
 const SYSTEMCTL = `#!/bin/sh
 unit=$SCENE/root/etc/systemd/system/sluice.service
