@@ -11,22 +11,22 @@ logs=$(mktemp -d)
 # Nothing goes on when this is interrupted.
 trap 'rm -rf "$logs"; jobs -p | xargs -r kill 2>/dev/null' EXIT
 
-alone=(certificates overload)
+alone=(./tests/e2e/{certificates,overload}.test.ts)
 # Five and a half minutes of waiting, so beside the others, and only when they are wanted.
-waiting=(idle-times)
+waiting=(./tests/e2e/idle-times.test.ts)
 elsewhere=(--path-ignore-patterns 'tests/e2e/ui/**')
-for name in "${alone[@]}" "${waiting[@]}"; do elsewhere+=(--path-ignore-patterns "tests/e2e/$name.test.ts"); done
+for file in "${alone[@]}" "${waiting[@]}"; do elsewhere+=(--path-ignore-patterns "${file#./}"); done
 
 run() { "$bun" test --pass-with-no-tests "$@"; }
 
-run --retry 1 "$@" ./tests/e2e/ui >"$logs/ui" 2>&1 &
+BUN_TEST_WORKER_ID=2 run --retry 1 "$@" ./tests/e2e/ui >"$logs/ui" 2>&1 &
 ui=$!
-run "$@" "${waiting[@]/#/./tests/e2e/}" >"$logs/waiting" 2>&1 &
+BUN_TEST_WORKER_ID=3 run "$@" "${waiting[@]}" >"$logs/waiting" 2>&1 &
 wait_long=$!
-run "${elsewhere[@]}" "$@" ./tests/e2e || status=1
+BUN_TEST_WORKER_ID=1 run "${elsewhere[@]}" "$@" ./tests/e2e || status=1
 wait "$ui" || status=1
 cat "$logs/ui"
 wait "$wait_long" || status=1
 cat "$logs/waiting"
-run "$@" "${alone[@]/#/./tests/e2e/}" || status=1
+run "$@" "${alone[@]}" || status=1
 exit $status
