@@ -2,6 +2,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { type RunningDataPlane, startDataPlane } from "../../support/data-plane.ts";
 import { type DnsRecord, type DnsServer, startDnsServer } from "../../support/dns-server.ts";
+import { needs } from "../../support/needs.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
 
@@ -59,18 +60,21 @@ async function scene(
 /** Every request on a connection of its own. */
 const fresh = { keepalive: { size: 0 } };
 
-test.concurrent("connections are spread over all addresses of a name, IPv4 and IPv6", async () => {
-  const [first] = origins("127.0.0.2", "127.0.0.3", "::1");
-  const { get } = await scene(
-    { "app.test": [...a("127.0.0.2", "127.0.0.3"), { type: "AAAA", value: "::1" }] },
-    { host: "App.Test.", port: first!.port },
-    fresh,
-  );
-  const bodies: string[] = [];
-  for (let i = 0; i < 9; i++) bodies.push((await get()).body);
-  const count = (host: string) => bodies.filter((body) => body === host).length;
-  expect([count("127.0.0.2"), count("127.0.0.3"), count("::1")]).toEqual([3, 3, 3]);
-});
+needs("ipv6").test.concurrent(
+  "connections are spread over all addresses of a name, IPv4 and IPv6",
+  async () => {
+    const [first] = origins("127.0.0.2", "127.0.0.3", "::1");
+    const { get } = await scene(
+      { "app.test": [...a("127.0.0.2", "127.0.0.3"), { type: "AAAA", value: "::1" }] },
+      { host: "App.Test.", port: first!.port },
+      fresh,
+    );
+    const bodies: string[] = [];
+    for (let i = 0; i < 9; i++) bodies.push((await get()).body);
+    const count = (host: string) => bodies.filter((body) => body === host).length;
+    expect([count("127.0.0.2"), count("127.0.0.3"), count("::1")]).toEqual([3, 3, 3]);
+  },
+);
 
 test.concurrent(
   "an address that refuses costs no attempt: the next one is tried before the client hears of it",
