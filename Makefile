@@ -8,6 +8,9 @@ BUN := .bun/bin/bun
 DATA_DIR ?= ./data
 # More words for the program that `make run`, `make test` or `make bench` starts: make bench ARGS="--quick"
 ARGS ?=
+# What `make test` runs, and how many files at the same time: they wait more than they compute.
+TESTS ?= ./tests
+PROCESSES ?= 2
 
 SOURCES = $(shell find src drizzle -type f 2>/dev/null)
 UI_SOURCES = $(shell find src/ui -type f 2>/dev/null)
@@ -52,17 +55,17 @@ check-api-types: setup
 	$(BUN) scripts/api-types.ts --check
 
 check-unit: setup
-	$(BUN) test --timeout 20000 $(ARGS) ./tests/architecture.test.ts ./tests/unit ./src
+	$(BUN) test $(ARGS) ./tests/architecture.test.ts ./tests/unit
 
 #? fmt: Rewrite what `make check` would call badly formatted
 .PHONY: fmt
 fmt: setup
 	$(BUN) fmt
 
-#? test: All tests that need neither root nor another program
+#? test: All tests that need neither root nor another program (TESTS=./tests/integration for some of them)
 .PHONY: test
 test: setup
-	$(BUN) test --timeout 60000 --path-ignore-patterns 'tests/e2e/**' --path-ignore-patterns 'tests/bench/**' $(ARGS) ./tests ./src
+	$(BUN) test --parallel=$(PROCESSES) --path-ignore-patterns 'tests/e2e/**' $(ARGS) $(TESTS)
 
 #? fuzz: Try parsers, router and imports with a million random inputs (ARGS="--cases N --seed N --only NAME")
 .PHONY: fuzz
@@ -74,15 +77,11 @@ fuzz: setup
 soak: build
 	@$(BUN) tests/soak/main.ts $(ARGS)
 
-# Chromium closes by itself now and then on a busy machine: of what is tried in it, that fails which fails twice in a row.
 #? test-e2e: Build the executable and test it with nginx, curl, Redis and Chromium (installs them when root)
 .PHONY: test-e2e
 test-e2e: build
-	@scripts/debian-packages.sh pebble bind9 nginx chromium openssl curl nghttp2-client ngtcp2-client redis-server redis-tools slapd prometheus slowhttptest faketime
-	@status=0; \
-	$(BUN) test --timeout 120000 --path-ignore-patterns 'tests/e2e/ui/**' $(ARGS) ./tests/e2e || status=1; \
-	$(BUN) test --timeout 120000 --retry 1 $(ARGS) ./tests/e2e/ui || status=1; \
-	exit $$status
+	@scripts/debian-packages.sh pebble bind9 nginx caddy chromium openssl curl nghttp2-client ngtcp2-client redis-server redis-tools slapd prometheus slowhttptest faketime
+	@scripts/test-e2e.sh $(ARGS)
 
 #? build: Compile dist/sluice, one executable with everything inside
 .PHONY: build

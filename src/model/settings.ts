@@ -153,6 +153,16 @@ export const settingsInput = t.Object(
           60_000,
           "Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number",
         ),
+        preread_timeout: integer(10_000, {
+          minimum: 100,
+          maximum: 86_400_000,
+          description:
+            "Milliseconds in which a client must send what decides where its connection goes: the PROXY header and the TLS ClientHello; then it is closed",
+        }),
+        stream_drain_timeout: milliseconds(
+          10_000,
+          "Milliseconds that open connections and UDP sessions of a stream route get after the route was deleted or now leads elsewhere",
+        ),
         collect_budget_bytes: integer(67_108_864, {
           minimum: 0,
           maximum: 4_294_967_296,

@@ -1,15 +1,17 @@
 // Records that prove names: who may write them, and that none is left behind when the gateway stops in the middle.
-import { afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
+import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, beforeEach, test } = needs("executable", "pebble");
 
 const gateway = { binary: executable, workers: 2 };
 
 let scene: AcmeScene;
 let hook: ReturnType<typeof startDnsHook>;
 
-beforeAll(() => requireExecutable());
 beforeEach(async () => {
   const env = { PEBBLE_VA_NOSLEEP: "0", PEBBLE_VA_SLEEPTIME: "3" };
   scene = await startAcmeScene({ gateway, pebble: { env } });

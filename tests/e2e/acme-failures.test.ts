@@ -1,9 +1,12 @@
 // What becomes of orders when something is wrong, is put right again, or the gateway is restarted in their middle.
-import { afterEach, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
+import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, test } = needs("executable", "pebble");
 
 const MINUTE_MS = 60_000;
 const gateway = { binary: executable, workers: 2 };
@@ -11,7 +14,6 @@ const gateway = { binary: executable, workers: 2 };
 let scene: AcmeScene | null = null;
 let hook: ReturnType<typeof startDnsHook> | null = null;
 
-beforeAll(() => requireExecutable());
 afterEach(async () => {
   await scene?.stop();
   hook?.stop();

@@ -1,14 +1,16 @@
 // The key of an account is changed at a real authority: RFC 8555 section 7.3.5, and what becomes of it when something goes wrong.
-import { afterEach, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { type AcmeScene, startAcmeScene } from "../support/acme-scene.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { needs } from "../support/needs.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, test } = needs("executable", "pebble");
 
 const gateway = { binary: executable, workers: 2 };
 const ACCOUNT = "/api/v1/acme/accounts/pebble";
 
 let scene: AcmeScene | null = null;
 
-beforeAll(() => requireExecutable());
 afterEach(async () => {
   await scene?.stop();
   scene = null;

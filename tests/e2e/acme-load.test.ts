@@ -1,10 +1,13 @@
 // Many certificates at once, and one that is renewed under traffic: every listener of every worker presents it, and no request fails.
-import { afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:tls";
 import { type AcmeScene, startAcmeScene } from "../support/acme-scene.ts";
+import { needs } from "../support/needs.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, beforeEach, test } = needs("executable", "pebble");
 
 const MANY = 50;
 const HANDSHAKES = 40;
@@ -14,7 +17,6 @@ const MIGRATE = "/proc/sys/net/ipv4/tcp_migrate_req";
 let scene: AcmeScene;
 let origin: ReturnType<typeof Bun.serve>;
 
-beforeAll(() => requireExecutable());
 beforeEach(async () => {
   origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("fine") });
   scene = await startAcmeScene({ gateway: { binary: executable, workers: WORKERS } });

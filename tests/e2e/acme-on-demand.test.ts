@@ -1,16 +1,18 @@
 // Certificates for names that clients ask for: who allows them, who does not, and when the client gets its own.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { connect } from "node:tls";
 import { type AcmeScene, startAcmeScene } from "../support/acme-scene.ts";
+import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "pebble");
 
 let scene: AcmeScene;
 const asked: string[] = [];
 let judge: ReturnType<typeof Bun.serve>;
 
 beforeAll(async () => {
-  requireExecutable();
   judge = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,

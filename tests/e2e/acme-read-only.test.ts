@@ -1,21 +1,23 @@
 // A gateway whose configuration is a file: what was ordered for it is kept over restarts, and nobody can undo half of it.
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
 import { Pebble } from "../support/pebble.ts";
 import { eventually } from "../support/poll.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, beforeEach, test } = needs("executable", "pebble");
 
 let pebble: Pebble;
 let gateway: Gateway | null;
 let directory: string;
 
 beforeEach(async () => {
-  requireExecutable();
   gateway = null;
   directory = mkdtempSync(join(tmpdir(), "sluice-file-"));
   const [httpPort, tlsPort] = [quietPort(), quietPort()];

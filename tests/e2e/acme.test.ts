@@ -1,15 +1,17 @@
 // Certificates from a real authority by each challenge, also where it is made hard, and what clients are shown then.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { connect } from "node:tls";
 import { X509Certificate } from "node:crypto";
 import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { needs } from "../support/needs.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterAll, beforeAll, describe, test } = needs("executable", "pebble");
 
 let scene: AcmeScene;
 let hook: ReturnType<typeof startDnsHook>;
 
 beforeAll(async () => {
-  requireExecutable();
   scene = await startAcmeScene({
     gateway: { binary: executable, workers: 2 },
     pebble: { badNonces: 15, env: { PEBBLE_ALTERNATE_ROOTS: "1" } },

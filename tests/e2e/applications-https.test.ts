@@ -1,8 +1,11 @@
 // Applications beside a real authority: self-signed at first, ordered as soon as there is an account, HTTPS only from then on.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { connect } from "node:tls";
 import { type AcmeScene, startAcmeScene, startDnsHook } from "../support/acme-scene.ts";
+import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
+
+const { afterAll, beforeAll, describe, test } = needs("pebble");
 
 let scene: AcmeScene;
 let origin: ReturnType<typeof Bun.serve>;

@@ -1,5 +1,5 @@
 // A gigabyte each way through the executable, past a side that stops reading for a while: whole, and in little memory.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import {
   abandonDownload,
   type BigOrigin,
@@ -10,8 +10,11 @@ import {
   upload,
 } from "../integration/promise/big-bodies.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterAll, beforeAll, test } = needs("executable");
 
 const MEGABYTES = 1000;
 const PAUSE_MS = 3000;
@@ -22,7 +25,6 @@ let gateway: Gateway;
 let origin: BigOrigin;
 
 beforeAll(async () => {
-  requireExecutable();
   origin = startBigOrigin({ pauseMs: PAUSE_MS });
   gateway = await startGateway({ binary: executable, workers: 1 });
   const targets = [{ host: "127.0.0.1", port: origin.port }];

@@ -1,17 +1,18 @@
 // What the executable is as a file: complete in itself, and deaf to whatever lies in the directory it is started from.
-import { afterEach, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { runCommand, startGateway } from "../support/gateway.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { needs } from "../support/needs.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, test } = needs("executable");
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
-beforeAll(requireExecutable);
-
 const checkout = resolve(import.meta.dir, "../..");
 
 function scratchDirectory(): string {
@@ -54,42 +55,26 @@ test("an empty environment is enough", async () => {
   expect(await child.exited).toBe(0);
 });
 
-test.if(canHide())("it needs nothing of the checkout it was built in", async () => {
-  const cwd = scratchDirectory();
-  const copy = join(cwd, "sluice");
-  copyFileSync(executable, copy);
-  const wrapper = join(cwd, "start");
-  const words = `mount -t tmpfs none "${checkout}" && exec "$@"`;
-  writeFileSync(
-    wrapper,
-    `#!/bin/sh\nexec unshare --map-root-user --mount sh -c '${words}' sh "${copy}" "$@"\n`,
-    { mode: 0o755 },
-  );
-  const gateway = await startGateway({ binary: wrapper });
-  cleanups.push(() => gateway.stop());
-  expect((await gateway.ok("POST", "/api/v1/services", { name: "any" })).name).toBe("any");
-  for (const path of ["/docs", "/docs/scalar.js", "/openapi.yaml", "/readyz"]) {
-    const response = await gateway.api("GET", path);
-    expect([path, response.status]).toEqual([path, 200]);
-    expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(0);
-  }
-});
-
-/** Whether this machine lets us mount something that only our own children see. */
-function canHide(): boolean {
-  try {
-    const words = [
-      "unshare",
-      "--map-root-user",
-      "--mount",
-      "mount",
-      "-t",
-      "tmpfs",
-      "none",
-      tmpdir(),
-    ];
-    return Bun.spawnSync(words).exitCode === 0;
-  } catch {
-    return false;
-  }
-}
+needs("executable", "private mounts").test(
+  "it needs nothing of the checkout it was built in",
+  async () => {
+    const cwd = scratchDirectory();
+    const copy = join(cwd, "sluice");
+    copyFileSync(executable, copy);
+    const wrapper = join(cwd, "start");
+    const words = `mount -t tmpfs none "${checkout}" && exec "$@"`;
+    writeFileSync(
+      wrapper,
+      `#!/bin/sh\nexec unshare --map-root-user --mount sh -c '${words}' sh "${copy}" "$@"\n`,
+      { mode: 0o755 },
+    );
+    const gateway = await startGateway({ binary: wrapper });
+    cleanups.push(() => gateway.stop());
+    expect((await gateway.ok("POST", "/api/v1/services", { name: "any" })).name).toBe("any");
+    for (const path of ["/docs", "/docs/scalar.js", "/openapi.yaml", "/readyz"]) {
+      const response = await gateway.api("GET", path);
+      expect([path, response.status]).toEqual([path, 200]);
+      expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(0);
+    }
+  },
+);

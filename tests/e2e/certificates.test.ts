@@ -1,9 +1,12 @@
 // Certificates under traffic: replaced while hundreds of clients connect each second, and thousands of them loaded at once.
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { percentile } from "../bench/load.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { needs } from "../support/needs.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, beforeEach, test } = needs("executable");
 
 const PER_SECOND = 500;
 const REPLACEMENTS = 20;
@@ -16,7 +19,6 @@ let gateway: Gateway;
 let origin: ReturnType<typeof Bun.serve>;
 
 beforeEach(async () => {
-  requireExecutable();
   origin = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("fine") });
   gateway = await startGateway({ binary: executable, workers: 2 });
   const targets = [{ host: "127.0.0.1", port: origin.port }];
@@ -94,7 +96,9 @@ const mayMigrate = (() => {
   }
 })();
 
-test.skipIf(!mayMigrate)(
+const migrating = { lacks: mayMigrate ? null : `the right to set ${MIGRATE}` };
+
+needs("executable", migrating).test(
   "and with none when net.ipv4.tcp_migrate_req is on",
   async () => {
     const before = readFileSync(MIGRATE, "utf8");

@@ -1,10 +1,13 @@
 // Dynamic updates of a real BIND by the whole product: written, seen, taken away; keys of two kinds, wrong ones, aliases, CAA.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import type { DnsParts } from "../../src/control/acme/dns/definition.ts";
 import rfc2136 from "../../src/control/acme/dns/rfc2136.ts";
 import { decode } from "../../src/model/decode.ts";
 import { type Bind, startBind, type TsigKey } from "../support/bind.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
+
+const { afterAll, beforeAll, describe, test } = needs("named");
 
 const keyOf = (name: string, algorithm: TsigKey["algorithm"], byte: string): TsigKey => ({
   name,

@@ -1,9 +1,12 @@
 // Early data (0-RTT) can be replayed by whoever saw it (CVE-2024-39321): neither TLS nor QUIC may take any. Needs openssl and gtlsclient.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
+
+const { afterAll, beforeAll, test } = needs("openssl", "gtlsclient");
 
 let gateway: Gateway;
 let scratch = "";

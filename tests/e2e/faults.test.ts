@@ -13,6 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
+import { needs, pathOf } from "../support/needs.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -117,8 +118,6 @@ test("a data directory that is removed: what is served goes on, changes are refu
   mkdirSync(dataDir);
 });
 
-const canMount = process.platform === "linux" && process.getuid?.() === 0;
-
 async function mountDisk(): Promise<{ path: string; remount(how: "ro" | "rw"): Promise<void> }> {
   const path = directory();
   await run("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", path);
@@ -132,7 +131,7 @@ async function run(...command: string[]): Promise<void> {
   if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}: ${said}`);
 }
 
-test.if(canMount)(
+needs("mount").test(
   "a disk that is read-only refuses the start in words, and nothing is lost",
   async () => {
     const disk = await mountDisk();
@@ -151,9 +150,10 @@ test.if(canMount)(
   30_000,
 );
 
-const canLoop = canMount && existsSync("/dev/loop-control") && Bun.which("mkfs.ext4") !== null;
+const hasLoop = existsSync("/dev/loop-control") && pathOf("mkfs.ext4") !== null;
+const loopDevices = { lacks: hasLoop ? null : "/dev/loop-control and mkfs.ext4" };
 
-test.if(canLoop)(
+needs("mount", loopDevices).test(
   "a disk that turns read-only while it is in use: what is served goes on, changes are refused until it is mended",
   async () => {
     const path = directory();
@@ -182,7 +182,7 @@ test.if(canLoop)(
   30_000,
 );
 
-test.if(canMount)(
+needs("mount").test(
   "a full disk is told in the status until a change was stored again",
   async () => {
     const disk = await mountDisk();

@@ -1,5 +1,5 @@
 // The long waits that the defaults allow, in their real length against the executable: five and a half minutes, so only on request.
-import { expect, test } from "bun:test";
+import { expect } from "bun:test";
 import {
   isUsedAndThenClosed,
   listensFor,
@@ -9,15 +9,18 @@ import {
 } from "../integration/promise/idle-times.ts";
 import { slowClients } from "../integration/promise/slow-clients.ts";
 import { startGateway } from "../support/gateway.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { needs } from "../support/needs.ts";
+import { executable } from "../support/variants.ts";
 
 const isWanted = process.env["SLUICE_LONG_TESTS"] === "1";
+const { test } = needs("executable", {
+  lacks: isWanted ? null : "SLUICE_LONG_TESTS=1, for it takes five and a half minutes",
+});
 const MINUTE_MS = 60_000;
 
-test.if(isWanted)(
+test(
   "uploads of 100 s, 90 s to the first byte and event streams that are silent for 5 minutes",
   async () => {
-    requireExecutable();
     const origin = startSlowOrigin();
     const gateway = await startGateway({ binary: executable, workers: 1 });
     try {

@@ -1,5 +1,5 @@
 // The installer in a directory tree of its own: sums, upgrades, the way back when a version fails, and what removal leaves.
-import { afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import {
   chmodSync,
   copyFileSync,
@@ -17,8 +17,11 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Database } from "bun:sqlite";
 import { selfSigned } from "../support/certificate.ts";
+import { needs, pathOf } from "../support/needs.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, describe, test } = needs("executable");
 
 const installer = resolve(import.meta.dir, "../../scripts/install.sh");
 const target = `linux-${process.arch === "arm64" ? "arm64" : "x64"}`;
@@ -29,8 +32,6 @@ const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
-beforeAll(requireExecutable);
-
 /** Stands for systemd: starts and stops what the unit file says, with the environment that it names. */
 const SYSTEMCTL = `#!/bin/sh
 unit=$SCENE/root/etc/systemd/system/sluice.service
@@ -295,7 +296,7 @@ describe("without a service", () => {
       const tools = join(scene.path, "tools");
       mkdirSync(tools);
       for (const tool of ["sh", "dirname", "id", "uname", "tr", "wget"])
-        symlinkSync(Bun.which(tool) ?? "/bin/true", join(tools, tool));
+        symlinkSync(pathOf(tool) ?? "/bin/true", join(tools, tool));
       expect(await run(https, tools)).toMatchObject({
         code: 1,
         text: expect.stringContaining("curl is needed"),

@@ -1,9 +1,12 @@
 // Ten thousand routes in the executable: the right one answers, as they are made, after changes among them and after a restart.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
 import { QuickConnection } from "../support/quick-http.ts";
 import { Random, seedOfRun } from "../support/random.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterAll, beforeAll, test } = needs("executable");
 
 const ROUTES = 10_000;
 const PROBES = 200;
@@ -39,7 +42,6 @@ const origins = Array.from({ length: SERVICES }, (_, index) =>
 );
 
 beforeAll(async () => {
-  requireExecutable();
   gateway = await startGateway({ binary: executable });
   for (const [index, { port }] of origins.entries())
     await gateway.ok("POST", "/api/v1/services", {

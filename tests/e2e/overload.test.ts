@@ -1,12 +1,16 @@
 // What happens when there is too much of something: requests, memory, files and sockets, patience of slow clients; against the whole product.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
 import { readMetrics } from "../support/metrics-text.ts";
 import { quietPort } from "../support/quiet-port.ts";
 import { sendRaw } from "../support/raw-http.ts";
 import { eventually } from "../support/poll.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterAll, beforeAll, describe, test } = needs("executable", "linux");
 
 /** Answers `/hold` when told to, `/large` and `/medium` with 200 and 8 MB, `/read` once it has the body, and everything else at once. */
 class HoldingOrigin {
@@ -100,7 +104,7 @@ describe("requests in flight", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {
-    gateway = await startGateway({ workers: 2 });
+    gateway = await startGateway({ binary: executable, workers: 2 });
     await leadTo(gateway, origin.port);
   });
 
@@ -170,7 +174,7 @@ function opened(url: string): Promise<WebSocket | null> {
 
 describe("memory", () => {
   test("past the mark new requests get 503, those in flight and the management API go on, and it ends by itself", async () => {
-    const gateway = await startGateway({ workers: 2 });
+    const gateway = await startGateway({ binary: executable, workers: 2 });
     try {
       await leadTo(gateway, origin.port);
       await gateway.ok("POST", "/api/v1/services", {
@@ -216,7 +220,7 @@ describe("memory", () => {
   });
 
   test("that a crowd of uploads takes is not exceeded by much, and comes back", async () => {
-    const gateway = await startGateway({ workers: 2 });
+    const gateway = await startGateway({ binary: executable, workers: 2 });
     const sockets: Socket[] = [];
     try {
       await leadTo(gateway, origin.port);
@@ -248,7 +252,7 @@ describe("memory", () => {
   }, 60_000);
 
   test("it is told as an event when it begins and when it is over", async () => {
-    const gateway = await startGateway({ workers: 1 });
+    const gateway = await startGateway({ binary: executable, workers: 1 });
     try {
       const response = await gateway.api("GET", "/api/v1/events?kinds=overload");
       const told = collect(response);
@@ -291,14 +295,20 @@ class Crowd {
   }
 }
 
-describe.if(process.platform === "linux")("files and sockets", () => {
+describe("files and sockets", () => {
+  const { test } = needs("executable", "prlimit");
+
   test.each([
     { what: "a listener of its own", listener: {} },
     { what: "a listener that looks at connections first", listener: { max_connections: 100_000 } },
   ])(
     "when clients take all of them through $what, the management API still answers, and traffic comes back",
     async ({ listener }) => {
-      const gateway = await startGateway({ workers: 2, wrap: ["prlimit", "--nofile=160:160"] });
+      const gateway = await startGateway({
+        binary: executable,
+        workers: 2,
+        wrap: ["prlimit", "--nofile=160:160"],
+      });
       try {
         await leadTo(gateway, origin.port);
         await gateway.ok("PATCH", "/api/v1/listeners/http", listener);
@@ -353,7 +363,7 @@ describe("slow clients", () => {
   let gateway: Gateway;
 
   beforeAll(async () => {
-    gateway = await startGateway({ workers: 2 });
+    gateway = await startGateway({ binary: executable, workers: 2 });
     await leadTo(gateway, origin.port);
     await gateway.ok("PATCH", "/api/v1/listeners/http", { idle_timeout: 5 });
     await limits(gateway, { body_read_timeout: 2000, response_write_timeout: 2000 });
@@ -410,7 +420,7 @@ describe("slow clients", () => {
     { name: "read", words: ["-X", "-w", "512", "-y", "1024", "-n", "1", "-z", "32"] },
   ];
 
-  test.if(Bun.which("slowhttptest") !== null)(
+  needs("executable", "slowhttptest", "curl").test(
     "slowhttptest keeps nobody else from being served",
     async () => {
       const url = `http://127.0.0.1:${gateway.httpPort}`;

@@ -1,8 +1,9 @@
 // Scripts of users through the whole product, from source and as the executable, which carries the engine with it.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect } from "bun:test";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { eventually } from "../support/poll.ts";
-import { requireExecutable, variants } from "../support/variants.ts";
+import { needs } from "../support/needs.ts";
+import { variants } from "../support/variants.ts";
 
 const source = `export function onRequest(request: { readonly path: string; reply(s: number, o: object): void }) {
   if (request.path === "/loop") for (;;);
@@ -11,7 +12,8 @@ const source = `export function onRequest(request: { readonly path: string; repl
   request.reply(200, { body: typeof Bun + typeof process + request.path });
 }`;
 
-describe.each([...variants])("a script $name", ({ binary }) => {
+describe.each([...variants])("a script $name", ({ binary, needed }) => {
+  const { afterAll, beforeAll, test } = needs(...needed);
   let gateway: Gateway;
   const ask = async (path: string) => {
     const response = await fetch(`http://127.0.0.1:${gateway.httpPort}${path}`);
@@ -19,7 +21,6 @@ describe.each([...variants])("a script $name", ({ binary }) => {
   };
 
   beforeAll(async () => {
-    requireExecutable();
     gateway = await startGateway({ binary });
   });
   afterAll(() => gateway.stop());

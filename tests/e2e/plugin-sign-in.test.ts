@@ -1,11 +1,12 @@
 // Signing in to applications as people do: oidc in a real browser against a certified provider, ldap-auth against OpenLDAP.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { describe, expect } from "bun:test";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { openBrowser } from "../support/browser.ts";
 import { freePort } from "../support/data-plane.ts";
+import { needs } from "../support/needs.ts";
 import { pluginScene } from "../support/plugin-scene.ts";
 import { eventually } from "../support/poll.ts";
 import { startProvider } from "../integration/sso/real-provider.ts";
@@ -14,6 +15,7 @@ const CALLBACK = "/_sluice/oidc/callback";
 const LOGOUT = "/_sluice/oidc/logout";
 
 describe("oidc in Chromium", () => {
+  const { afterAll, beforeAll, test } = needs("chromium");
   let browser: Browser;
   beforeAll(async () => {
     browser = await openBrowser();
@@ -84,13 +86,14 @@ describe("oidc in Chromium", () => {
 });
 
 describe("ldap-auth against OpenLDAP", () => {
-  const folder = mkdtempSync(join(tmpdir(), "sluice-ldap-"));
+  const { afterAll, beforeAll, test } = needs("slapd");
+  const folder = join(tmpdir(), `sluice-ldap-${Bun.randomUUIDv7()}`);
   const port = freePort();
   let server: ReturnType<typeof Bun.spawn>;
 
   beforeAll(async () => {
     const database = join(folder, "db");
-    mkdirSync(database);
+    mkdirSync(database, { recursive: true });
     const schemas = ["core", "cosine", "inetorgperson"]
       .map((name) => `include /etc/ldap/schema/${name}.schema`)
       .join("\n");

@@ -1,17 +1,19 @@
 // The commands of the guides for a home lab and for a server at the edge, taken from the pages and run against the executable.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "curl");
 
 let gateway: Gateway;
 let token = "";
 const httpsPort = quietPort();
 
 beforeAll(async () => {
-  requireExecutable();
   // As it is installed: a stream that shares the port must have the same address.
   gateway = await startGateway({ binary: executable, args: ["--https", `0.0.0.0:${httpsPort}`] });
   const made = await runCommand(["token", "--data-dir", gateway.dataDir], { binary: executable });

@@ -1,13 +1,16 @@
 // The commands of docs/recipes.md, taken from the page and run, and then what each application asks of a proxy, by stand-ins.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Server, ServerWebSocket } from "bun";
 import { curl } from "../support/curl.ts";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { quietPort } from "../support/quiet-port.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterAll, beforeAll, describe, test } = needs("executable", "curl");
 
 const page = readFileSync(resolve(import.meta.dir, "../../docs/recipes.md"), "utf8");
 
@@ -34,7 +37,6 @@ let sshHeard = "";
 const sshPort = quietPort();
 
 beforeAll(async () => {
-  requireExecutable();
   for (const name of names) origins.set(name, startOrigin(name));
   ssh = startSsh();
   gateway = await startGateway({ binary: executable, workers: 2 });

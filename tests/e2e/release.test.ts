@@ -1,20 +1,15 @@
 // What `make release` puts out: executables that say what they were made from, the same each time, with sums, parts and licences.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-} from "node:fs";
+import { expect } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
+
+const { afterAll, beforeAll, describe, test } = needs("executable");
 
 const checkout = resolve(import.meta.dir, "../..");
-const scratch = mkdtempSync(join(tmpdir(), "sluice-release-"));
+const scratch = join(tmpdir(), `sluice-release-${Bun.randomUUIDv7()}`);
 const out = join(scratch, "out");
 const own = `sluice-linux-${process.arch === "arm64" ? "arm64" : "x64"}`;
 const other = process.arch === "arm64" ? "sluice-linux-x64" : "sluice-linux-arm64";
@@ -30,6 +25,7 @@ function release(words: string, cwd = checkout): { code: number; text: string } 
 const only = (...names: string[]) => names.map((name) => name.replace("sluice-", "")).join(",");
 
 beforeAll(() => {
+  mkdirSync(scratch);
   const { code, text } = release(`--only ${only(own, other)} --out ${out}`);
   if (code !== 0) throw new Error(text);
 }, 120_000);

@@ -1,11 +1,14 @@
 // A real nginx behind the executable: what a browser, a crawler or a download tool gets through the gateway is what nginx itself sends.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { curl, type CurlAnswer } from "../support/curl.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
 import { type Nginx, startNginx } from "../support/nginx.ts";
 import { connectRaw, sendRaw } from "../support/raw-http.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterAll, beforeAll, describe, test } = needs("executable", "curl", "nginx");
 
 const MEBIBYTE = 1_048_576;
 const BIG = 200 * MEBIBYTE;
@@ -36,7 +39,6 @@ const files = {
   "a name with spaces & ümläut.txt": "found\n",
   "100%.txt": "percent\n",
   "plus+sign;semicolon.txt": "signs\n",
-  "big.bin": bigFile(),
 };
 
 const directives = `
@@ -58,8 +60,7 @@ let nginx: Nginx;
 let gateway: Gateway;
 
 beforeAll(async () => {
-  requireExecutable();
-  nginx = await startNginx({ files, directives });
+  nginx = await startNginx({ files: { ...files, "big.bin": bigFile() }, directives });
   gateway = await startGateway({ binary: executable });
   const targets = [{ host: "127.0.0.1", port: nginx.port }];
   await gateway.ok("POST", "/api/v1/services", { name: "site", targets });
@@ -260,7 +261,7 @@ describe.each([...ways])("a site over $way", (way) => {
   });
 
   test("200 MB arrive whole, four times at once", async () => {
-    const sha256 = new Bun.CryptoHasher("sha256").update(files["big.bin"]).digest("hex");
+    const sha256 = new Bun.CryptoHasher("sha256").update(bigFile()).digest("hex");
     const downloads = Array.from({ length: 4 }, () => ask(way.base(), "/big.bin", way.args));
     for (const download of await Promise.all(downloads))
       expect([download.status, download.size, download.sha256]).toEqual([200, BIG, sha256]);

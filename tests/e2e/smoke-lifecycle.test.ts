@@ -1,22 +1,22 @@
 // Starting, stopping and starting again, from source and as the executable: what is on disk, on the network and in exit codes.
-import { afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { curl } from "../support/curl.ts";
 import { type Gateway, program, runCommand, startGateway } from "../support/gateway.ts";
 import { listeningAddresses } from "../support/listening.ts";
+import { needs } from "../support/needs.ts";
 import { reply, startOrigin } from "../support/origin.ts";
 import { eventually } from "../support/poll.ts";
-import { requireExecutable, variants } from "../support/variants.ts";
+import { variants } from "../support/variants.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-describe.each([...variants])("life $name", ({ binary }) => {
-  beforeAll(requireExecutable);
+describe.each([...variants])("life $name", ({ binary, needed }) => {
+  const { test } = needs(...needed, "linux");
 
   async function gatewayFor(): Promise<Gateway> {
     const gateway = await startGateway({ binary });
@@ -45,7 +45,7 @@ describe.each([...variants])("life $name", ({ binary }) => {
     );
   });
 
-  test.if(canUnshare())(
+  needs(...needed, "private network").test(
     "without a flag the management API is on 127.0.0.1:9080 alone and sites are on all addresses",
     async () => {
       const dataDir = mkdtempSync(join(tmpdir(), "sluice-test-"));
@@ -100,7 +100,9 @@ describe.each([...variants])("life $name", ({ binary }) => {
       `http://127.0.0.1:${gateway.httpPort}`,
       `https://127.0.0.1:${gateway.httpsPort}`,
     ])
-      expect((await curl(base)).text()).toBe("still here");
+      expect(await (await fetch(base, { tls: { rejectUnauthorized: false } })).text()).toBe(
+        "still here",
+      );
   });
 
   test.each(["SIGTERM", "SIGINT"] as const)("%s ends it with code 0", async (signal) => {
@@ -167,13 +169,3 @@ describe.each([...variants])("life $name", ({ binary }) => {
 const freePorts = ["--admin=127.0.0.1:0", "--http=127.0.0.1:0", "--https=127.0.0.1:0"];
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
-
-/** Whether this machine lets us have a network of our own; containers often do not. */
-function canUnshare(): boolean {
-  try {
-    const words = ["unshare", "--map-root-user", "--net", "ip", "link", "set", "lo", "up"];
-    return Bun.spawnSync(words).exitCode === 0;
-  } catch {
-    return false;
-  }
-}

@@ -1,15 +1,16 @@
 // The management API of the whole product, from source and as the executable: what a newcomer asks first, and the reference in a browser.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect } from "bun:test";
 import type { Browser } from "playwright-core";
 import { openBrowser, visit } from "../support/browser.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
-import { requireExecutable, variants } from "../support/variants.ts";
+import { needs } from "../support/needs.ts";
+import { variants } from "../support/variants.ts";
 
-describe.each([...variants])("management API $name", ({ binary }) => {
+describe.each([...variants])("management API $name", ({ binary, needed }) => {
+  const { afterAll, beforeAll, test } = needs(...needed);
   let gateway: Gateway;
 
   beforeAll(async () => {
-    requireExecutable();
     gateway = await startGateway({ binary });
   });
   afterAll(() => gateway.stop());
@@ -161,12 +162,12 @@ describe.each([...variants])("management API $name", ({ binary }) => {
   });
 });
 
-describe.each([...variants])("API reference $name in a browser", ({ binary }) => {
+describe.each([...variants])("API reference $name in a browser", ({ binary, needed }) => {
+  const { afterAll, beforeAll, test } = needs(...needed, "chromium");
   let gateway: Gateway;
   let browser: Browser;
 
   beforeAll(async () => {
-    requireExecutable();
     [gateway, browser] = await Promise.all([startGateway({ binary }), openBrowser()]);
   });
   afterAll(async () => {

@@ -1,10 +1,11 @@
 // Traffic through the whole product, from source and as the executable: plain, TLS, HTTP/2, bodies both ways, WebSockets.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect } from "bun:test";
 import { connectRaw, parseResponse, sendRaw } from "../support/raw-http.ts";
 import { curl } from "../support/curl.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { requireExecutable, variants } from "../support/variants.ts";
+import { variants } from "../support/variants.ts";
 
 /** An application as people write them; it tells what it was asked. */
 function startApplication() {
@@ -35,14 +36,14 @@ function startApplication() {
   });
 }
 
-describe.each([...variants])("traffic $name", ({ binary }) => {
+describe.each([...variants])("traffic $name", ({ binary, needed }) => {
+  const { afterAll, beforeAll, test } = needs(...needed, "curl");
   const application = startApplication();
   let gateway: Gateway;
   let plain: string;
   let secure: string;
 
   beforeAll(async () => {
-    requireExecutable();
     gateway = await startGateway({ binary });
     plain = `http://127.0.0.1:${gateway.httpPort}`;
     secure = `https://127.0.0.1:${gateway.httpsPort}`;

@@ -1,13 +1,16 @@
 // Streams at their real size: a Redis behind a stream route, a gigabyte each way past a slow reader, 5,000 idle connections.
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../support/data-plane.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterEach, beforeEach, test } = needs("executable");
 
 const GIGABYTE = 1_073_741_824;
 const IDLE_STREAMS = 5000;
@@ -20,7 +23,6 @@ const children: Bun.Subprocess[] = [];
 
 // One each: memory that a test has left free would hide what the next one needs.
 beforeEach(async () => {
-  requireExecutable();
   scratch = mkdtempSync(join(tmpdir(), "sluice-streams-"));
   gateway = await startGateway({ binary: executable, workers: 2 });
 });
@@ -113,43 +115,50 @@ test(`${IDLE_STREAMS} idle streams cost at most ${MOST_IDLE_MB} MB`, async () =>
   expect(cost).toBeLessThan(MOST_IDLE_MB);
 }, 60_000);
 
-test("Redis works through a stream route: values, messages, load", async () => {
-  const redis = freePort();
-  children.push(
-    Bun.spawn(
-      [
-        "redis-server",
-        ...["--port", String(redis), "--bind", "127.0.0.1", "--save", ""],
-        ...["--appendonly", "no", "--dir", scratch],
-      ],
-      { stdin: "ignore", stdout: "ignore", stderr: "inherit" },
-    ),
-  );
-  await untilListening(redis);
-  const port = await routeTo(redis, "redis");
-  const client = ["redis-cli", "-p", String(port)];
-  expect(await run([...client, "SET", "name", "sluice"])).toBe("OK\n");
-  expect(await run([...client, "GET", "name"])).toBe("sluice\n");
-  const large = Buffer.alloc(20_000_000, "0123456789");
-  expect(await run([...client, "-x", "SET", "large"], large)).toBe("OK\n");
-  const back = await run([...client, "GET", "large"]);
-  expect(Bun.hash(back.trimEnd())).toBe(Bun.hash(large));
-  const listener = Bun.spawn([...client, "SUBSCRIBE", "news"], { stdin: "ignore", stdout: "pipe" });
-  children.push(listener);
-  await eventually(async () => (await run([...client, "PUBLISH", "news", "hi"])) === "1\n");
-  const reader = listener.stdout.getReader();
-  let heard = "";
-  while (!heard.includes("hi")) {
-    const { value, done } = await reader.read();
-    if (done) break;
-    heard += Buffer.from(value).toString();
-  }
-  expect(heard).toContain("hi");
-  const load = ["redis-benchmark", "-p", String(port), "-c", "50", "-n", "20000", "-q"];
-  const printed = await run([...load, "-t", "set,get", "-P", "4"]);
-  expect(printed).toMatch(/SET: \d/);
-  expect(printed).toMatch(/GET: \d/);
-}, 60_000);
+needs("executable", "redis-server").test(
+  "Redis works through a stream route: values, messages, load",
+  async () => {
+    const redis = freePort();
+    children.push(
+      Bun.spawn(
+        [
+          "redis-server",
+          ...["--port", String(redis), "--bind", "127.0.0.1", "--save", ""],
+          ...["--appendonly", "no", "--dir", scratch],
+        ],
+        { stdin: "ignore", stdout: "ignore", stderr: "inherit" },
+      ),
+    );
+    await untilListening(redis);
+    const port = await routeTo(redis, "redis");
+    const client = ["redis-cli", "-p", String(port)];
+    expect(await run([...client, "SET", "name", "sluice"])).toBe("OK\n");
+    expect(await run([...client, "GET", "name"])).toBe("sluice\n");
+    const large = Buffer.alloc(20_000_000, "0123456789");
+    expect(await run([...client, "-x", "SET", "large"], large)).toBe("OK\n");
+    const back = await run([...client, "GET", "large"]);
+    expect(Bun.hash(back.trimEnd())).toBe(Bun.hash(large));
+    const listener = Bun.spawn([...client, "SUBSCRIBE", "news"], {
+      stdin: "ignore",
+      stdout: "pipe",
+    });
+    children.push(listener);
+    await eventually(async () => (await run([...client, "PUBLISH", "news", "hi"])) === "1\n");
+    const reader = listener.stdout.getReader();
+    let heard = "";
+    while (!heard.includes("hi")) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      heard += Buffer.from(value).toString();
+    }
+    expect(heard).toContain("hi");
+    const load = ["redis-benchmark", "-p", String(port), "-c", "50", "-n", "20000", "-q"];
+    const printed = await run([...load, "-t", "set,get", "-P", "4"]);
+    expect(printed).toMatch(/SET: \d/);
+    expect(printed).toMatch(/GET: \d/);
+  },
+  60_000,
+);
 
 test("a gigabyte goes both ways past a slow reader, whole, and the gateway stays small", async () => {
   const target = freePort();

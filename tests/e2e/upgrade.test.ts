@@ -1,14 +1,17 @@
 // A gateway replaced by another process while it serves: no request fails, nothing that is open is cut, and a process that cannot serve changes nothing.
-import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../support/data-plane.ts";
 import { type Gateway, runCommand, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
 import { eventually } from "../support/poll.ts";
 import { SteadyLoad } from "../support/steady-load.ts";
-import { executable, requireExecutable } from "../support/variants.ts";
+import { executable } from "../support/variants.ts";
+
+const { afterAll, beforeAll, beforeEach, afterEach, describe, test } = needs("executable");
 
 const ANSWER = "hello from the origin";
 const PIECE = "x".repeat(1000);
@@ -53,7 +56,6 @@ const MIGRATE = "/proc/sys/net/ipv4/tcp_migrate_req";
 let migrateBefore: string | null = null;
 
 beforeAll(async () => {
-  requireExecutable();
   if (process.getuid?.() === 0 && existsSync(MIGRATE)) {
     migrateBefore = readFileSync(MIGRATE, "utf8");
     writeFileSync(MIGRATE, "1\n");

@@ -1,6 +1,6 @@
 // A gateway beside a real certificate authority that checks names on the gateway's own ports, and short words for orders.
 import { type Gateway, type GatewayOptions, startGateway } from "./gateway.ts";
-import { hasPebble, Pebble, type PebbleOptions } from "./pebble.ts";
+import { Pebble, type PebbleOptions } from "./pebble.ts";
 import { eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
 
@@ -28,7 +28,6 @@ export interface AcmeSceneOptions {
 
 /** With an account `pebble` at the authority, unless that asks for a binding. */
 export async function startAcmeScene(options: AcmeSceneOptions = {}): Promise<AcmeScene> {
-  if (!hasPebble) throw new Error("pebble is not installed: apt-get install pebble");
   const [httpPort, tlsPort] = [quietPort(), quietPort()];
   const pebble = new Pebble({ ...options.pebble, httpPort, tlsPort });
   await pebble.start();

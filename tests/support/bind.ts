@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Resolver } from "node:dns/promises";
+import { pathOf } from "./needs.ts";
 import { eventually } from "./poll.ts";
 import { quietPort } from "./quiet-port.ts";
 
@@ -29,8 +30,6 @@ export interface Bind {
   stop(): Promise<void>;
 }
 
-const EXECUTABLE = Bun.which("named") ?? "/usr/sbin/named";
-
 const zoneText = ({ records = [] }: BindZone) =>
   [
     "$TTL 60",
@@ -50,9 +49,12 @@ export async function startBind(given: {
   const port = quietPort();
   for (const zone of given.zones) await Bun.write(join(dir, `${zone.name}.zone`), zoneText(zone));
   await Bun.write(join(dir, "named.conf"), configuration(dir, port, given));
-  const child = Bun.spawn([EXECUTABLE, "-4", "-g", "-c", join(dir, "named.conf"), "-n", "1"], {
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  const child = Bun.spawn(
+    [pathOf("named") ?? "named", "-4", "-g", "-c", join(dir, "named.conf"), "-n", "1"],
+    {
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  );
   let words = "";
   const reading = (async () => {
     for await (const chunk of child.stderr) words += Buffer.from(chunk).toString();

@@ -191,7 +191,7 @@ export class Gateway {
   }
 
   async #becomesReady(child: Bun.Subprocess): Promise<void> {
-    const { deadlineMs = 15_000 } = this.#options;
+    const { deadlineMs = 45_000 } = this.#options;
     await eventually(
       async () => {
         if (child.exitCode !== null) return true;

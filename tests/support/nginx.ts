@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync } from "node:f
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { freePort } from "./data-plane.ts";
+import { pathOf } from "./needs.ts";
 import { eventually } from "./poll.ts";
 
 export interface Nginx {
@@ -16,9 +17,6 @@ export interface NginxOptions {
   /** More directives for the server. */
   readonly directives?: string;
 }
-
-/** Debian's package puts it where PATH often does not look. */
-const EXECUTABLE = Bun.which("nginx") ?? "/usr/sbin/nginx";
 
 /** All files are as old as this, so that validators do not depend on when the test runs. */
 const MODIFIED = new Date("2026-01-02T03:04:05Z");
@@ -34,9 +32,12 @@ export async function startNginx({ files, directives = "" }: NginxOptions): Prom
   }
   const port = freePort();
   await Bun.write(join(prefix, "nginx.conf"), configuration(port, directives));
-  const child = Bun.spawn([EXECUTABLE, "-p", prefix, "-c", "nginx.conf", "-e", "error.log"], {
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  const child = Bun.spawn(
+    [pathOf("nginx") ?? "nginx", "-p", prefix, "-c", "nginx.conf", "-e", "error.log"],
+    {
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  );
   const stop = async () => {
     child.kill("SIGQUIT");
     await child.exited;

@@ -18,9 +18,6 @@ export interface PebbleOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Whether both programs are installed. */
-export const hasPebble = Bun.which("pebble") !== null && Bun.which("pebble-challtestsrv") !== null;
-
 export class Pebble {
   readonly #options: PebbleOptions;
   readonly #directory = mkdtempSync(join(tmpdir(), "sluice-pebble-"));

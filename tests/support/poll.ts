@@ -3,7 +3,7 @@
 /** Calls `check` until it returns something truthy and hands that back; past the deadline the last failure is thrown. */
 export async function eventually<T>(
   check: () => T | Promise<T>,
-  { deadlineMs = 5000, intervalMs = 10 }: { deadlineMs?: number; intervalMs?: number } = {},
+  { deadlineMs = 20_000, intervalMs = 10 }: { deadlineMs?: number; intervalMs?: number } = {},
 ): Promise<NonNullable<T>> {
   const end = performance.now() + deadlineMs;
   let last: unknown;

@@ -3,16 +3,29 @@
 /** Linux hands out ports from 32768 on, other systems from 49152 on. */
 const FIRST = 10_000;
 const BEHIND_LAST = 32_000;
+/** `bun test --parallel` numbers its processes. Each has ports of its own: between choosing one and binding it there is time. */
+const SHARES = 8;
+const share = process.env["BUN_TEST_WORKER_ID"];
+const width = share === undefined ? BEHIND_LAST - FIRST : (BEHIND_LAST - FIRST) / SHARES;
+const first = FIRST + (Number(share ?? 0) % SHARES) * width;
+
+/** Those that were given out last, which may be bound later, or again after a restart. */
+const given: number[] = [];
+const REMEMBERED = 200;
 
 /** A port of 127.0.0.1 that nobody listens on. */
 export function quietPort(): number {
   while (true) {
-    const port = FIRST + Math.floor(Math.random() * (BEHIND_LAST - FIRST));
+    const port = first + Math.floor(Math.random() * width);
+    if (given.includes(port)) continue;
     try {
       Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } }).stop(true);
-      return port;
     } catch {
       // Taken: another one.
+      continue;
     }
+    given.push(port);
+    if (given.length > REMEMBERED) given.shift();
+    return port;
   }
 }

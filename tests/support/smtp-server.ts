@@ -9,6 +9,8 @@ export interface SmtpOptions {
   readonly login?: { readonly username: string; readonly password: string };
   /** Takes connections and says nothing. */
   readonly isSilent?: boolean;
+  /** Waits for as long before each reply. Default 0. */
+  readonly pauseMs?: number;
 }
 
 export interface Mail {
@@ -77,7 +79,12 @@ function converse(socket: net.Socket, scene: Scene): void {
   let from = "";
   let to: string[] = [];
   let user: string | null = null;
-  const say = (text: string) => socket.write(`${text}\r\n`);
+  const { pauseMs = 0 } = options;
+  const say = (text: string) => {
+    const write = () => void socket.write(`${text}\r\n`);
+    if (pauseMs === 0) write();
+    else setTimeout(write, pauseMs);
+  };
   const command = (line: string) => {
     const [word = "", rest = ""] = line.split(/ (.*)/s);
     switch (word.toUpperCase()) {

@@ -6,7 +6,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { openBrowser } from "./browser.ts";
 import { type Gateway, type GatewayOptions, startGateway } from "./gateway.ts";
 import { eventually } from "./poll.ts";
-import { executable, requireExecutable } from "./variants.ts";
+import { executable } from "./variants.ts";
 
 export type UiRole = "viewer" | "editor" | "admin";
 
@@ -44,7 +44,6 @@ export interface UiScene {
 /** Starts the executable and a browser. `binary: ""` runs the sources. */
 export async function startUi(options: GatewayOptions = {}): Promise<UiScene> {
   const { binary = executable } = options;
-  if (binary === executable) requireExecutable();
   const gateway = await startGateway({ ...options, binary });
   let browser = await openBrowser().catch(async (error) => {
     await gateway.stop();

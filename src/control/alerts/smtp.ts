@@ -7,10 +7,8 @@ import { oneLine, type Sent } from "./notice.ts";
 import { DeliveryError } from "./outbox.ts";
 import { authorities, defineSink, requireForeign, secret, settings } from "./sink.ts";
 
-/** Of each step. */
-const STEP_MS = 10_000;
-/** Of all of it. */
-const TIMEOUT_MS = 30_000;
+/** A server that takes each step's whole time is given up after as many of them. */
+const MOST_STEPS = 3;
 
 const mailbox = (description: string) =>
   t.String({
@@ -47,6 +45,13 @@ const config = settings({
   from: mailbox("Sender"),
   to: t.Array(mailbox("Receiver"), { minItems: 1, maxItems: 50, description: "Receivers" }),
   ca_certificates: authorities,
+  timeout: t.Integer({
+    minimum: 100,
+    maximum: 60_000,
+    default: 10_000,
+    description:
+      "Milliseconds for each step of the conversation: connecting, the greeting, each reply. All of it gets three times as long",
+  }),
 });
 
 export default defineSink({
@@ -70,20 +75,21 @@ export default defineSink({
     return null;
   },
   async send(own, sent, { managementAddresses, signal }) {
-    const { host, port, tls, username, password, ca_certificates: ca } = own;
+    const { host, port, tls, username, password, ca_certificates: ca, timeout } = own;
     await requireForeign({ host, port }, managementAddresses);
     // Most gateways send no mail.
     const { default: mailer } = await import("nodemailer");
     const transport = mailer.createTransport({
       ...{ host, port, secure: tls === "implicit", requireTLS: tls === "starttls" },
       ...{ ignoreTLS: tls === "none", disableFileAccess: true, disableUrlAccess: true },
-      ...{ connectionTimeout: STEP_MS, greetingTimeout: STEP_MS, socketTimeout: STEP_MS },
-      ...{ dnsTimeout: STEP_MS, socketCloseTimeout: 0 },
+      ...{ connectionTimeout: timeout, greetingTimeout: timeout, socketTimeout: timeout },
+      ...{ dnsTimeout: timeout, socketCloseTimeout: 0 },
       tls: { minVersion: "TLSv1.2", ...(ca === undefined ? {} : { ca }) },
       ...(username === undefined ? {} : { auth: { user: username, pass: password ?? "" } }),
     });
     const { promise: tooLate, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => reject(new DeliveryError(tookTooLong(host))), TIMEOUT_MS);
+    const wholeMs = timeout * MOST_STEPS;
+    const timer = setTimeout(() => reject(new DeliveryError(tookTooLong(host, wholeMs))), wholeMs);
     signal.addEventListener("abort", () => reject(new DeliveryError("the gateway stops")), {
       once: true,
     });
@@ -102,7 +108,7 @@ export default defineSink({
   },
 });
 
-const tookTooLong = (host: string) => `${host} did not answer within ${TIMEOUT_MS / 1000} s`;
+const tookTooLong = (host: string, ms: number) => `${host} did not answer within ${ms / 1000} s`;
 
 function mailOf({ from, to }: { readonly from: string; readonly to: string[] }, sent: Sent) {
   const { title, message, status, event, alert, gateway, object, at, since } = sent;

@@ -33,6 +33,8 @@ export type Verdict =
 
 export interface ArrivalRules {
   readonly now: () => number;
+  /** Time in which the client must send what decides where it goes. */
+  readonly timeoutMs: number;
   /** Whose PROXY header is believed; null when none is expected. */
   readonly trusts: ((address: string) => boolean) | null;
   /** Whether the connection must begin with TLS. */
@@ -44,8 +46,6 @@ export interface ArrivalRules {
   left(connection: ArrivingConnection): void;
 }
 
-/** Time in which a client must have sent what decides where it goes. */
-const PEEK_MS = 10_000;
 const MAX_EARLY_BYTES = MAX_HELLO_BYTES * 2;
 /** Two PROXY headers would fit. */
 const MAX_PROXY_BYTES = 2048;
@@ -64,7 +64,7 @@ export class ArrivingConnection implements SocketOwner {
     this.#socket = socket;
     this.#ticket = ticket;
     this.#rules = rules;
-    this.#deadline = rules.now() + PEEK_MS;
+    this.#deadline = rules.now() + rules.timeoutMs;
     this.#waitsForProxy = rules.trusts !== null;
   }
 

@@ -19,6 +19,8 @@ export interface FrontOptions {
   /** Whose PROXY header is believed; null when none is expected. */
   readonly trusts: ((address: string) => boolean) | null;
   readonly readsHello: boolean;
+  /** Milliseconds in which a client must send what decides where it goes. */
+  prereadTimeout(): number;
   /** Counts a connection in, before anything of it is read; a refusal when there are too many. */
   admit(): Ticket | string;
   /** Where a connection goes. */
@@ -118,6 +120,7 @@ export class Front {
     }
     const connection = new ArrivingConnection(socket, ticket, {
       now: () => performance.now(),
+      timeoutMs: this.#options.prereadTimeout(),
       trusts: this.#options.trusts,
       readsHello: this.#options.readsHello,
       settle: (arrival) => this.#options.settle(arrival, this),

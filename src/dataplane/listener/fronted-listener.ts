@@ -27,6 +27,8 @@ export const needsFront = (listener: Listener, isShared: boolean): boolean =>
 export interface FrontContext extends ListenerContext {
   /** Counts connections; a refusal when there are too many. */
   admit(): Ticket | string;
+  /** Milliseconds in which a client must send what decides where it goes. */
+  prereadTimeout(): number;
   /** The stream route beside the listener that takes the name, as owner of the client's socket; null when none does. */
   adopt(arrival: Arrival): SocketOwner | null;
   refused(reason: string, address: string): void;
@@ -102,7 +104,7 @@ function openFront(
   const { listener, tls } = plan;
   const index = new CertificateIndex(context.certificates);
   const clientAuth = clientAuthOf(listener);
-  const { admit, refused, challenges, shaken } = context;
+  const { admit, prereadTimeout, refused, challenges, shaken } = context;
   const proofs = proofEnds(refused);
   const ends =
     clientAuth === null
@@ -148,6 +150,7 @@ function openFront(
     trusts: listener.proxy_protocol ? compileCidrs(listener.trusted_proxies) : null,
     readsHello: tls !== null,
     admit,
+    prereadTimeout,
     settle,
     refused,
   });

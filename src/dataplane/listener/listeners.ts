@@ -18,7 +18,7 @@ export interface ListenerVersion {
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
   /** Ports, as `portKey`, at which stream routes take TLS names. */
   readonly passthroughPorts: ReadonlySet<string>;
-  readonly settings: { readonly limits: Pick<Settings["limits"], "head_read_timeout"> };
+  readonly settings: Settings;
 }
 
 export interface ListenersOptions {
@@ -177,6 +177,7 @@ export class Listeners {
       // As they are now, because a change of limits alone binds nothing anew.
       admit: () => limits.admit(this.#live?.listeners.get(id)?.listener ?? listener),
       headTimeoutMs: () => (this.#live ?? version).settings.limits.head_read_timeout,
+      prereadTimeout: () => (this.#live ?? version).settings.limits.preread_timeout,
       adopt: (arrival) => adopt(key, arrival),
       refused: (reason, address) => refused(listener.name, reason, address),
       shaken: (isDone) => shaken(id, isDone),

@@ -16,6 +16,8 @@ export type ClientSocket = Side &
 /** What connections of one worker share. */
 export interface StreamScope {
   readonly now: () => number;
+  /** Milliseconds in which a client must send what decides where it goes. */
+  prereadTimeout(): number;
   /** Routes at the port; several when TLS names keep them apart. */
   routesAt(portKey: string): readonly StreamRouteRuntime[];
   serviceOf(route: StreamRouteRuntime): ServiceRuntime | null;
@@ -41,8 +43,6 @@ export interface TargetHandlers {
   closed(isReset: boolean): void;
 }
 
-/** Time in which a client must have sent what decides where it goes. */
-const PEEK_MS = 10_000;
 /** Bytes of a client that may wait until its target is there. */
 const MAX_EARLY_BYTES = 65_536;
 
@@ -94,7 +94,7 @@ export class StreamConnection implements TargetHandlers {
     this.#sawProxyHeader = this.#ends !== null;
     this.#serverName = at.serverName ?? null;
     this.#scope = at.scope;
-    this.#deadline = at.scope.now() + PEEK_MS;
+    this.#deadline = at.scope.now() + at.scope.prereadTimeout();
   }
 
   get route(): StreamRouteRuntime | null {

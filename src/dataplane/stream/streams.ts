@@ -8,6 +8,7 @@ import type { CertificateIndex } from "../listener/certificate-index.ts";
 import type { ConnectionFacts } from "../listener/connection-facts.ts";
 import { portKey } from "../listener/shared-port.ts";
 import type { ProxiedEnds } from "../../net/proxy-protocol.ts";
+import type { Settings } from "../../model/settings.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 import type { PluginSet } from "../plugin/plugin-set.ts";
@@ -27,6 +28,7 @@ export interface StreamVersion {
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificateIndex: CertificateIndex;
   readonly plugins: PluginSet;
+  readonly settings: Settings;
 }
 
 /** A bound port. */
@@ -51,8 +53,6 @@ export interface StreamsOptions {
   readonly isShedding?: () => boolean;
 }
 
-/** Time that the connections of a route that is gone or changed get to end by themselves. */
-const DRAIN_MS = 10_000;
 const TICK_MS = 1000;
 
 export class Streams {
@@ -75,6 +75,7 @@ export class Streams {
     this.#recorder = new StreamRecorder(options.recorder, "tcp");
     this.#scope = {
       now: () => performance.now(),
+      prereadTimeout: () => prereadTimeout(this.#live),
       routesAt: (key) => this.#byPort.get(key) ?? [],
       serviceOf: ({ route }) => this.#live?.services.get(route.service_id) ?? null,
       enter: ({ route, row }) => {
@@ -142,8 +143,8 @@ export class Streams {
   }
 
   /** Connections of routes that are gone or lead elsewhere get some time to end; all others never notice. */
-  #drainChanged({ streamRoutes }: StreamVersion): void {
-    const until = performance.now() + DRAIN_MS;
+  #drainChanged({ streamRoutes, settings }: StreamVersion): void {
+    const until = performance.now() + settings.limits.stream_drain_timeout;
     for (const connection of this.#connections.values()) {
       const { route } = connection;
       if (route === null || this.#draining.has(connection)) continue;
@@ -224,6 +225,7 @@ export class Streams {
       expectsProxy: runtime.route.proxy_protocol_in,
       route: () => this.#byPort.get(key)?.[0] ?? null,
       certificates: () => this.#live?.certificateIndex ?? null,
+      prereadTimeout: () => prereadTimeout(this.#live),
       accepted: (socket, facts) => {
         const { serverName } = facts;
         const connection = this.#accept(socket, key, { ends: endsOf(facts), serverName });
@@ -283,6 +285,10 @@ export class Streams {
     this.#clock = null;
   }
 }
+
+/** No port is bound before there is a version to serve. */
+const prereadTimeout = (version: StreamVersion | null): number =>
+  version?.settings.limits.preread_timeout ?? 0;
 
 /** What plugins see of a new connection; null: none wants to. */
 export function visitOf(

@@ -19,6 +19,8 @@ export interface TerminatingPortOptions {
   /** The route that is served at the port now; null when there is none. */
   route(): StreamRouteRuntime | null;
   certificates(): CertificateIndex | null;
+  /** Milliseconds. */
+  prereadTimeout(): number;
   /** Takes over a connection whose TLS has ended. */
   accepted(socket: ClientSocket, facts: ConnectionFacts): SocketOwner;
   refused(reason: string, address: string): void;
@@ -48,6 +50,7 @@ export class TerminatingPort {
       port: options.port,
       trusts: options.expectsProxy ? (address) => options.route()?.trusts(address) ?? false : null,
       readsHello: true,
+      prereadTimeout: options.prereadTimeout,
       admit: () => freeTicket,
       settle: (arrival) => this.#settle(arrival),
       refused,

@@ -39,8 +39,6 @@ interface Bound {
 /** Ports bound for a version that is not served yet, by key. */
 export type OpenedUdpPorts = Map<string, Bound>;
 
-/** Time that the sessions of a route that is gone or changed get to end by themselves. */
-const DRAIN_MS = 10_000;
 /** A session that was silent for so long when the worker stops is over: datagrams tell of no end. */
 const QUIET_MS = 1000;
 const TICK_MS = 1000;
@@ -114,7 +112,12 @@ export class UdpStreams {
     const isSame = next !== null && trafficOf(next) === trafficOf(session.route);
     if (next !== null && isSame && isThere) session.route = next;
     else if (!this.#draining.has(session))
-      this.#draining.set(session, performance.now() + DRAIN_MS);
+      this.#draining.set(session, performance.now() + this.#drainMs);
+  }
+
+  /** Milliseconds that sessions get to end by themselves. */
+  get #drainMs(): number {
+    return this.#live?.settings.limits.stream_drain_timeout ?? 0;
   }
 
   /** Takes no new client. */
@@ -124,7 +127,7 @@ export class UdpStreams {
 
   /** Waits for sessions to fall silent; those that have not by then are cut and counted. */
   async drain(timeoutMs: number): Promise<number> {
-    const end = performance.now() + Math.min(timeoutMs, DRAIN_MS);
+    const end = performance.now() + Math.min(timeoutMs, this.#drainMs);
     const busy = () => {
       const now = performance.now();
       const all = [...this.#sessions.values()];

@@ -6394,6 +6394,16 @@ export interface components {
                  */
                 response_write_timeout: number;
                 /**
+                 * @description Milliseconds in which a client must send what decides where its connection goes: the PROXY header and the TLS ClientHello; then it is closed
+                 * @default 10000
+                 */
+                preread_timeout: number;
+                /**
+                 * @description Milliseconds that open connections and UDP sessions of a stream route get after the route was deleted or now leads elsewhere
+                 * @default 10000
+                 */
+                stream_drain_timeout: number;
+                /**
                  * @description Bytes of collected bodies held by one worker; past it bodies are streamed
                  * @default 67108864
                  */
@@ -6611,6 +6621,16 @@ export interface components {
                  * @default 60000
                  */
                 response_write_timeout?: number;
+                /**
+                 * @description Milliseconds in which a client must send what decides where its connection goes: the PROXY header and the TLS ClientHello; then it is closed
+                 * @default 10000
+                 */
+                preread_timeout?: number;
+                /**
+                 * @description Milliseconds that open connections and UDP sessions of a stream route get after the route was deleted or now leads elsewhere
+                 * @default 10000
+                 */
+                stream_drain_timeout?: number;
                 /**
                  * @description Bytes of collected bodies held by one worker; past it bodies are streamed
                  * @default 67108864

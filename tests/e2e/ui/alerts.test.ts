@@ -1,8 +1,11 @@
 // Alerts in a browser: by webhook and by mail, tested, told, and shown with what became of each message.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { type SmtpServer, startSmtpServer } from "../../support/smtp-server.ts";
 import { checkAccessible, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let hook: Bun.Server<undefined>;

@@ -1,10 +1,11 @@
 // Applications in a browser: from an empty data directory through the wizard to a site that is served over HTTPS, and what comes after.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { curl } from "../../support/curl.ts";
+import { needs } from "../../support/needs.ts";
 import { Pebble } from "../../support/pebble.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
@@ -18,6 +19,8 @@ import {
   type UiPage,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium", "pebble");
 
 let scene: UiScene;
 let pebble: Pebble;

@@ -1,5 +1,6 @@
 // The audit log in a browser: filters in the address, older entries page by page, and one entry in full.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
@@ -9,6 +10,8 @@ import {
   startUi,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 const MANY = 130;

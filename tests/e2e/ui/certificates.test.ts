@@ -1,8 +1,9 @@
 // Certificates, ACME accounts and DNS providers in a browser: uploaded with mistakes at their field, ordered, renewed, revoked, deleted.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { startDnsHook } from "../../support/acme-scene.ts";
 import { Authority } from "../../support/authority.ts";
+import { needs } from "../../support/needs.ts";
 import { Pebble } from "../../support/pebble.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
@@ -14,6 +15,8 @@ import {
   type UiPage,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium", "pebble");
 
 let scene: UiScene;
 let pebble: Pebble;

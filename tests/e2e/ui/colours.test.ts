@@ -1,7 +1,8 @@
 // Light and dark: the whole page follows at once, the system's choice and the person's; knows no page but one.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
+import { needs } from "../../support/needs.ts";
 import {
   checkAccessible,
   hasScheme,
@@ -10,6 +11,8 @@ import {
   startUi,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 

@@ -1,6 +1,7 @@
 // Two people edit one route at the same time in two browsers: the second one is asked, and nothing is lost.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import type { Page } from "playwright-core";
+import { needs } from "../../support/needs.ts";
 import {
   checkAccessible,
   emailOf,
@@ -9,6 +10,8 @@ import {
   UI_PASSWORD,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let id = "";

@@ -1,5 +1,6 @@
 // The dashboard in a browser: what to do first, then traffic as plots and tables, and what needs attention, as it happens.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { quickGet } from "../../support/quick-http.ts";
 import { quietPort } from "../../support/quiet-port.ts";
@@ -10,6 +11,8 @@ import {
   startUi,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let origin: Bun.Server<undefined>;

@@ -1,5 +1,6 @@
 // The first minutes with the executable in a browser: the first administrator, the dashboard, a first service.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
+import { needs } from "../../support/needs.ts";
 import {
   checkAccessible,
   emailOf,
@@ -9,6 +10,8 @@ import {
   UI_PASSWORD,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 

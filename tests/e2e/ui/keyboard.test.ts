@@ -1,7 +1,10 @@
 // The whole way by keyboard alone: signing in, a service, a route, searching, help, closing, skipping to the content.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import type { Page } from "playwright-core";
+import { needs } from "../../support/needs.ts";
 import { emailOf, isQuiet, startUi, UI_PASSWORD, type UiScene } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 

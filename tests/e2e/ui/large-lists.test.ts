@@ -1,8 +1,11 @@
 // A list of five thousand routes in the browser: few rows are drawn, filters find what is there, scrolling does not hang.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import type { Page } from "playwright-core";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { isQuiet, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 const COUNT = 5000;
 /** Rows in the window and some before and behind it. */

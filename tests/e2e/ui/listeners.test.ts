@@ -1,7 +1,10 @@
 // Listeners in the browser: a port that somebody has, a new one that serves at once, and what only admins may do.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
+import { needs } from "../../support/needs.ts";
 import { quietPort } from "../../support/quiet-port.ts";
 import { checkAccessible, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 

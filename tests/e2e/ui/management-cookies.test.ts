@@ -1,5 +1,5 @@
 // A real browser that an admin is signed in with, and a compromised application on another port of the same host.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +9,9 @@ import { startGateway } from "../../support/gateway.ts";
 import { type Origin, reply, startOrigin } from "../../support/origin.ts";
 import { executable } from "../../support/variants.ts";
 import { emailOf, signIn, startUi, type UiScene, UI_PASSWORD } from "../../support/ui-scene.ts";
+import { needs } from "../../support/needs.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let app: Origin;

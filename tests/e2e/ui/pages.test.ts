@@ -1,10 +1,11 @@
 // Every page of a filled gateway at three widths, light and dark: nothing to complain about, nothing that moves, pictures kept.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { pages } from "../../../src/ui/pages.ts";
 import { fillGateway } from "../../support/filled-gateway.ts";
+import { needs } from "../../support/needs.ts";
 import {
   checkAccessible,
   hasScheme,
@@ -14,6 +15,8 @@ import {
   type UiPage,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let origin: ReturnType<typeof Bun.serve>;

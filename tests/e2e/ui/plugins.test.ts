@@ -1,6 +1,7 @@
 // The pages of plugins in a browser: the gallery, the form of every plugin, where an instance applies, the order.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import type { Page } from "playwright-core";
+import { needs } from "../../support/needs.ts";
 import { plugins } from "../../support/plugins.ts";
 import { eventually } from "../../support/poll.ts";
 import {
@@ -11,6 +12,8 @@ import {
   type UiPage,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, describe, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let admin: UiPage;

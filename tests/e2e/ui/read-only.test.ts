@@ -1,5 +1,5 @@
 // A gateway whose configuration is kept in a file, on every page: an admin sees all of it, and no button that is refused.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { resources } from "../../../src/ui/api/resources.ts";
 import { pagePath } from "../../../src/ui/page-path.ts";
 import { type PageEntry, pages } from "../../../src/ui/pages.ts";
 import { fillGateway } from "../../support/filled-gateway.ts";
+import { needs } from "../../support/needs.ts";
 import {
   emailOf,
   isQuiet,
@@ -16,6 +17,8 @@ import {
   type UiScene,
 } from "../../support/ui-scene.ts";
 import { listen, pressAll } from "../../support/ui-walk.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 const PASSPHRASE = "a passphrase for the walk";
 const directory = mkdtempSync(join(tmpdir(), "sluice-read-only-"));

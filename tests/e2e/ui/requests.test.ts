@@ -1,8 +1,9 @@
 // Requests in a browser: filters in the address, why one ended as it did, streams, and a tail that stays usable under load.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { connect } from "node:net";
 import type { Page } from "playwright-core";
 import { freePort } from "../../support/data-plane.ts";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { QuickConnection, quickGet } from "../../support/quick-http.ts";
 import {
@@ -12,6 +13,8 @@ import {
   startUi,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let origin: Bun.Server<undefined>;

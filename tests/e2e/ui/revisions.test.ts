@@ -1,5 +1,6 @@
 // The history in a browser: what each revision changed, what going back would do, and that traffic follows.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
@@ -8,6 +9,8 @@ import {
   startUi,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let origin: ReturnType<typeof Bun.serve>;

@@ -1,8 +1,9 @@
 // Viewer, editor and admin on every page of the table: each sees what they may do, and nothing that would be refused.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { type ResourceKey, resources } from "../../../src/ui/api/resources.ts";
 import { pagePath } from "../../../src/ui/page-path.ts";
 import { type PageEntry, pages } from "../../../src/ui/pages.ts";
+import { needs } from "../../support/needs.ts";
 import { listen, pressAll } from "../../support/ui-walk.ts";
 import {
   emailOf,
@@ -12,6 +13,8 @@ import {
   type UiRole,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 const ROLES = ["viewer", "editor", "admin"] as const;
 const rank = (role: string) => ROLES.indexOf(role as UiRole);

@@ -1,6 +1,7 @@
 // Routes in the browser: made with the match editor, proxied for real, explained, and seen by those who may only look.
-import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
+import { expect } from "bun:test";
+import { needs } from "../../support/needs.ts";
 import {
   checkAccessible,
   isQuiet,
@@ -8,6 +9,8 @@ import {
   startUi,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let origin: Bun.Server<undefined>;

@@ -1,7 +1,10 @@
 // Where a secret is sent, in a browser: an editor who changes it is told at the field of the secret to enter it again.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import type { Locator } from "playwright-core";
 import { checkAccessible, startUi, type UiPage, type UiScene } from "../../support/ui-scene.ts";
+import { needs } from "../../support/needs.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let editor: UiPage;

@@ -1,5 +1,6 @@
 // The pages of secrets in a browser: written and never read, who uses them, chosen by name, replaced in one place.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
@@ -9,6 +10,8 @@ import {
   type UiPage,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let admin: UiPage;

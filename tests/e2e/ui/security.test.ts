@@ -1,9 +1,12 @@
 // What the web UI may load and whom it asks, and that its files are found by their names only.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { pages } from "../../../src/ui/pages.ts";
 import { pagePath } from "../../../src/ui/page-path.ts";
+import { needs } from "../../support/needs.ts";
 import { sendRaw } from "../../support/raw-http.ts";
 import { isQuiet, startUi, type UiScene } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 

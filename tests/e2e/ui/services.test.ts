@@ -1,5 +1,6 @@
 // Services in the browser: made with targets, health as it happens, weights, draining, overrides, every option saved.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
@@ -9,6 +10,8 @@ import {
   UI_PASSWORD,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let origin: Bun.Server<undefined>;

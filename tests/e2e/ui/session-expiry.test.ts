@@ -1,6 +1,7 @@
 // A session that ends in the middle of a form: the page stays, nothing typed is lost, and nobody else goes on with it.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import type { Page } from "playwright-core";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
@@ -11,6 +12,8 @@ import {
   type UiRole,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let admin: Record<string, string>;

@@ -1,7 +1,8 @@
 // The settings of the gateway in a browser: every group, mistakes at their fields, two people at once, and not shutting oneself out.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { runCommand } from "../../support/gateway.ts";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
@@ -10,6 +11,8 @@ import {
   startUi,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 const path = "/ui/security";

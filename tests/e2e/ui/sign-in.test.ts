@@ -1,8 +1,9 @@
 // Signing in through the page: what is wrong is said, a second factor is set up and asked for, too many attempts wait.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { base32 } from "oslo/encoding";
 import type { Page } from "playwright-core";
 import { hotp, stepAt } from "../../../src/crypto/one-time-password.ts";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
@@ -13,6 +14,8 @@ import {
   UI_PASSWORD,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 

@@ -1,7 +1,8 @@
 // Single sign-on set up and used through the pages, with a certified provider: the form, its test, people, failures.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { type RealProvider, startProvider } from "../../integration/sso/real-provider.ts";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
@@ -12,6 +13,8 @@ import {
   type UiPage,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 const SECRET = "canary-of-the-client";
 const CALLBACK = "/api/v1/auth/sso/callback";

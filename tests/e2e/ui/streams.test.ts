@@ -1,8 +1,11 @@
 // Stream routes in the browser: made, connections seen as they are, one closed, and a port that somebody else has.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { connect, type Socket } from "node:net";
+import { needs } from "../../support/needs.ts";
 import { quietPort } from "../../support/quiet-port.ts";
 import { checkAccessible, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let origin: Bun.TCPSocketListener<undefined>;

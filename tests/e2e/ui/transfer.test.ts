@@ -1,5 +1,5 @@
 // Export and import in a browser: what would change, bringing it in, mistakes with their lines, and another program's file.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { Database } from "bun:sqlite";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import type { Page } from "playwright-core";
 import { startGateway } from "../../support/gateway.ts";
 import { openBrowser } from "../../support/browser.ts";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import {
   checkAccessible,
@@ -15,6 +16,8 @@ import {
   startUi,
   type UiScene,
 } from "../../support/ui-scene.ts";
+
+const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 const directory = mkdtempSync(join(tmpdir(), "sluice-transfer-"));

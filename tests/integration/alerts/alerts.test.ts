@@ -324,27 +324,48 @@ describe("the test of an alert", () => {
     }
   });
 
-  test("by a mail server that says nothing ends, in words", async () => {
+  test("by a mail server that says nothing ends after timeout, in words", async () => {
     const server = await startSmtpServer({ isSilent: true });
     try {
-      const config = {
-        host: "127.0.0.1",
-        port: server.port,
-        from: "a@b.example",
-        to: ["c@d.example"],
-      };
-      await api.create("/alerts", {
+      const base = { host: "127.0.0.1", from: "a@b.example", to: ["c@d.example"] };
+      const config = { ...base, port: server.port, timeout: 300 };
+      const made = await api.create("/alerts", {
         ...{ name: "silent", type: "smtp", events: ["worker_died"], config },
       });
+      expect(made.config.timeout).toBe(300);
+      const began = performance.now();
       const [one, other] = await Promise.all(["silent", "silent"].map((name) => testOf(name)));
+      expect(performance.now() - began).toBeGreaterThanOrEqual(300);
       expect([one, other].map(({ error, message }) => error ?? message).toSorted()).toEqual([
         expect.stringContaining("127.0.0.1 did not answer in time"),
         'alert "silent" is being tested already',
       ]);
+      const body = { config: { timeout: 99 } };
+      expect((await api.call("PATCH /alerts/silent", { body })).body.error).toContain(
+        "config.timeout",
+      );
+      expect((await api.call("GET /alerts/plain")).body.config.timeout).toBe(10_000);
     } finally {
       server.stop();
     }
-  }, 40_000);
+  });
+
+  test("by a mail server that takes its time at each step ends as a whole", async () => {
+    const server = await startSmtpServer({ pauseMs: 250 });
+    try {
+      const config = {
+        ...{ host: "127.0.0.1", port: server.port, tls: "none", timeout: 400 },
+        ...{ from: "a@b.example", to: ["c@d.example", "e@f.example"] },
+      };
+      const fields = { name: "slow", type: "smtp", events: ["worker_died"], config };
+      await api.create("/alerts", fields);
+      expect(await testOf("slow")).toMatchObject({
+        ...{ ok: false, message: "127.0.0.1 did not answer within 1.2 s" },
+      });
+    } finally {
+      server.stop();
+    }
+  });
 });
 
 describe("an alert", () => {

@@ -447,9 +447,14 @@ describe("a route that", () => {
     return { state, ask, socket };
   }
 
-  test.each([["leads elsewhere"], ["is deleted"]])(
-    "%s lets its connections go on for ten seconds, and touches no other",
-    async (what) => {
+  test.each([
+    ["leads elsewhere", 1000],
+    ["is deleted", 1000],
+    ["is deleted", 0],
+  ])(
+    "%s lets its connections go on for a stream_drain_timeout of %i ms, and touches no other",
+    async (what, stream_drain_timeout) => {
+      await api.call("PATCH /settings", { body: { limits: { stream_drain_timeout } } });
       const first = await route([await named("first")]);
       const other = await route([await named("other")]);
       const [own, neighbour] = [await talker(first.listen_port), await talker(other.listen_port)];
@@ -462,14 +467,31 @@ describe("a route that", () => {
         expect(moved.state.isClosed).toBe(false);
         moved.socket.destroy();
       }
-      expect(await own.ask()).toBe("first");
+      if (stream_drain_timeout > 0) expect(await own.ask()).toBe("first");
       await eventually(() => own.state.isClosed, { deadlineMs: 20_000 });
-      expect(performance.now() - began).toBeGreaterThan(8000);
+      expect(performance.now() - began).toBeGreaterThanOrEqual(stream_drain_timeout);
       expect(await neighbour.ask()).toBe("other");
       neighbour.socket.destroy();
     },
     30_000,
   );
+
+  test("waits for its connections for 10 s unless told otherwise", async () => {
+    await api.call("PUT /settings", { body: {} });
+    const { limits } = (await api.call("GET /settings")).body;
+    expect(limits.stream_drain_timeout).toBe(10_000);
+  });
+
+  test.each([
+    ["a name to choose by", { tls_mode: "passthrough", sni: ["silent.test"] }],
+    ["a PROXY header", { proxy_protocol_in: true, proxy_protocol_trusted: ["127.0.0.1"] }],
+    ["a name to end TLS by", { tls_mode: "terminate", sni: ["silent.test"] }],
+  ])("needs %s closes silent connections after preread_timeout", async (_, fields) => {
+    await api.call("PATCH /settings", { body: { limits: { preread_timeout: 100 } } });
+    const { listen_port: port } = await route([await serve(echo)], fields);
+    expect(await until(port)).toBe("");
+    await api.call("PATCH /settings", { body: { limits: { preread_timeout: 10_000 } } });
+  });
 
   test("has a target that accepts nothing passes on to the next one after connect_timeout", async () => {
     const full = await startFullQueue();

@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Gateway, type GatewayOptions, runCommand, startGateway } from "../../support/gateway.ts";
+import { needs } from "../../support/needs.ts";
 import { startOrigin } from "../../support/origin.ts";
 import { parseResponse, sendRaw } from "../../support/raw-http.ts";
 
@@ -69,12 +70,10 @@ test("a database of a newer program is refused with both versions, and left alon
   expect([check.code, check.stdout.includes("schema version 99")]).toEqual([1, true]);
 });
 
-const canMount = process.platform === "linux" && process.getuid?.() === 0;
-
 // Only root may mount a file system that is small enough to be filled.
-test.if(canMount)("a full disk refuses changes, goes on serving, and recovers", async () => {
+needs("mount").test("a full disk refuses changes, goes on serving, and recovers", async () => {
   const disk = directory();
-  if ((await run("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk)) !== 0) return;
+  expect(await run("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk)).toBe(0);
   cleanups.push(() => run("umount", "--lazy", disk));
   const dataDir = join(disk, "data");
   mkdirSync(dataDir);
@@ -109,13 +108,13 @@ test.if(canMount)("a full disk refuses changes, goes on serving, and recovers", 
   ]);
 });
 
-test.if(canMount)(
+needs("mount").test(
   "a disk that fills up at any moment of the first start is named, and with room the next start serves",
   async () => {
     // In KiB: from before the database to behind the last file.
     for (let size = 356; size <= 396; size += 8) {
       const disk = directory();
-      if ((await run("mount", "-t", "tmpfs", "-o", `size=${size}k`, "tmpfs", disk)) !== 0) return;
+      expect(await run("mount", "-t", "tmpfs", "-o", `size=${size}k`, "tmpfs", disk)).toBe(0);
       cleanups.push(() => run("umount", "--lazy", disk));
       const dataDir = join(disk, "data");
       mkdirSync(dataDir);

@@ -1,5 +1,5 @@
 // What an active check sends, what it takes for a working target, and what its verdict changes; one worker, real sockets.
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { readHealth } from "../../../src/shared-memory/target-health.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import {
@@ -17,9 +17,10 @@ import {
 } from "../../support/origin.ts";
 import { eventually } from "../../support/poll.ts";
 
+/** Tests run at the same time, because they mostly wait: each has a gateway and origins of its own. */
 const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+afterAll(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
 });
 
 type Active = NonNullable<NonNullable<ServiceSketch["health"]>["active"]>;
@@ -69,7 +70,7 @@ function healthOf(gateway: RunningDataPlane, target = "s-0") {
 const becomes = (gateway: RunningDataPlane, state: string, target?: string) =>
   eventually(() => healthOf(gateway, target).state === state);
 
-describe("a verdict", () => {
+describe.concurrent("a verdict", () => {
   const slow: Answerer = () => null;
   const long = `${"x".repeat(70_000)}needle`;
   const chunked = (...pieces: string[]) =>
@@ -174,7 +175,7 @@ describe("a verdict", () => {
   });
 });
 
-describe("a check over TLS", () => {
+describe.concurrent("a check over TLS", () => {
   test("verifies the certificate as the traffic does", async () => {
     const certificate = await selfSigned();
     const target = origin({ tls: certificate });
@@ -211,7 +212,7 @@ describe("a check over TLS", () => {
   });
 });
 
-describe("the request of a check", () => {
+describe.concurrent("the request of a check", () => {
   const cases: readonly {
     readonly why: string;
     readonly active?: Active;
@@ -260,7 +261,7 @@ describe("the request of a check", () => {
   });
 });
 
-describe("thresholds", () => {
+describe.concurrent("thresholds", () => {
   test("say how many failures and successes in a row change the verdict", async () => {
     const target = origin();
     const gateway = await checked(
@@ -300,7 +301,7 @@ describe("thresholds", () => {
   });
 });
 
-describe("an ejection by the traffic", () => {
+describe.concurrent("an ejection by the traffic", () => {
   const passive = { consecutive_failures: 1, ejection_seconds: 300 };
   const answering: Answerer = ({ target }) =>
     target === "/up" ? reply() : reply("", { status: "503 Busy" });
@@ -358,7 +359,7 @@ describe("the only target that fails its traffic and answers its checks", () => 
   }, 15_000);
 });
 
-describe("a change", () => {
+describe.concurrent("a change", () => {
   test("of something else leaves checks and what they said as they are", async () => {
     const target = origin();
     const service = serviceOf([target.port], { interval: 3600 });

@@ -6,6 +6,7 @@ import { Authority } from "../../support/authority.ts";
 import { curl } from "../../support/curl.ts";
 import { freePort } from "../../support/data-plane.ts";
 import { startGateway } from "../../support/gateway.ts";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { ask, GET, hold, mirrored, talk, useListeners } from "./world.ts";
 
@@ -29,73 +30,67 @@ function listeningPorts(): number[] {
     .map((columns) => Number.parseInt(columns[1]?.split(":")[1] ?? "", 16));
 }
 
-const isLinux = process.platform === "linux";
+const onLinux = needs("linux");
 const WORKERS = 2;
 
-test.skipIf(!isLinux)(
-  "only listeners that ask for it have a second server behind them",
-  async () => {
-    const before = listeningPorts().length;
-    const port = await listener("direct");
-    expect(listeningPorts().length - before).toBe(WORKERS);
-    await api.call("PATCH /listeners/direct", { body: { max_connections: 5 } });
-    // The old ones are gone as soon as their last connection is.
-    await eventually(() => listeningPorts().length - before === 2 * WORKERS);
-    expect(mirrored(await talk(port, [GET]))["x-real-ip"]).toBe("127.0.0.1");
-    await api.call("PATCH /listeners/direct", { body: { max_connections: 0 } });
-    await eventually(() => listeningPorts().length - before === WORKERS);
-    expect(mirrored(await talk(port, [GET]))["x-real-ip"]).toBe("127.0.0.1");
-    await api.call("DELETE /listeners/direct");
-    await eventually(() => listeningPorts().length === before);
-  },
-);
+onLinux.test("only listeners that ask for it have a second server behind them", async () => {
+  const before = listeningPorts().length;
+  const port = await listener("direct");
+  expect(listeningPorts().length - before).toBe(WORKERS);
+  await api.call("PATCH /listeners/direct", { body: { max_connections: 5 } });
+  // The old ones are gone as soon as their last connection is.
+  await eventually(() => listeningPorts().length - before === 2 * WORKERS);
+  expect(mirrored(await talk(port, [GET]))["x-real-ip"]).toBe("127.0.0.1");
+  await api.call("PATCH /listeners/direct", { body: { max_connections: 0 } });
+  await eventually(() => listeningPorts().length - before === WORKERS);
+  expect(mirrored(await talk(port, [GET]))["x-real-ip"]).toBe("127.0.0.1");
+  await api.call("DELETE /listeners/direct");
+  await eventually(() => listeningPorts().length === before);
+});
 
-test.skipIf(!isLinux)(
-  "nobody else on this machine gets an answer from the server behind",
-  async () => {
-    const before = new Set(listeningPorts());
-    const port = await listener("guarded", { max_connections: 100 });
-    const behind = listeningPorts().filter((one) => one !== port && !before.has(one));
-    expect(behind.length).toBe(WORKERS);
-    for (const one of behind) {
-      expect(await talk(one, [GET])).toBe("");
-      expect(await talk(one, [GET], "127.0.0.2")).toBe("");
-    }
-    // Also from the very source port, at another address, that a connection of the front has.
-    const kept = await hold(port);
-    const sources = readFileSync("/proc/net/tcp", "utf8")
-      .split("\n")
-      .slice(1)
-      .map((row) => row.trim().split(/\s+/))
-      .flatMap(([, local = "", remote = "", state]) => {
-        const to = Number.parseInt(remote.split(":")[1] ?? "", 16);
-        return state === "01" && behind.includes(to)
-          ? [{ from: Number.parseInt(local.split(":")[1] ?? "", 16), to }]
-          : [];
-      });
-    expect(sources.length).toBe(1);
-    for (const { from, to } of sources) {
-      const answer = await new Promise<string>((resolve) => {
-        let text = "";
-        const socket = connect(
-          { port: to, host: "127.0.0.1", localAddress: "127.0.0.2", localPort: from },
-          () => void socket.write(GET),
-        );
-        socket.on("data", (data) => (text += String(data)));
-        socket.on(
-          "error",
-          (error: Error & { code?: string }) =>
-            (text += error.code === "ECONNRESET" ? "" : error.code),
-        );
-        socket.on("close", () => resolve(text));
-      });
-      expect(answer).toBe("");
-    }
-    kept?.destroy();
-  },
-);
+onLinux.test("nobody else on this machine gets an answer from the server behind", async () => {
+  const before = new Set(listeningPorts());
+  const port = await listener("guarded", { max_connections: 100 });
+  const behind = listeningPorts().filter((one) => one !== port && !before.has(one));
+  expect(behind.length).toBe(WORKERS);
+  for (const one of behind) {
+    expect(await talk(one, [GET])).toBe("");
+    expect(await talk(one, [GET], "127.0.0.2")).toBe("");
+  }
+  // Also from the very source port, at another address, that a connection of the front has.
+  const kept = await hold(port);
+  const sources = readFileSync("/proc/net/tcp", "utf8")
+    .split("\n")
+    .slice(1)
+    .map((row) => row.trim().split(/\s+/))
+    .flatMap(([, local = "", remote = "", state]) => {
+      const to = Number.parseInt(remote.split(":")[1] ?? "", 16);
+      return state === "01" && behind.includes(to)
+        ? [{ from: Number.parseInt(local.split(":")[1] ?? "", 16), to }]
+        : [];
+    });
+  expect(sources.length).toBe(1);
+  for (const { from, to } of sources) {
+    const answer = await new Promise<string>((resolve) => {
+      let text = "";
+      const socket = connect(
+        { port: to, host: "127.0.0.1", localAddress: "127.0.0.2", localPort: from },
+        () => void socket.write(GET),
+      );
+      socket.on("data", (data) => (text += String(data)));
+      socket.on(
+        "error",
+        (error: Error & { code?: string }) =>
+          (text += error.code === "ECONNRESET" ? "" : error.code),
+      );
+      socket.on("close", () => resolve(text));
+    });
+    expect(answer).toBe("");
+  }
+  kept?.destroy();
+});
 
-test.skipIf(!isLinux)("nor from those behind a listener that asks for certificates", async () => {
+onLinux.test("nor from those behind a listener that asks for certificates", async () => {
   const authority = await Authority.create("Clients");
   const leaf = await authority.sign({ names: ["alice"] });
   const before = new Set(listeningPorts());
@@ -212,7 +207,7 @@ test("whatever way clients go, their places are free again", async () => {
   for (const socket of open) socket?.destroy();
 });
 
-test("uploads, downloads, HTTP/2 and WebSockets pass as they do elsewhere", async () => {
+test("uploads, downloads and WebSockets pass as they do elsewhere", async () => {
   const bytes = Buffer.alloc(3_000_000, "0123456789");
   const echo = Bun.serve<undefined>({
     hostname: "127.0.0.1",
@@ -246,9 +241,13 @@ test("uploads, downloads, HTTP/2 and WebSockets pass as they do elsewhere", asyn
     expect(heard).toBe("hello");
     socket.close();
   }
+  echo.stop(true);
+});
+
+needs("curl").test("HTTP/2 passes as it does elsewhere", async () => {
+  const secure = await listener("echo over HTTP/2", { max_connections: 100, protocol: "https" });
   const { version, status } = await curl(`https://127.0.0.1:${secure}/`, ["--http2"]);
   expect([version, status]).toEqual(["2", 200]);
-  echo.stop(true);
 });
 
 test("a client that half-closes gets what is still on its way", async () => {

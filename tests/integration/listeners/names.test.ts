@@ -5,6 +5,7 @@ import { connect as connectTls, createServer, type TLSSocket } from "node:tls";
 import { selfSigned } from "../../support/certificate.ts";
 import { curl } from "../../support/curl.ts";
 import { freePort } from "../../support/data-plane.ts";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { ask, GET, mirrored, talk, useListeners } from "./world.ts";
 
@@ -58,6 +59,10 @@ describe("a strict listener", () => {
   test("refuses with the alert unrecognized_name", async () => {
     const port = await listener("alert", { protocol: "https", strict_sni: true });
     expect(await talk(port, [await helloOf("nobody.test")])).toBe("\x15\x03\x03\x00\x02\x02\x70");
+  });
+
+  needs("openssl").test("is understood by openssl when it refuses", async () => {
+    const port = await listener("alert for openssl", { protocol: "https", strict_sni: true });
     const child = Bun.spawn(
       ["openssl", "s_client", "-connect", `127.0.0.1:${port}`, "-servername", "nobody.test"],
       { stdin: "ignore", stdout: "ignore", stderr: "pipe" },
@@ -108,10 +113,20 @@ describe("a strict listener", () => {
     await eventually(() => api.gateway.stderr.includes("does not begin with TLS"));
   });
 
-  test("closes on a client that says nothing", async () => {
+  test("closes a connection that is silent for longer than preread_timeout, 10 s by default", async () => {
+    const { limits } = (await api.call("GET /settings")).body;
+    expect(limits.preread_timeout).toBe(10_000);
+    const set = (preread_timeout: number) =>
+      api.call("PATCH /settings", { body: { limits: { preread_timeout } } });
     const port = await listener("silence", { protocol: "https", strict_sni: true });
+    expect((await set(99)).status).toBe(400);
+    expect((await set(100)).status).toBe(200);
+    const began = performance.now();
     expect(await talk(port)).toBe("");
-  }, 20_000);
+    expect(performance.now() - began).toBeGreaterThanOrEqual(100);
+    await eventually(() => api.gateway.stderr.includes("did not say what it wants in time"));
+    await set(limits.preread_timeout);
+  });
 });
 
 describe("a stream route beside an https listener", () => {
@@ -137,7 +152,7 @@ describe("a stream route beside an https listener", () => {
     });
   };
 
-  test("takes its names, exact before wildcard, and the listener all others, with HTTP/2", async () => {
+  test("takes its names, exact before wildcard, and the listener all others", async () => {
     const port = await listener("shared", { protocol: "https" });
     await streamTo("exact", port, { sni: ["app.nas.test"] });
     await streamTo("wild", port, { sni: ["*.nas.test"] });
@@ -152,6 +167,11 @@ describe("a stream route beside an https listener", () => {
       expect(mirrored(own.text)["x-real-ip"]).toBe("127.0.0.1");
       expect((await ask(port, {})).text).toStartWith("HTTP/1.1 200");
     }
+  });
+
+  needs("curl").test("leaves HTTP/2 to the listener for all other names", async () => {
+    const port = await listener("shared with HTTP/2", { protocol: "https" });
+    await streamTo("beside HTTP/2", port, { sni: ["app.nas.test"] });
     const { version, status } = await curl(`https://127.0.0.1:${port}/`, ["--http2"]);
     expect([version, status]).toEqual(["2", 200]);
   });

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { curl } from "../../support/curl.ts";
 import { readMetrics } from "../../support/metrics-text.ts";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { usePeople } from "./people.ts";
 import { ask, useListeners } from "./world.ts";
@@ -26,6 +27,8 @@ test("handshakes are counted, and requests tell the TLS version", async () => {
 });
 
 describe("versions of TLS and HTTP", () => {
+  const { test } = needs("curl");
+
   /** What the list says of a request that curl makes; a path of its own tells it from all others. */
   async function told(port: number, scheme: string, args: readonly string[]) {
     const path = `/told-${Bun.randomUUIDv7()}`;

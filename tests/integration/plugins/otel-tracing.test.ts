@@ -280,7 +280,8 @@ describe("a collector", () => {
     await configure({
       endpoint: url,
       sample_rate: 1,
-      batch: { max_size: 10, max_delay: 10, max_queue: 30 },
+      // Sent when it is full, however slowly this machine fills it.
+      batch: { max_size: 10, max_delay: 60_000, max_queue: 30 },
     });
     const lines = scene.plane.log.length;
     for (let n = 0; n < 40; n++) expect((await scene.get("/")).status).toBe(200);

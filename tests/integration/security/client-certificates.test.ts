@@ -1,11 +1,12 @@
 // Client certificates fail closed: broken settings are refused, and nothing from before or from elsewhere lets a client in.
-import { beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { Authority, type Leaf } from "../../support/authority.ts";
+import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { usePeople } from "../listeners/people.ts";
 import { ask, GET, useListeners } from "../listeners/world.ts";
@@ -99,7 +100,8 @@ describe("fails closed:", () => {
   });
 });
 
-describe.skipIf(Bun.which("openssl") === null)("with openssl", () => {
+describe("with openssl", () => {
+  const { beforeAll, test } = needs("openssl");
   let directory: string;
   const run = async (...words: string[]) => {
     const child = Bun.spawn(["openssl", ...words], {

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Gateway, runCommand, startGateway } from "../../support/gateway.ts";
+import { lackOf, needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
 import { exchange } from "../../support/raw-exchange.ts";
 import {
@@ -101,7 +102,7 @@ describe("text that is executed, expanded or cut elsewhere", () => {
   const trace = () => join(gateway.dataDir, "..", `sluice-trace-${process.pid}`);
 
   beforeAll(async () => {
-    if (Bun.which("strace") === null) return;
+    if (lackOf("strace") !== null) return;
     const words = ["strace", "-f", "-e", "trace=execve,execveat", "-o", trace()];
     tracer = Bun.spawn([...words, "-p", String(gateway.pid)], {
       stdin: "ignore",
@@ -111,7 +112,11 @@ describe("text that is executed, expanded or cut elsewhere", () => {
     const reader = tracer.stderr.getReader();
     const { value } = await reader.read();
     reader.releaseLock();
-    if (!new TextDecoder().decode(value).includes("attached")) tracer = null;
+    const said = new TextDecoder().decode(value);
+    if (said.includes("attached")) return;
+    // Containers and machines with Yama may forbid it.
+    console.log(`not looked at which programs are started, because strace said: ${said}`);
+    tracer = null;
   });
   afterAll(() => {
     tracer?.kill("SIGINT");
@@ -178,9 +183,12 @@ describe("text that is executed, expanded or cut elsewhere", () => {
     expect(await lists()).toEqual(before);
   });
 
-  test("started no program and made no file", () => {
+  test("made no file", () => {
     expect(existsSync(marker)).toBe(false);
     expect(readdirSync(gateway.dataDir).sort()).toEqual(files);
+  });
+
+  needs("strace").test("started no program", () => {
     if (tracer === null) return;
     expect(
       readFileSync(trace(), "utf8")

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { decodeOptions } from "../../../src/cli/serve.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
+import { needs } from "../../support/needs.ts";
 import { parseResponse, sendRaw } from "../../support/raw-http.ts";
 
 const PASSWORD = "correct horse battery";
@@ -60,7 +61,7 @@ describe("a fresh installation", () => {
     expect([admin, adminTls]).toEqual([{ hostname: "127.0.0.1", port: 9080 }, null]);
   });
 
-  test.skipIf(process.platform !== "linux")("listens nowhere else with it", () => {
+  needs("linux").test("listens nowhere else with it", () => {
     const LOOPBACK = "0100007F";
     const sockets = listening(gateway.pid);
     expect(sockets.filter((text) => text.endsWith(`:${port()}`))).toEqual([

@@ -1,7 +1,7 @@
 // A management address that other machines reach, on real sockets: refused at a new start, held back on loopback later, restricted always.
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { networkInterfaces, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   type Gateway,
@@ -10,6 +10,7 @@ import {
   startGateway,
 } from "../../support/gateway.ts";
 import { reply, startOrigin } from "../../support/origin.ts";
+import { lackOf, needs } from "../../support/needs.ts";
 import { ownAddress } from "../../support/own-address.ts";
 import { eventually } from "../../support/poll.ts";
 import { quietPort } from "../../support/quiet-port.ts";
@@ -21,9 +22,9 @@ const SETTINGS = "/api/v1/settings";
 /** Where requests come from that are sent to it; null: this machine has only loopback. */
 const other = ownAddress("IPv4");
 const hasOther = other !== null;
-const hasIpv6 = Object.values(networkInterfaces()).some((entries) =>
-  entries?.some(({ address }) => address === "::1"),
-);
+const { test: testElsewhere } = needs("another address");
+const { test: testIpv6 } = needs("ipv6");
+const hasIpv6 = lackOf("ipv6") === null;
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -98,7 +99,7 @@ describe("a new start", () => {
     expect([result.code, result.stderr.includes("--admin-allow")]).toEqual([1, true]);
   });
 
-  test.skipIf(!hasOther)("serves the networks of --admin-allow and nobody else", async () => {
+  testElsewhere("serves the networks of --admin-allow and nobody else", async () => {
     const gateway = await started({ args: [...remote("127.0.0.0/8"), OPEN] });
     expect(await statusOf(gateway)).toMatchObject({ management_access: "restricted" });
     expect((await gateway.ok("GET", SETTINGS)).admin_allowed_in_force).toEqual(["127.0.0.0/8"]);
@@ -113,7 +114,7 @@ describe("a new start", () => {
     expect(warningsIn(gateway).join()).not.toContain("every address");
   });
 
-  test.skipIf(!hasOther)("takes any for everybody, and warns in log and status", async () => {
+  testElsewhere("takes any for everybody, and warns in log and status", async () => {
     const gateway = await started({
       env: { SLUICE_ADMIN_ALLOW: "any" },
       args: ["--admin", "0.0.0.0:0", OPEN],
@@ -125,7 +126,7 @@ describe("a new start", () => {
     expect(warningsIn(gateway)).toContain(warnings[0]);
   });
 
-  test.skipIf(!hasIpv6)("sees IPv4 clients of an IPv6 listener as what they are", async () => {
+  testIpv6("sees IPv4 clients of an IPv6 listener as what they are", async () => {
     const gateway = await started({ args: [...remote("127.0.0.0/8", "[::]:0"), OPEN] });
     const port = portOf(gateway);
     expect((await fetch(`http://127.0.0.1:${port}${SETTINGS}`)).status).toBe(200);
@@ -204,7 +205,7 @@ describe("an existing data directory", () => {
     expect(await statusOf(onLoopback(gateway))).toMatchObject({ management_access: "restricted" });
   });
 
-  test.skipIf(!hasOther)("listens where it is told once networks are given", async () => {
+  testElsewhere("listens where it is told once networks are given", async () => {
     const { gateway } = await inUse();
     await gateway.restart(remote(`127.0.0.1,${other}`));
     onLoopback(gateway);
@@ -379,7 +380,7 @@ describe("a change of the restriction", () => {
     expect(await gateway.ok("PUT", SETTINGS, read)).toEqual(read);
   });
 
-  test.skipIf(!hasOther)(
+  testElsewhere(
     "refuses the changes of those whom it shuts out, also those under way",
     async () => {
       const gateway = await started({ args: [...remote(`127.0.0.1,${other}`), OPEN] });

@@ -278,17 +278,21 @@ describe("a change", () => {
     expect((await sessionsOf(id))[0].id).toBe(before.id);
   });
 
-  test("that leads elsewhere is for new clients at once, for others ten seconds later", async () => {
+  test("that leads elsewhere is for new clients at once, for others after stream_drain_timeout", async () => {
+    const limits = { stream_drain_timeout: 1000 };
+    await api.call("PATCH /settings", { body: { limits } });
     const [one, two] = [await target(() => "one"), await target(() => "two")];
     const made = await route([one.port]);
     const next = await route([two.port]);
     const known = await client();
     expect(String(await known.ask(made.listen_port, "x"))).toBe("one");
+    const began = performance.now();
     await api.call(`PATCH /stream-routes/${made.id}`, { body: { service_id: next.service_id } });
     expect(String(await (await client()).ask(made.listen_port, "x"))).toBe("two");
     expect(String(await known.ask(made.listen_port, "x"))).toBe("one");
     const moved = async () => String(await known.ask(made.listen_port, "x", 300)) === "two";
     await eventually(moved, { deadlineMs: 15_000, intervalMs: 200 });
+    expect(performance.now() - began).toBeGreaterThanOrEqual(limits.stream_drain_timeout);
   }, 20_000);
 });
 

@@ -4,6 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { migrations, migrate } from "../../../src/store/migrations.ts";
+import { needs } from "../../support/needs.ts";
 import {
   commitOf,
   firstCommit,
@@ -163,16 +164,14 @@ test("every migration that drizzle-kit wrote is applied, in its order", async ()
   expect(migrations).toEqual(texts);
 });
 
-const canMount = process.platform === "linux" && process.getuid?.() === 0;
-
 // Only root may mount a file system that is small enough to be filled.
-test.if(canMount)(
+needs("mount").test(
   "a full disk refuses the commit in words and leaves the store in order",
   async () => {
     using dir = temporaryDirectory();
     const disk = join(dir.path, "disk");
     mkdirSync(disk);
-    if ((await run("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk)) !== 0) return;
+    expect(await run("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk)).toBe(0);
     try {
       using fixture = openStore(join(disk, "data"));
       fixture.store.commit(firstCommit);

@@ -1,6 +1,7 @@
 // A process gives back the pages of its own code, and goes on.
-import { expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { join } from "node:path";
+import { needs } from "../../support/needs.ts";
 
 const room = join(import.meta.dir, "../../../src/supervisor/program-pages.ts");
 
@@ -20,19 +21,16 @@ const program = `
   console.log(JSON.stringify({ before, bytes, after, sum }));
 `;
 
-test.if(process.platform === "linux")(
-  "the code that has run is not resident any more",
-  async () => {
-    const child = Bun.spawn([process.execPath, "-e", program], {
-      stdout: "pipe",
-      stderr: "inherit",
-    });
-    const told = JSON.parse(await new Response(child.stdout).text());
-    expect(await child.exited).toBe(0);
-    expect(told.bytes).toBeGreaterThan(told.before * 1024);
-    // Kilobytes; what runs in between is there again.
-    expect(told.before).toBeGreaterThan(8_000);
-    expect(told.after).toBeLessThan(told.before / 2);
-    expect(told.sum).toBe(Bun.SHA256.hash('[1,{"two":3}]', "hex"));
-  },
-);
+needs("linux").test("the code that has run is not resident any more", async () => {
+  const child = Bun.spawn([process.execPath, "-e", program], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const told = JSON.parse(await new Response(child.stdout).text());
+  expect(await child.exited).toBe(0);
+  expect(told.bytes).toBeGreaterThan(told.before * 1024);
+  // Kilobytes; what runs in between is there again.
+  expect(told.before).toBeGreaterThan(8_000);
+  expect(told.after).toBeLessThan(told.before / 2);
+  expect(told.sum).toBe(Bun.SHA256.hash('[1,{"two":3}]', "hex"));
+});

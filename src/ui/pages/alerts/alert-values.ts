@@ -29,6 +29,8 @@ export interface AlertValues extends Pick<
   readonly smtp: {
     readonly host: string;
     readonly port: number;
+    /** Milliseconds. */
+    readonly timeout: number;
     readonly tls: string;
     readonly username: string;
     readonly from: string;
@@ -71,6 +73,7 @@ export function toValues(alert: Partial<Alert>): AlertValues {
     smtp: {
       ...{ host: text("host"), tls: text("tls", "starttls"), username: text("username") },
       port: typeof config["port"] === "number" ? config["port"] : 587,
+      timeout: typeof config["timeout"] === "number" ? config["timeout"] : 10_000,
       from: text("from"),
       to: (config["to"] as string[] | undefined) ?? [],
     },
@@ -107,7 +110,7 @@ export function toBody(values: AlertValues): Write<"alerts"> {
           ...(smtp.username.trim() === "" && had_user
             ? { password: null }
             : optional("password", secrets.password)),
-          ...{ from: smtp.from.trim(), to: [...smtp.to] },
+          ...{ from: smtp.from.trim(), to: [...smtp.to], timeout: smtp.timeout },
         };
   return { ...rest, config: { ...config, ...authorities } } as Write<"alerts">;
 }
@@ -130,7 +133,12 @@ const places: Readonly<Record<string, string>> = {
   ...{ url: "secrets.url", secret: "secrets.signing", password: "secrets.password" },
   ...{ content_type: "webhook.content_type", template: "webhook.template" },
   ...{ host: "smtp.host", port: "smtp.port", tls: "smtp.tls", username: "smtp.username" },
-  ...{ from: "smtp.from", to: "smtp.to", ca_certificates: "ca_certificates" },
+  ...{
+    from: "smtp.from",
+    to: "smtp.to",
+    timeout: "smtp.timeout",
+    ca_certificates: "ca_certificates",
+  },
 };
 
 /** Where in the form a field of the API is: `config.headers[0].value` is `secrets.headers[0].value`. */

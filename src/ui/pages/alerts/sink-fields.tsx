@@ -11,7 +11,7 @@ import {
   Textarea,
   TextInput,
 } from "@mantine/core";
-import { AddButton, ListField, RemoveButton } from "../../parts/fields.tsx";
+import { AddButton, DurationField, ListField, RemoveButton } from "../../parts/fields.tsx";
 import { FoldedSection } from "../../parts/folded-section.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
 import { HelpText, Section } from "../../parts/page-layout.tsx";
@@ -156,9 +156,9 @@ function AdvancedFields({ form, isStored }: Props) {
       text={
         isWebhook
           ? "A body and header fields of your own, signatures, authorities to trust."
-          : "Authorities to trust."
+          : "Authorities to trust, timeout."
       }
-      fields={["webhook", "secrets.headers", "secrets.signing", "ca_certificates"]}
+      fields={["webhook", "secrets.headers", "secrets.signing", "ca_certificates", "smtp.timeout"]}
       errors={form.errors}
     >
       {isWebhook && (
@@ -189,6 +189,14 @@ function AdvancedFields({ form, isStored }: Props) {
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
         {...form.getInputProps("ca_certificates")}
       />
+      {!isWebhook && (
+        <DurationField
+          label="Timeout"
+          description="Of each step: connecting, the greeting, each reply"
+          unit="ms"
+          {...form.getInputProps("smtp.timeout")}
+        />
+      )}
     </FoldedSection>
   );
 }

@@ -19,6 +19,7 @@ export function LimitFields({ form }: SettingsFieldsProps) {
     >
       <RequestFields form={form} />
       <AbortFields form={form} />
+      <ConnectionFields form={form} />
       <SubHead title="Of all together" />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
@@ -139,6 +140,28 @@ function AbortFields({ form }: SettingsFieldsProps) {
           description="Aborted in ten seconds, in one worker. More requests are answered with 429. 0: no limit"
           {...{ min: 0, max: 1_000_000, empty: 2000 }}
           {...form.getInputProps("limits.max_aborted_per_address")}
+        />
+      </SimpleGrid>
+    </>
+  );
+}
+
+function ConnectionFields({ form }: SettingsFieldsProps) {
+  return (
+    <>
+      <SubHead title="Connections" />
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <DurationField
+          label="Preread timeout"
+          description="A connection whose PROXY header or TLS ClientHello takes longer is closed"
+          unit="ms"
+          {...form.getInputProps("limits.preread_timeout")}
+        />
+        <DurationField
+          label="Stream drain timeout"
+          description="Open connections of a stream route get this long after the route was deleted or leads elsewhere"
+          unit="ms"
+          {...form.getInputProps("limits.stream_drain_timeout")}
         />
       </SimpleGrid>
     </>

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Runs tests/e2e on two cores: the browser's tests and all others at the same time, then alone what measures times and memory.
+# Words are passed on to `bun test`. Chromium closes by itself now and then on a busy machine: of what is tried in it, that
+# fails which fails twice in a row.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+bun=.bun/bin/bun
+status=0
+logs=$(mktemp -d)
+# Nothing goes on when this is interrupted.
+trap 'rm -rf "$logs"; jobs -p | xargs -r kill 2>/dev/null' EXIT
+
+alone=(./tests/e2e/{certificates,overload}.test.ts)
+# Five and a half minutes of waiting, so beside the others, and only when they are wanted.
+waiting=(./tests/e2e/idle-times.test.ts)
+elsewhere=(--path-ignore-patterns 'tests/e2e/ui/**')
+for file in "${alone[@]}" "${waiting[@]}"; do elsewhere+=(--path-ignore-patterns "${file#./}"); done
+
+run() { "$bun" test --pass-with-no-tests "$@"; }
+
+BUN_TEST_WORKER_ID=2 run --retry 1 "$@" ./tests/e2e/ui >"$logs/ui" 2>&1 &
+ui=$!
+BUN_TEST_WORKER_ID=3 run "$@" "${waiting[@]}" >"$logs/waiting" 2>&1 &
+wait_long=$!
+BUN_TEST_WORKER_ID=1 run "${elsewhere[@]}" "$@" ./tests/e2e || status=1
+wait "$ui" || status=1
+cat "$logs/ui"
+wait "$wait_long" || status=1
+cat "$logs/waiting"
+run "$@" "${alone[@]}" || status=1
+exit $status

@@ -1,0 +1,17 @@
+// What a browser loads before it shows the first page, as the build of the executable measured it.
+import { expect } from "bun:test";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { needs } from "../../support/needs.ts";
+
+const { test } = needs("executable");
+
+// The build itself refuses more; here is said what was built last.
+test("stays under 350 KB compressed", () => {
+  const sizes = resolve(import.meta.dir, "../../../dist/ui/sizes.json");
+  const { first_load: firstLoad } = JSON.parse(readFileSync(sizes, "utf8")) as {
+    first_load: number;
+  };
+  expect(firstLoad).toBeGreaterThan(50_000);
+  expect(firstLoad).toBeLessThan(350_000);
+});
