@@ -144,7 +144,7 @@ export interface ControlPlane {
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const { targetBoard, clock, current } = options;
   const observation = new ObservationBase({ ...options, served: current.snapshot });
-  const rows = new TargetRows(targetBoard, observation.rows, current.snapshot.services);
+  const rows = new TargetRows(targetBoard, observation.rows, current.snapshot);
   const states = new TargetStates(targetBoard, clock);
   const changes = new Changes({ ...options, rollout: rows });
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });

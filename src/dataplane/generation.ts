@@ -7,6 +7,7 @@ import type {
 } from "../snapshot/snapshot.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { Settings } from "../model/settings.ts";
+import type { Intents } from "./intents.ts";
 import { inFlightLimits, listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
 import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
 import { CertificateIndex } from "./listener/certificate-index.ts";
@@ -15,14 +16,8 @@ import { ConsumerIndex } from "./plugin/consumer-index.ts";
 import type { PluginSet } from "./plugin/plugin-set.ts";
 import { Router } from "./router.ts";
 import { type RouteRuntime, routeRuntime } from "./route-runtime.ts";
-import {
-  type PoolRegistry,
-  type ServiceContext,
-  type ServiceRuntime,
-  serviceRuntime,
-} from "./service-runtime.ts";
+import { type ServiceContext, type ServiceRuntime, serviceRuntime } from "./service-runtime.ts";
 import { type StreamRouteRuntime, streamRouteRuntime } from "./stream/stream-runtime.ts";
-import type { TrafficRecorder } from "./traffic-recorder.ts";
 import { loopToken } from "./upstream/request-writer.ts";
 
 export interface Generation {
@@ -52,13 +47,11 @@ export interface Generation {
 
 export interface GenerationContext extends ServiceContext {
   readonly instanceId: string;
-  readonly pools: PoolRegistry;
-  readonly recorder: TrafficRecorder;
   /** Made before, because that may take a while. */
   readonly plugins: PluginSet;
 }
 
-/** The next version. `previous` goes on serving as it is; null starts from nothing, and then the change is the whole. */
+/** The next version. `previous` goes on serving as it is, and so does all that it shares with this one; null starts from nothing, and then the change is the whole. */
 export function nextGeneration(
   previous: Generation | null,
   change: SnapshotChange,
@@ -68,17 +61,16 @@ export function nextGeneration(
   if (settings === undefined) throw new Error("the first version has no settings");
   const listeners = apply(previous?.listeners, change.listeners, (plan) => plan);
   const streamRoutes = apply(previous?.streamRoutes, change.streamRoutes, (plan) =>
-    streamRouteRuntime(plan, context.board.rowOf(`stream ${plan.id}`)),
+    streamRouteRuntime(plan, context),
   );
   const certificates = apply(previous?.certificates, change.certificates, (plan) => plan);
   const { limits } = settings;
-  context.recorder.forgetTargets();
   return {
     revision: change.revision,
     settings,
-    router: nextRouter(previous?.router ?? Router.empty(), change.routes, context.recorder),
+    router: nextRouter(previous?.router ?? Router.empty(), change.routes),
     services: apply(previous?.services, change.services, (plan: ServicePlan) =>
-      serviceRuntime(plan, context.pools, context),
+      serviceRuntime(plan, context),
     ),
     listeners,
     plugins: context.plugins,
@@ -93,7 +85,7 @@ export function nextGeneration(
       previous?.certificates === certificates
         ? previous.certificateIndex
         : new CertificateIndex(certificates),
-    listenerFacts: nextFacts(previous, listeners, { settings, board: context.board }),
+    listenerFacts: nextFacts(previous, listeners, { ...context, settings }),
     loopToken: loopToken(context.instanceId),
     maxInFlight: limits.max_in_flight_requests,
     maxResponseHeadBytes: limits.max_response_head_bytes,
@@ -112,13 +104,10 @@ export function nextGeneration(
 function nextRouter(
   router: Router<RouteRuntime>,
   change: CollectionChange<RoutePlan>,
-  recorder: TrafficRecorder,
 ): Router<RouteRuntime> {
   if (change.upserts.length === 0 && change.removals.length === 0) return router;
   return router.with({
-    upserts: change.upserts.map((plan) =>
-      routeRuntime(plan, recorder.routeSeries(plan.id, plan.route.service_id)),
-    ),
+    upserts: change.upserts.map(routeRuntime),
     removals: change.removals,
   });
 }
@@ -127,13 +116,17 @@ function nextRouter(
 function nextFacts(
   previous: Generation | null,
   listeners: ReadonlyMap<string, ListenerPlan>,
-  { settings, board }: { readonly settings: Settings; readonly board: TargetBoard },
+  {
+    settings,
+    board,
+    intents,
+  }: { readonly settings: Settings; readonly board: TargetBoard; readonly intents: Intents },
 ): ReadonlyMap<string, ListenerFacts> {
   const facts = new Map<string, ListenerFacts>();
   for (const [id, plan] of listeners) {
     const known = previous?.settings === settings && previous.listeners.get(id) === plan;
     const before = known ? previous.listenerFacts.get(id) : undefined;
-    const limits = () => inFlightLimits(plan.listener, settings, board);
+    const limits = () => inFlightLimits(plan.listener, settings, { board, intents });
     facts.set(id, before ?? listenerFacts(plan.listener, settings, limits()));
   }
   return facts;

@@ -4,7 +4,8 @@ import type { Series } from "../shared-memory/traffic-metrics.ts";
 /** What is noted of a route: where its requests are counted, and what it is. */
 export interface NotedRoute {
   readonly id: string;
-  readonly series: Series;
+  /** Found when the first of its requests is counted; null until then. */
+  series: Series | null;
   readonly route: { readonly service_id: string | null };
 }
 

@@ -13,8 +13,8 @@ import type { ExchangeTimeouts } from "./upstream/exchange.ts";
 export interface RouteRuntime {
   readonly id: string;
   readonly route: Route;
-  /** Where its requests are counted. */
-  readonly series: Series;
+  /** Where its requests are counted; found with the first one. */
+  series: Series | null;
   /** Prefixes that may be stripped, longest first; empty when nothing is. */
   readonly prefixes: readonly string[];
   readonly rewrite: { readonly regex: RegExp; readonly to: string } | null;
@@ -39,14 +39,14 @@ export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
 }
 
 /** Prepares one version of a route; runs once when it is stored or changed. */
-export function routeRuntime(plan: RoutePlan, series: Series): RouteRuntime {
+export function routeRuntime(plan: RoutePlan): RouteRuntime {
   const { route } = plan;
   const prefixes = route.paths.filter((path) => path.type === "prefix").map((path) => path.value);
   const overrides = Object.values(route.timeouts).some((value) => value !== null);
   return {
     id: plan.id,
     route,
-    series,
+    series: null,
     prefixes: route.strip_path ? prefixes.sort((a, b) => b.length - a.length) : [],
     rewrite:
       route.path_rewrite === null

@@ -3,6 +3,7 @@ import type { Issue } from "../model/error.ts";
 import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { SnapshotChange } from "../snapshot/snapshot.ts";
 import { AbortedRequests } from "./aborted-requests.ts";
+import { type Candidate, prepareCandidate } from "./candidate.ts";
 import { OpenChallenges } from "./challenges.ts";
 import { CollectBudget } from "./collecting.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
@@ -11,21 +12,17 @@ import { ActiveChecks } from "./health/active-check.ts";
 import { explain } from "./explain.ts";
 import { failures, type ProxyError } from "./error.ts";
 import { logFailure } from "./failure-log.ts";
-import { type Generation, nextGeneration } from "./generation.ts";
+import type { Generation } from "./generation.ts";
 import { type Answer, handle } from "./handler.ts";
 import { InFlight } from "./in-flight.ts";
 import { ConnectionLimits } from "./listener/connection-limits.ts";
 import type { RequestHandler } from "./listener/http-listener.ts";
-import { closeListeners, Listeners, type OpenedListeners } from "./listener/listeners.ts";
+import { Listeners } from "./listener/listeners.ts";
 import { RefusalLog } from "./listener/refusal-log.ts";
 import { createCallout } from "./plugin/callout.ts";
 import { CredentialUses } from "./plugin/credential-uses.ts";
 import { createGeo } from "./plugin/geo.ts";
-import {
-  type LoadedPlugins,
-  PluginLoader,
-  type PluginLoaderOptions,
-} from "./plugin/plugin-loader.ts";
+import { PluginLoader, type PluginLoaderOptions } from "./plugin/plugin-loader.ts";
 import { purge } from "./plugin/purge.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
 import { streamScene } from "./plugin/stream-visit.ts";
@@ -36,22 +33,11 @@ import { EndedRequests } from "./plugin/ended-requests.ts";
 import { NameResolver } from "./names/name-resolver.ts";
 import { Overload } from "./overload.ts";
 import { PoolRegistry } from "./service-runtime.ts";
-import { discardPorts, type OpenedPorts, Streams, type StreamsOptions } from "./stream/streams.ts";
-import { discardUdpPorts, type OpenedUdpPorts, UdpStreams } from "./stream/udp-streams.ts";
+import { Streams, type StreamsOptions } from "./stream/streams.ts";
+import { UdpStreams } from "./stream/udp-streams.ts";
 import { createWebSocketProxy } from "./upstream/websocket.ts";
 import { TrafficRecorder } from "./traffic-recorder.ts";
 import type { WorkerScope } from "./worker-scope.ts";
-
-interface Prepared {
-  readonly generation: Generation;
-  /** Made for this version only. */
-  readonly plugins: LoadedPlugins;
-  /** Bound for this version only. */
-  readonly opened: OpenedListeners;
-  readonly openedPorts: OpenedPorts;
-  readonly openedUdp: OpenedUdpPorts;
-  readonly removedRoutes: readonly string[];
-}
 
 /** How long the end waits for plugins that still have something to send; the supervisor waits for a second. */
 const PLUGIN_CLOSE_MS = 800;
@@ -78,7 +64,7 @@ class Runtime implements DataPlane {
   readonly #uses = new CredentialUses(performance.now());
   readonly #endedRequests = new EndedRequests();
   #live: Generation | null = null;
-  #prepared: Prepared | null = null;
+  #candidate: Candidate | null = null;
   /** Another process listens at the same ports: clients are to go there. */
   #isLeaving = false;
 
@@ -163,96 +149,65 @@ class Runtime implements DataPlane {
   }
 
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
-    if (this.#prepared !== null) this.discard(this.#prepared.generation.revision);
+    if (this.#candidate !== null) this.discard(this.#candidate.generation.revision);
     const { worker, instanceId, targets: board, stickyKey } = this.#options;
-    const plugins = await this.#plugins.load(
-      this.#live?.plugins ?? PluginSet.empty,
-      change.plugins,
-    );
-    if (plugins.issues.length > 0) {
-      void this.#plugins.retire(plugins.made, PluginSet.empty);
-      return plugins.issues;
-    }
-    const generation = nextGeneration(this.#live, change, {
-      worker,
-      instanceId,
+    const prepared = await prepareCandidate(change, {
+      ...{ worker, instanceId, board, stickyKey },
+      live: this.#live,
       pools: this.#pools,
-      recorder: this.#recorder,
-      board,
-      stickyKey,
-      plugins: plugins.set,
+      plugins: this.#plugins,
+      listeners: this.#listeners,
+      streams: this.#streams,
+      udp: this.#udp,
+      geo: this.#scope.geo,
     });
-    const { opened, issues } = this.#listeners.prepare(generation);
-    const streams = this.#streams.prepare(generation);
-    const udp = await this.#udp.prepare(generation);
-    await this.#scope.geo.prepare(generation.settings.geoip);
-    issues.push(...streams.issues, ...udp.issues);
-    if (issues.length > 0) {
-      discardPorts(streams.opened);
-      discardUdpPorts(udp.opened);
-      await closeListeners(opened.values());
-      void this.#plugins.retire(plugins.made, PluginSet.empty);
-    } else {
-      const [openedPorts, openedUdp] = [streams.opened, udp.opened];
-      const removedRoutes = change.routes.removals;
-      this.#prepared = { generation, plugins, opened, openedPorts, openedUdp, removedRoutes };
-    }
-    return issues;
+    if (!("generation" in prepared)) return prepared;
+    this.#candidate = prepared;
+    return [];
   }
 
   activate(revision: number): void {
-    const prepared = this.#prepared;
-    if (prepared?.generation.revision !== revision)
+    const candidate = this.#candidate;
+    if (candidate?.generation.revision !== revision)
       throw new Error(`revision ${revision} was not prepared`);
-    this.#prepared = null;
+    this.#candidate = null;
     const before = this.#live;
-    const { generation } = prepared;
+    const { generation } = candidate;
+    candidate.intents.activate();
     this.#live = generation;
+    // Targets may have gone, and come again under another row.
+    this.#recorder.forgetTargets();
     this.#scope.collectBudget.setLimit(generation.settings.limits.collect_budget_bytes);
     this.#options.board.set(this.#options.worker, "revision", revision);
     this.#endedRequests.flush();
     if (before !== null && before.plugins !== generation.plugins)
       void this.#plugins.retire(before.plugins.all.values(), generation.plugins);
     this.#scope.geo.configure(generation.settings.geoip);
-    this.#listeners.activate(generation, prepared.opened);
-    this.#streams.activate(generation, prepared.openedPorts);
-    this.#udp.activate(generation, prepared.openedUdp);
-    if (before !== null && before.services !== generation.services)
-      this.#retireServices(before, generation);
-    if (before?.services !== generation.services) this.#checks.update(generation.services);
-    if (prepared.removedRoutes.length > 0 || before?.services !== generation.services)
-      this.#closeOrphans(prepared);
+    this.#listeners.activate(generation, candidate.opened);
+    this.#streams.activate(generation, candidate.openedPorts);
+    this.#udp.activate(generation, candidate.openedUdp);
+    if (candidate.services.size > 0) {
+      const ofServices = (of: Generation | null) =>
+        [...candidate.services].flatMap((id) => of?.services.get(id) ?? []);
+      this.#pools.retire(ofServices(before), ofServices(generation));
+      this.#checks.update(generation.services);
+    }
+    if (candidate.removedRoutes.size + candidate.services.size > 0) this.#closeOrphans(candidate);
   }
 
   /** A WebSocket goes on through every change but one that takes its route, service or target away. */
-  #closeOrphans({ generation, removedRoutes }: Prepared): void {
-    const removed = new Set(removedRoutes);
+  #closeOrphans({ generation, removedRoutes }: Candidate): void {
     this.#webSockets.closeWhere(({ routeId, serviceId, targetId }) => {
       const targets = generation.services.get(serviceId)?.targets ?? [];
-      return removed.has(routeId) || !targets.some((target) => target.id === targetId);
+      return removedRoutes.has(routeId) || !targets.some((target) => target.id === targetId);
     });
   }
 
-  #retireServices(before: Generation, after: Generation): void {
-    for (const [id, service] of before.services) {
-      const next = after.services.get(id) ?? null;
-      if (next !== service) this.#pools.retire(service, next);
-    }
-  }
-
   discard(revision: number): void {
-    const prepared = this.#prepared;
-    if (prepared === null || prepared.generation.revision !== revision) return;
-    this.#prepared = null;
-    void this.#plugins.retire(prepared.plugins.made, this.#live?.plugins ?? PluginSet.empty);
-    discardPorts(prepared.openedPorts);
-    discardUdpPorts(prepared.openedUdp);
-    void closeListeners(prepared.opened.values());
-    // Pools that only the discarded version had.
-    for (const [id, service] of prepared.generation.services) {
-      const live = this.#live?.services.get(id) ?? null;
-      if (live !== service) this.#pools.retire(service, live);
-    }
+    const candidate = this.#candidate;
+    if (candidate?.generation.revision !== revision) return;
+    this.#candidate = null;
+    candidate.intents.discard();
   }
 
   answer(question: WorkerQuestion): WorkerAnswer {

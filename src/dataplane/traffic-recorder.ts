@@ -17,7 +17,7 @@ import {
 import { noFacts, RequestBatch } from "./request-batch.ts";
 import { httpVersionOf, tlsVersionOf } from "./protocol-version.ts";
 import type { RequestContext } from "./request-context.ts";
-import type { RequestRecord } from "./request-record.ts";
+import type { NotedRoute, RequestRecord } from "./request-record.ts";
 import { timeOfDay } from "./time-of-day.ts";
 
 export interface TrafficRecorderOptions {
@@ -81,10 +81,6 @@ export class TrafficRecorder {
     this.#batch.use(ring === null ? null : new RequestRing(ring));
   }
 
-  routeSeries(routeId: string, serviceId: string | null): Series {
-    return this.#traffic.seriesOf(routeSeriesKey(routeId, serviceId));
-  }
-
   streamSeries(streamRouteId: string, serviceId: string): Series {
     return this.#traffic.seriesOf(streamSeriesKey(streamRouteId, serviceId));
   }
@@ -102,9 +98,15 @@ export class TrafficRecorder {
     counted.bytesOut = record.bytesOut;
     counted.retries = record.attempts > 1 ? record.attempts - 1 : 0;
     counted.isBrokenOff = record.isBrokenOff;
-    this.#writer.ended(record.route?.series ?? this.#noRoute, counted);
+    const { route } = record;
+    this.#writer.ended(route === null ? this.#noRoute : this.#seriesOf(route), counted);
     if (this.#batch.isOn) this.#writeDown(context, now);
     if (record.attempts > 0) this.#countTargets(record, end);
+  }
+
+  #seriesOf(route: NotedRoute): Series {
+    route.series ??= this.#traffic.seriesOf(routeSeriesKey(route.id, route.route.service_id));
+    return route.series;
   }
 
   /** Each attempt counts for its target: with the status that the target gave, or that the client was told in its place. */

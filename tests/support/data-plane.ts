@@ -12,7 +12,8 @@ import type { AnyPlugin } from "../../src/pdk/definition.ts";
 import { plugins } from "./plugins.ts";
 import type { PluginCatalogue } from "../../src/snapshot/plugin-config.ts";
 import { inlineTargetInput } from "../../src/model/target.ts";
-import type { CounterTable } from "../../src/shared-memory/counter-table.ts";
+import type { Issue } from "../../src/model/error.ts";
+import { CounterTable } from "../../src/shared-memory/counter-table.ts";
 import { TargetBoard } from "../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
 import { ConsumerStore } from "../../src/supervisor/consumer-store.ts";
@@ -42,6 +43,8 @@ export type ServiceSketch = Sketch<ServiceInput> & {
   readonly id?: string;
   readonly clientCertificate?: ServicePlan["clientCertificate"];
   readonly targets?: readonly {
+    /** Default: `<service>-<position>`. */
+    readonly id?: string;
     readonly host?: string;
     readonly port?: number | null;
     readonly weight?: number;
@@ -91,9 +94,12 @@ export interface RunningDataPlane {
   readonly webSocketUrl: string;
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
+  readonly counters: CounterTable;
   readonly log: readonly LoggedLine[];
   /** Serves the next version, in which what is named here is new or replaced. */
   apply(change: DataPlaneChange): Promise<void>;
+  /** Prepares such a version, waits for `meanwhile`, and discards it; returns why it could not have been served. */
+  discard(change: DataPlaneChange, meanwhile?: () => Promise<unknown>): Promise<readonly Issue[]>;
   drain(timeoutMs: number): Promise<number>;
   /** Cuts everything. */
   stop(): Promise<void>;
@@ -111,10 +117,10 @@ function servicePlan(sketch: ServiceSketch): ServicePlan {
     id,
     service: { ...decode(serviceInput, service), ...identity(id) },
     clientCertificate,
-    targets: targets.map((target, index) => ({
+    targets: targets.map(({ id: own, ...target }, index) => ({
       ...decode(inlineTargetInput, { host: "127.0.0.1", ...target }),
       service_id: id,
-      ...identity(`${id}-${index}`),
+      ...identity(own ?? `${id}-${index}`),
     })),
   };
 }
@@ -221,6 +227,7 @@ export async function startDataPlane(
 ): Promise<RunningDataPlane> {
   const board = WorkerBoard.create(1);
   const targets = TargetBoard.create(1);
+  const counters = sketch.counters ?? CounterTable.create({ keys: 1024, workers: 1 });
   const log: LoggedLine[] = [];
   const catalogue = catalogueOf([...plugins, ...(sketch.ownPlugins ?? [])]);
   const dataPlane = createDataPlane({
@@ -234,42 +241,44 @@ export async function startDataPlane(
     webSocketTimes: sketch.webSocketTimes,
     dnsServers: sketch.dnsServers ?? [],
     logPlaces: sketch.logPlaces ?? null,
-    ...(sketch.counters === undefined ? {} : { counters: sketch.counters }),
+    counters,
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });
   const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);
   const consumers = new ConsumerStore();
   let revision = 0;
+  const changeOf = (next: DataPlaneChange, listeners: readonly ListenerPlan[]): SnapshotChange => ({
+    base: revision === 0 ? null : revision,
+    revision: revision + 1,
+    services: {
+      upserts: (next.services ?? []).map(servicePlan),
+      removals: next.removedServices ?? [],
+    },
+    routes: { upserts: (next.routes ?? []).map(routePlan), removals: next.removedRoutes ?? [] },
+    listeners: { upserts: listeners, removals: [] },
+    streamRoutes: { upserts: next.streamRoutes ?? [], removals: next.removedStreamRoutes ?? [] },
+    plugins: {
+      upserts: (next.plugins ?? []).map((plugin) => pluginPlan(plugin, catalogue)),
+      removals: next.removedPlugins ?? [],
+    },
+    consumers: consumers.change({
+      consumers: planChange((next.consumers ?? []).map(consumerPlan)),
+      credentials: planChange((next.credentials ?? []).map(credentialPlan)),
+    }),
+    certificates: { upserts: next.certificates ?? [], removals: next.removedCertificates ?? [] },
+    settings:
+      next.settings === undefined && revision > 0
+        ? null
+        : {
+            ...decode(settingsInput, next.settings ?? {}),
+            updated_at: "2026-01-01T00:00:00.000Z",
+          },
+  });
+  // As the supervisor does it: what crosses to a worker is a copy.
+  const prepare = (change: SnapshotChange) => dataPlane.prepare(structuredClone(change));
   const serve = async (next: DataPlaneChange, listeners: readonly ListenerPlan[]) => {
-    const change: SnapshotChange = {
-      base: revision === 0 ? null : revision,
-      revision: revision + 1,
-      services: {
-        upserts: (next.services ?? []).map(servicePlan),
-        removals: next.removedServices ?? [],
-      },
-      routes: { upserts: (next.routes ?? []).map(routePlan), removals: next.removedRoutes ?? [] },
-      listeners: { upserts: listeners, removals: [] },
-      streamRoutes: { upserts: next.streamRoutes ?? [], removals: next.removedStreamRoutes ?? [] },
-      plugins: {
-        upserts: (next.plugins ?? []).map((plugin) => pluginPlan(plugin, catalogue)),
-        removals: next.removedPlugins ?? [],
-      },
-      consumers: consumers.change({
-        consumers: planChange((next.consumers ?? []).map(consumerPlan)),
-        credentials: planChange((next.credentials ?? []).map(credentialPlan)),
-      }),
-      certificates: { upserts: next.certificates ?? [], removals: next.removedCertificates ?? [] },
-      settings:
-        next.settings === undefined && revision > 0
-          ? null
-          : {
-              ...decode(settingsInput, next.settings ?? {}),
-              updated_at: "2026-01-01T00:00:00.000Z",
-            },
-    };
-    // As the supervisor does it: what crosses to a worker is a copy.
-    const issues = await dataPlane.prepare(structuredClone(change));
+    const change = changeOf(next, listeners);
+    const issues = await prepare(change);
     if (issues.length > 0) throw new Error(`not served: ${JSON.stringify(issues)}`);
     consumers.keep();
     revision = change.revision;
@@ -277,20 +286,25 @@ export async function startDataPlane(
   };
   await serve(sketch, [listener]);
   const { port } = listener.listener;
+  const listenersOf = ({ listener: own }: DataPlaneChange) =>
+    own === undefined ? [] : [listenerPlan({ ...sketch.listener, ...own, port }, listener.tls)];
   return {
     port,
     url: `${listener.listener.protocol}://127.0.0.1:${port}`,
     webSocketUrl: `${sketch.tls === undefined ? "ws" : "wss"}://127.0.0.1:${port}`,
     board,
     targets,
+    counters,
     log,
-    apply: (change) =>
-      serve(
-        change,
-        change.listener === undefined
-          ? []
-          : [listenerPlan({ ...sketch.listener, ...change.listener, port }, listener.tls)],
-      ),
+    apply: (change) => serve(change, listenersOf(change)),
+    async discard(next, meanwhile = () => Promise.resolve()) {
+      const change = changeOf(next, listenersOf(next));
+      const issues = await prepare(change);
+      await meanwhile();
+      consumers.undo();
+      dataPlane.discard(change.revision);
+      return issues;
+    },
     drain: (timeoutMs) => dataPlane.drain({ timeoutMs, lingerMs: 0 }),
     stop: async () => {
       await dataPlane.drain({ timeoutMs: 0, lingerMs: 0 });

@@ -74,7 +74,7 @@ export interface TrafficRowsOptions {
   readonly served: Snapshot;
 }
 
-/** Rows are made before the workers look for them. Stands between the changes and the workers: every version passes through it. */
+/** Rows are made when a version is decided, before the workers look for them. Stands between the changes and the workers: every version passes through it. */
 export class TrafficRows implements Rollout {
   readonly #options: TrafficRowsOptions;
   readonly #entries = new Map<string, Entry>();
@@ -90,7 +90,6 @@ export class TrafficRows implements Rollout {
   prepare(next: Snapshot) {
     this.sweep();
     this.#next = next;
-    this.#claim(changedPlaces(this.#served, next).after);
     return this.#options.rollout.prepare(next);
   }
 
@@ -98,17 +97,17 @@ export class TrafficRows implements Rollout {
     const before = this.#served;
     this.#served = this.#next ?? before;
     this.#next = null;
+    const changed = changedPlaces(before, this.#served);
+    this.#claim(changed.after);
     try {
       await this.#options.rollout.activate(revision);
     } finally {
-      this.#retire(before, this.#served);
+      this.#retire(changed.before, changed.after, before);
     }
   }
 
   discard(revision: number): Promise<void> {
-    const next = this.#next;
     this.#next = null;
-    if (next !== null) this.#retire(next, this.#served);
     return this.#options.rollout.discard(revision);
   }
 
@@ -120,12 +119,10 @@ export class TrafficRows implements Rollout {
   read(): CountedTraffic[] {
     this.sweep();
     const { metrics } = this.#options;
-    const found = [...this.#entries.values()]
-      .filter(({ row }) => row !== OTHER_ROW)
-      .map(({ place, row, left }) => ({
-        owner: left?.owner ?? ownerOf(place, this.#served),
-        traffic: metrics.read(row),
-      }));
+    const found = [...this.#entries.values()].map(({ place, row, left }) => ({
+      owner: left?.owner ?? ownerOf(place, this.#served),
+      traffic: metrics.read(row),
+    }));
     return [
       ...found,
       { owner: NONE, traffic: metrics.read(NO_ROUTE_ROW) },
@@ -135,12 +132,10 @@ export class TrafficRows implements Rollout {
 
   /** Gives up the rows of what has been gone for long enough. */
   sweep(): void {
-    // What the next version uses must not go.
-    if (this.#next !== null) return;
     const now = this.#options.clock.now();
-    for (const [key, { row, left }] of this.#entries) {
+    for (const [key, { left }] of this.#entries) {
       if (left === null || now - left.at < KEPT_MS) continue;
-      if (row !== OTHER_ROW) this.#options.metrics.release(key);
+      this.#options.metrics.release(key);
       this.#entries.delete(key);
     }
   }
@@ -148,25 +143,23 @@ export class TrafficRows implements Rollout {
   #claim(places: readonly Place[]): void {
     for (const place of places) {
       const known = this.#entries.get(place.key);
-      if (known !== undefined && known.row !== OTHER_ROW) continue;
+      if (known !== undefined) {
+        known.left = null;
+        continue;
+      }
       const row = this.#options.metrics.claim(place.key);
-      this.#entries.set(place.key, { place, row, left: null });
+      if (row !== OTHER_ROW) this.#entries.set(place.key, { place, row, left: null });
     }
   }
 
-  /** What was in `before` and is not in `after` is out of use from here on. */
-  #retire(before: Snapshot, after: Snapshot): void {
-    const changed = changedPlaces(before, after);
-    const kept = new Set(changed.after.map(({ key }) => key));
+  /** What was in `before`, in the version `was`, and is not in `after` is out of use from here on. */
+  #retire(before: readonly Place[], after: readonly Place[], was: Snapshot): void {
+    const kept = new Set(after.map(({ key }) => key));
     const at = this.#options.clock.now();
-    for (const key of kept) this.#setLeft(key, null);
-    for (const place of changed.before)
-      if (!kept.has(place.key)) this.#setLeft(place.key, { at, owner: ownerOf(place, before) });
-  }
-
-  #setLeft(key: string, left: Entry["left"]): void {
-    const entry = this.#entries.get(key);
-    if (entry !== undefined) entry.left = left;
+    for (const place of before) {
+      const entry = kept.has(place.key) ? undefined : this.#entries.get(place.key);
+      if (entry !== undefined) entry.left = { at, owner: ownerOf(place, was) };
+    }
   }
 }
 

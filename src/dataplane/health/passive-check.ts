@@ -19,10 +19,11 @@ const [WORKS, FAILED] = [1, 2] as const;
 export class PassiveCheck {
   readonly #policy: Service["health"]["passive"];
   readonly #board: TargetBoard;
-  readonly #rows: CheckedRows;
+  readonly #rows: () => CheckedRows;
   readonly #statuses: ReadonlySet<number>;
 
-  constructor(policy: Service["health"]["passive"], board: TargetBoard, rows: CheckedRows) {
+  /** `rows`: asked for only when something has changed, because a version that is not served has none. */
+  constructor(policy: Service["health"]["passive"], board: TargetBoard, rows: () => CheckedRows) {
     this.#policy = policy;
     this.#board = board;
     this.#rows = rows;
@@ -76,12 +77,12 @@ export class PassiveCheck {
   }
 
   #note(target: number, now: number): void {
-    noteChange(this.#board, { target, service: this.#rows.service }, now);
+    noteChange(this.#board, { target, service: this.#rows().service }, now);
   }
 
   /** Never the last one, and no more than the share, though one of several may always go. */
   #mayEject(time: number): boolean {
-    const { targets } = this.#rows;
+    const { targets } = this.#rows();
     const share = Math.floor((targets.length * this.#policy.max_ejection_percent) / 100);
     const most = this.#policy.max_ejection_percent === 0 ? 0 : Math.max(1, share);
     const board = this.#board;

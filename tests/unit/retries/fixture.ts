@@ -3,6 +3,7 @@ import type { Server } from "bun";
 import { Attempts } from "../../../src/dataplane/attempts.ts";
 import { knownFields } from "../../../src/http/known-fields.ts";
 import type { ListenerFacts } from "../../../src/dataplane/listener/listener-facts.ts";
+import { Intents } from "../../../src/dataplane/intents.ts";
 import { NameResolver } from "../../../src/dataplane/names/name-resolver.ts";
 import type { Plan } from "../../../src/dataplane/plan.ts";
 import { RequestContext } from "../../../src/dataplane/request-context.ts";
@@ -50,7 +51,9 @@ export class World {
     };
     const names = { resolver: new NameResolver({ servers: [] }), now: () => 0, log() {} };
     const pools = new PoolRegistry(() => 0, names);
-    this.runtime = serviceRuntime(plan, pools, { board, worker, stickyKey });
+    const intents = new Intents();
+    this.runtime = serviceRuntime(plan, { board, worker, stickyKey, pools, intents });
+    intents.activate();
   }
 
   row(index: number): number {
