@@ -30,19 +30,22 @@ const answered = (outcome: Verdict["outcome"], status: number, detail: string | 
 export function explain(generation: Generation, request: ExplainedRequest, geo: Geo): Explanation {
   const listenerId = listenerFor(generation, new URL(request.url));
   const nothing = { listenerId, routeId: null, serviceId: null, candidates: [], plugins: [] };
-  const rest = { ...nothing, routes: generation.router.size };
+  const rest = { ...nothing, routes: generation.routes.router.size };
   const context = contextOf(generation, listenerId, request);
   if (context === null)
     return { ...rest, ...answered("refused", 0, "no listener speaks this scheme") };
   if (!(context instanceof RequestContext))
     return { ...rest, ...answered("refused", context.status, context.detail) };
-  const route = generation.router.match(context);
-  const candidates = generation.router
+  const { routes } = generation;
+  const entry = routes.router.match(context);
+  const route = entry === null ? null : routes.of(entry);
+  const candidates = routes.router
     .standings(context, MAX_CANDIDATES)
-    .map(({ value, position, mismatch }) => ({
-      routeId: value.id,
+    .map(({ entry: candidate, position, mismatch }) => ({
+      routeId: candidate.id,
       position,
-      reason: mismatch === null ? null : mismatchInWords(value.route, mismatch, context),
+      reason:
+        mismatch === null ? null : mismatchInWords(routes.of(candidate).route, mismatch, context),
     }));
   const verdict =
     route === null

@@ -48,7 +48,8 @@ export function handle(
     return fail(context, failures.misdirected, scene);
   if (scope.aborted.refusesAny && scope.aborted.refuses(context.clientAddress()))
     return fail(context, failures.tooManyAborted, scene);
-  const route = generation.router.match(context);
+  const entry = generation.routes.router.match(context);
+  const route = entry === null ? null : generation.routes.of(entry);
   context.record.route = route;
   const { plugins } = generation;
   if (!plugins.isEmpty) {

@@ -1,12 +1,13 @@
 // What a version in the making wants done to what is live, and how to undo what it has opened; knows no version.
+import type { Pace } from "../pace.ts";
 
 /**
  * Preparing a version reads what is live and writes none of it. What it wants to write is kept here: configure, renew, forget,
  * create, claim. Either `activate` runs that, or `discard` drops it and closes what was opened.
  */
 export class Intents {
-  readonly #wanted: (() => void)[] = [];
-  readonly #opened: (() => void)[] = [];
+  #wanted: (() => void)[] = [];
+  #opened: (() => void)[] = [];
 
   /** `work` runs once, right before the version is served. */
   onActivate(work: () => void): void {
@@ -18,13 +19,21 @@ export class Intents {
     this.#opened.push(close);
   }
 
-  activate(): void {
-    this.#opened.length = 0;
-    for (const work of this.#wanted.splice(0)) work();
+  /** The version is decided on: in slices, because it may want something of thousands of targets. */
+  async activate(pace: Pace): Promise<void> {
+    const wanted = this.#wanted;
+    this.#wanted = [];
+    this.#opened = [];
+    for (const work of wanted) {
+      work();
+      if (pace.isDue()) await pace.rest();
+    }
   }
 
   discard(): void {
-    this.#wanted.length = 0;
-    for (const close of this.#opened.splice(0)) close();
+    const opened = this.#opened;
+    this.#wanted = [];
+    this.#opened = [];
+    for (const close of opened) close();
   }
 }

@@ -3,7 +3,6 @@ import type { Route } from "../model/route.ts";
 import { canonicalPath, stripPrefix } from "../http/request-target.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import type { Series } from "../shared-memory/traffic-metrics.ts";
-import type { RoutePlan } from "../snapshot/snapshot.ts";
 import type { Chain } from "./plugin/chain.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
 import type { RequestContext } from "./request-context.ts";
@@ -39,12 +38,11 @@ export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
 }
 
 /** Prepares one version of a route; runs once when it is stored or changed. */
-export function routeRuntime(plan: RoutePlan): RouteRuntime {
-  const { route } = plan;
+export function routeRuntime(route: Route): RouteRuntime {
   const prefixes = route.paths.filter((path) => path.type === "prefix").map((path) => path.value);
   const overrides = Object.values(route.timeouts).some((value) => value !== null);
   return {
-    id: plan.id,
+    id: route.id,
     route,
     series: null,
     prefixes: route.strip_path ? prefixes.sort((a, b) => b.length - a.length) : [],

@@ -1,9 +1,10 @@
 // The data plane of one worker: holds the version that is served, prepares the next, swaps; knows no thread and no database.
 import type { Issue } from "../model/error.ts";
 import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
-import type { SnapshotChange } from "../snapshot/snapshot.ts";
+import { Pace } from "../pace.ts";
+import type { SnapshotChange, SnapshotPiece } from "../snapshot/snapshot.ts";
 import { AbortedRequests } from "./aborted-requests.ts";
-import { type Candidate, prepareCandidate } from "./candidate.ts";
+import { Candidate, type PreparedVersion } from "./candidate.ts";
 import { OpenChallenges } from "./challenges.ts";
 import { CollectBudget } from "./collecting.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
@@ -32,6 +33,7 @@ import type { RequestContext } from "./request-context.ts";
 import { EndedRequests } from "./plugin/ended-requests.ts";
 import { NameResolver } from "./names/name-resolver.ts";
 import { Overload } from "./overload.ts";
+import { ReadyRoutes } from "./route-index.ts";
 import { PoolRegistry } from "./service-runtime.ts";
 import { Streams, type StreamsOptions } from "./stream/streams.ts";
 import { UdpStreams } from "./stream/udp-streams.ts";
@@ -63,6 +65,8 @@ class Runtime implements DataPlane {
   readonly #plugins: PluginLoader;
   readonly #uses = new CredentialUses(performance.now());
   readonly #endedRequests = new EndedRequests();
+  readonly #readyRoutes = new ReadyRoutes();
+  readonly #pace: Pace;
   #live: Generation | null = null;
   #candidate: Candidate | null = null;
   /** Another process listens at the same ports: clients are to go there. */
@@ -70,6 +74,7 @@ class Runtime implements DataPlane {
 
   constructor(options: DataPlaneOptions) {
     this.#options = options;
+    this.#pace = options.pace ?? new Pace();
     const inFlight = new InFlight();
     this.#recorder = options.recorder ?? TrafficRecorder.unread();
     this.#pools = new PoolRegistry(inFlight.now, {
@@ -148,55 +153,78 @@ class Runtime implements DataPlane {
     };
   }
 
+  async take(revision: number, piece: SnapshotPiece): Promise<void> {
+    this.#pace.begin();
+    await this.#candidateFor(revision).take(piece);
+  }
+
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
-    if (this.#candidate !== null) this.discard(this.#candidate.generation.revision);
+    this.#pace.begin();
+    const candidate = this.#candidateFor(change.revision);
+    const issues = await candidate.prepare(change);
+    if (issues.length > 0) this.discard(change.revision);
+    return issues;
+  }
+
+  /** The candidate that is being put together, or a new one when there is none for the revision. */
+  #candidateFor(revision: number): Candidate {
+    const known = this.#candidate;
+    if (known?.revision === revision && known.prepared === null) return known;
+    if (known !== null) this.discard(known.revision);
     const { worker, instanceId, targets: board, stickyKey } = this.#options;
-    const prepared = await prepareCandidate(change, {
+    this.#candidate = new Candidate(revision, {
       ...{ worker, instanceId, board, stickyKey },
       live: this.#live,
+      pace: this.#pace,
       pools: this.#pools,
+      ready: this.#readyRoutes,
       plugins: this.#plugins,
       listeners: this.#listeners,
       streams: this.#streams,
       udp: this.#udp,
       geo: this.#scope.geo,
     });
-    if (!("generation" in prepared)) return prepared;
-    this.#candidate = prepared;
-    return [];
+    return this.#candidate;
   }
 
-  activate(revision: number): void {
+  async activate(revision: number): Promise<void> {
+    this.#pace.begin();
     const candidate = this.#candidate;
-    if (candidate?.generation.revision !== revision)
+    const prepared = candidate?.prepared ?? null;
+    if (candidate?.revision !== revision || prepared === null)
       throw new Error(`revision ${revision} was not prepared`);
     this.#candidate = null;
+    await candidate.intents.activate(this.#pace);
+    this.#serve(prepared);
+  }
+
+  /** Swaps the versions in one step; what is gone drains. */
+  #serve(prepared: PreparedVersion): void {
     const before = this.#live;
-    const { generation } = candidate;
-    candidate.intents.activate();
+    const { generation, changedServices, removedRoutes } = prepared;
     this.#live = generation;
     // Targets may have gone, and come again under another row.
     this.#recorder.forgetTargets();
     this.#scope.collectBudget.setLimit(generation.settings.limits.collect_budget_bytes);
-    this.#options.board.set(this.#options.worker, "revision", revision);
+    this.#options.board.set(this.#options.worker, "revision", generation.revision);
     this.#endedRequests.flush();
     if (before !== null && before.plugins !== generation.plugins)
       void this.#plugins.retire(before.plugins.all.values(), generation.plugins);
     this.#scope.geo.configure(generation.settings.geoip);
-    this.#listeners.activate(generation, candidate.opened);
-    this.#streams.activate(generation, candidate.openedPorts);
-    this.#udp.activate(generation, candidate.openedUdp);
-    if (candidate.services.size > 0) {
+    this.#listeners.activate(generation, prepared.opened);
+    this.#streams.activate(generation, prepared.openedPorts);
+    this.#udp.activate(generation, prepared.openedUdp);
+    if (changedServices.size > 0) {
       const ofServices = (of: Generation | null) =>
-        [...candidate.services].flatMap((id) => of?.services.get(id) ?? []);
+        [...changedServices].flatMap((id) => of?.services.get(id) ?? []);
       this.#pools.retire(ofServices(before), ofServices(generation));
       this.#checks.update(generation.services);
     }
-    if (candidate.removedRoutes.size + candidate.services.size > 0) this.#closeOrphans(candidate);
+    if (removedRoutes.size + changedServices.size > 0) this.#closeOrphans(prepared);
   }
 
   /** A WebSocket goes on through every change but one that takes its route, service or target away. */
-  #closeOrphans({ generation, removedRoutes }: Candidate): void {
+  #closeOrphans({ generation, removedRoutes }: PreparedVersion): void {
     this.#webSockets.closeWhere(({ routeId, serviceId, targetId }) => {
       const targets = generation.services.get(serviceId)?.targets ?? [];
       return removedRoutes.has(routeId) || !targets.some((target) => target.id === targetId);
@@ -205,7 +233,7 @@ class Runtime implements DataPlane {
 
   discard(revision: number): void {
     const candidate = this.#candidate;
-    if (candidate?.generation.revision !== revision) return;
+    if (candidate?.revision !== revision) return;
     this.#candidate = null;
     candidate.intents.discard();
   }

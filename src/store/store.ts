@@ -1,6 +1,6 @@
 // The desired state in SQLite: opened once, loaded once, written one change at a time; knows nothing of how it is served.
 import { Database } from "bun:sqlite";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import type { Log } from "../log.ts";
@@ -12,6 +12,7 @@ import {
   mapCollections,
   type ResourceChange,
 } from "../model/gateway-config.ts";
+import type { Pace } from "../pace.ts";
 import { newestCopy } from "./copies.ts";
 import { type AuditRow, AuditTable } from "./audit.ts";
 import {
@@ -24,6 +25,7 @@ import { StoreError, sqliteCode } from "./error.ts";
 import { migrate, migrations, schemaVersion } from "./migrations.ts";
 import { replaceSealed, sealedKeyIds } from "./sealed-texts.ts";
 import { toStoredChange } from "./revisions.ts";
+import { isLargeChange, type StagedChange, stageSteps } from "./staged-change.ts";
 import { documentFormat, type RevisionEntry, Tables } from "./tables.ts";
 
 export interface StoreOptions {
@@ -48,6 +50,8 @@ export interface Commit {
   readonly audit?: readonly AuditRow[];
   /** Writes more in the same transaction. */
   readonly alongside?: () => void;
+  /** From `stage`. */
+  readonly staged?: StagedChange | null;
 }
 
 /** What a table that is not part of the configuration is made from. */
@@ -182,20 +186,25 @@ export class Store {
     this.commit({ revision: 1, change: wholeOf(config), entry });
   }
 
+  /** Makes ready what `commit` is to write of a large change; null: it is small. */
+  async stage(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null> {
+    return isLargeChange(change) ? await pace.run(stageSteps(change, undo)) : null;
+  }
+
   /** Writes one change, its revision and its entry, all or nothing; throws a 500 in words when it could not. */
-  commit({ revision, change, undo, entry, audit = [], alongside }: Commit): void {
+  commit({ revision, change, undo, entry, audit = [], alongside, staged }: Commit): void {
     const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
     // SQLite would go on writing to a file that nobody finds any more.
     const problem = this.problem();
     if (problem !== null) throw new ApiError(500, `${problem}; nothing was changed`);
     try {
       this.#transact(() => {
-        this.#tables.write(change);
-        this.#tables.writeRevision(
-          revision,
-          { entry, change: toStoredChange(change, undo) },
-          retained,
-        );
+        this.#tables.write(change, {
+          staged: staged ?? null,
+          ...(undo === undefined ? {} : { undo }),
+        });
+        const text = staged?.revision ?? JSON.stringify(toStoredChange(change, undo));
+        this.#tables.writeRevision(revision, { entry, change: text }, retained);
         this.audit.append(audit);
         alongside?.();
       });
@@ -264,42 +273,6 @@ export class Store {
   }
 }
 
-/** Reads a data directory without changing any of it, also while another process serves it. */
-export function inspectStore(dataDir: string): Omit<StoredState, "instanceId"> {
-  try {
-    const database = Database.deserialize(copyOf(join(dataDir, DATABASE)));
-    try {
-      migrate(database);
-      const tables = new Tables(drizzle(database));
-      const revision = tables.lastRevision();
-      if (revision === null) throw new StoreError("the database holds no configuration");
-      return { config: tables.read({ trusted: false }), revision };
-    } finally {
-      database.close();
-    }
-  } catch (error) {
-    throw toStoreError(error, join(dataDir, DATABASE));
-  }
-}
-
-function copyOf(path: string): Uint8Array {
-  if (!existsSync(path)) throw new StoreError(`there is no database at ${path}`);
-  const bytes = existsSync(`${path}-shm`) ? serialize(path) : new Uint8Array(readFileSync(path));
-  // In the file header: not in WAL mode, which a copy in memory cannot have.
-  bytes.fill(1, 18, 20);
-  return bytes;
-}
-
-/** With the changes that are still in the -wal file. Opening a database that has none would leave new files behind. */
-function serialize(path: string): Uint8Array {
-  const database = new Database(path, { readonly: true });
-  try {
-    return database.serialize();
-  } finally {
-    database.close();
-  }
-}
-
 function takeDirectory(dataDir: string, log: Log): DirectoryLock {
   try {
     prepareDirectory(dataDir, log);
@@ -364,7 +337,8 @@ function wholeOf(config: GatewayConfig): ConfigChange {
 const isDamage = (error: unknown) =>
   ["SQLITE_CORRUPT", "SQLITE_NOTADB"].some((code) => sqliteCode(error).startsWith(code));
 
-function toStoreError(error: unknown, path: string): StoreError {
+/** What went wrong with the database at a path, in words. */
+export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   const { message } = error as Error;
   const code = sqliteCode(error);

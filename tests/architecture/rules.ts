@@ -93,10 +93,11 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   "log.ts": { imports: [], reason: "everything imports it" },
   "clock.ts": { imports: [], reason: "everything imports it" },
   "garbage.ts": { imports: [], reason: "both planes watch the heaps of their threads" },
+  "pace.ts": { imports: [], reason: "long work is cut into slices in every thread" },
 };
 
 /** Files that every room may import. */
-export const SHARED_FILES: readonly string[] = ["log.ts", "clock.ts", "garbage.ts"];
+export const SHARED_FILES: readonly string[] = ["log.ts", "clock.ts", "garbage.ts", "pace.ts"];
 
 /** Files that nothing may import: each starts a thread. */
 export const ENTRY_FILES: readonly string[] = ["main.ts", "worker.ts"];

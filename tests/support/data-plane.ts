@@ -3,7 +3,7 @@ import type { DataPlaneOptions } from "../../src/dataplane/data-plane.ts";
 import { createDataPlane } from "../../src/dataplane/runtime.ts";
 import { decode } from "../../src/model/decode.ts";
 import { type ListenerInput, listenerInput } from "../../src/model/listener.ts";
-import { pathMatchOf, type RouteInput, routeInput } from "../../src/model/route.ts";
+import { pathMatchOf, type Route, type RouteInput, routeInput } from "../../src/model/route.ts";
 import { type ServiceInput, serviceInput } from "../../src/model/service.ts";
 import { type SettingsInput, settingsInput } from "../../src/model/settings.ts";
 import { scopeOf } from "../../src/model/plugin.ts";
@@ -17,13 +17,15 @@ import { CounterTable } from "../../src/shared-memory/counter-table.ts";
 import { TargetBoard } from "../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
 import { ConsumerStore } from "../../src/supervisor/consumer-store.ts";
+import type { Pace } from "../../src/pace.ts";
+import { cut } from "../../src/snapshot/pieces.ts";
+import { RouteStore } from "../../src/supervisor/route-store.ts";
 import type {
   CertificatePlan,
   ConsumerPlan,
   CredentialPlan,
   ListenerPlan,
   PluginPlan,
-  RoutePlan,
   ServicePlan,
   SnapshotChange,
   StreamRoutePlan,
@@ -125,12 +127,9 @@ function servicePlan(sketch: ServiceSketch): ServicePlan {
   };
 }
 
-function routePlan(sketch: RouteSketch): RoutePlan {
+function routeFrom(sketch: RouteSketch): Route {
   const route = decode(routeInput, sketch);
-  return {
-    id: sketch.name,
-    route: { ...route, paths: route.paths.map(pathMatchOf), ...identity(sketch.name) },
-  };
+  return { ...route, paths: route.paths.map(pathMatchOf), ...identity(sketch.name) };
 }
 
 function pluginPlan(sketch: PluginSketch, catalogue: PluginCatalogue): PluginPlan {
@@ -223,6 +222,8 @@ export async function startDataPlane(
     readonly counters?: CounterTable;
     /** Beside those of the product. */
     readonly ownPlugins?: readonly AnyPlugin[];
+    /** Cuts the work on versions into slices. */
+    readonly pace?: Pace;
   },
 ): Promise<RunningDataPlane> {
   const board = WorkerBoard.create(1);
@@ -242,47 +243,62 @@ export async function startDataPlane(
     dnsServers: sketch.dnsServers ?? [],
     logPlaces: sketch.logPlaces ?? null,
     counters,
+    ...(sketch.pace === undefined ? {} : { pace: sketch.pace }),
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });
   const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);
   const consumers = new ConsumerStore();
+  const routes = new RouteStore();
   let revision = 0;
-  const changeOf = (next: DataPlaneChange, listeners: readonly ListenerPlan[]): SnapshotChange => ({
-    base: revision === 0 ? null : revision,
-    revision: revision + 1,
-    services: {
-      upserts: (next.services ?? []).map(servicePlan),
-      removals: next.removedServices ?? [],
-    },
-    routes: { upserts: (next.routes ?? []).map(routePlan), removals: next.removedRoutes ?? [] },
-    listeners: { upserts: listeners, removals: [] },
-    streamRoutes: { upserts: next.streamRoutes ?? [], removals: next.removedStreamRoutes ?? [] },
-    plugins: {
-      upserts: (next.plugins ?? []).map((plugin) => pluginPlan(plugin, catalogue)),
-      removals: next.removedPlugins ?? [],
-    },
-    consumers: consumers.change({
-      consumers: planChange((next.consumers ?? []).map(consumerPlan)),
-      credentials: planChange((next.credentials ?? []).map(credentialPlan)),
-    }),
-    certificates: { upserts: next.certificates ?? [], removals: next.removedCertificates ?? [] },
-    settings:
-      next.settings === undefined && revision > 0
-        ? null
-        : {
-            ...decode(settingsInput, next.settings ?? {}),
-            updated_at: "2026-01-01T00:00:00.000Z",
-          },
-  });
-  // As the supervisor does it: what crosses to a worker is a copy.
-  const prepare = (change: SnapshotChange) => dataPlane.prepare(structuredClone(change));
+  const changeOf = async (
+    next: DataPlaneChange,
+    listeners: readonly ListenerPlan[],
+  ): Promise<SnapshotChange> => {
+    const upserts = (next.routes ?? []).map(routeFrom);
+    const stored = await routes.write({ upserts, removals: next.removedRoutes ?? [] });
+    return {
+      routeTable: stored.table,
+      routes: { upserts: stored.upserts, removals: stored.removals },
+      base: revision === 0 ? null : revision,
+      revision: revision + 1,
+      services: {
+        upserts: (next.services ?? []).map(servicePlan),
+        removals: next.removedServices ?? [],
+      },
+      listeners: { upserts: listeners, removals: [] },
+      streamRoutes: { upserts: next.streamRoutes ?? [], removals: next.removedStreamRoutes ?? [] },
+      plugins: {
+        upserts: (next.plugins ?? []).map((plugin) => pluginPlan(plugin, catalogue)),
+        removals: next.removedPlugins ?? [],
+      },
+      consumers: consumers.change({
+        consumers: planChange((next.consumers ?? []).map(consumerPlan)),
+        credentials: planChange((next.credentials ?? []).map(credentialPlan)),
+      }),
+      certificates: { upserts: next.certificates ?? [], removals: next.removedCertificates ?? [] },
+      settings:
+        next.settings === undefined && revision > 0
+          ? null
+          : {
+              ...decode(settingsInput, next.settings ?? {}),
+              updated_at: "2026-01-01T00:00:00.000Z",
+            },
+    };
+  };
+  // As the supervisor does it: what crosses to a worker is a copy, and not too much of it at a time.
+  const prepare = async (change: SnapshotChange) => {
+    const { pieces, last } = cut(change);
+    for (const piece of pieces) await dataPlane.take(change.revision, structuredClone(piece));
+    return await dataPlane.prepare(structuredClone(last));
+  };
   const serve = async (next: DataPlaneChange, listeners: readonly ListenerPlan[]) => {
-    const change = changeOf(next, listeners);
+    const change = await changeOf(next, listeners);
     const issues = await prepare(change);
     if (issues.length > 0) throw new Error(`not served: ${JSON.stringify(issues)}`);
     consumers.keep();
+    routes.keep();
     revision = change.revision;
-    dataPlane.activate(revision);
+    await dataPlane.activate(revision);
   };
   await serve(sketch, [listener]);
   const { port } = listener.listener;
@@ -298,10 +314,11 @@ export async function startDataPlane(
     log,
     apply: (change) => serve(change, listenersOf(change)),
     async discard(next, meanwhile = () => Promise.resolve()) {
-      const change = changeOf(next, listenersOf(next));
+      const change = await changeOf(next, listenersOf(next));
       const issues = await prepare(change);
       await meanwhile();
       consumers.undo();
+      routes.undo();
       dataPlane.discard(change.revision);
       return issues;
     },

@@ -10,8 +10,8 @@ import {
   routeSeriesKey,
   streamSeriesKey,
 } from "../../shared-memory/series-key.ts";
-import { diffMaps } from "../../snapshot/diff.ts";
-import type { Snapshot } from "../../snapshot/snapshot.ts";
+import { diffMaps, diffRoutes } from "../../snapshot/diff.ts";
+import type { CollectionChange, Snapshot } from "../../snapshot/snapshot.ts";
 import type { Clock } from "../../clock.ts";
 import type { Rollout } from "../change.ts";
 
@@ -166,36 +166,38 @@ export class TrafficRows implements Rollout {
 /** Where two versions differ, as each of them has it. */
 function changedPlaces(before: Snapshot | null, after: Snapshot) {
   const changed = { before: [] as Place[], after: [] as Place[] };
-  const compare = <P extends { readonly id: string }>(
-    collection: (of: Snapshot) => ReadonlyMap<string, P>,
+  const note = <P extends { readonly id: string }>(
+    { upserts, removals }: CollectionChange<P>,
+    old: ReadonlyMap<string, P> | undefined,
     toPlace: (plan: P) => Place,
   ) => {
-    const old = before === null ? new Map<string, P>() : collection(before);
-    const { upserts, removals } = diffMaps(old, collection(after));
     for (const plan of upserts) changed.after.push(toPlace(plan));
+    if (old === undefined) return;
     for (const id of [...upserts.map((plan) => plan.id), ...removals]) {
       const plan = old.get(id);
       if (plan !== undefined) changed.before.push(toPlace(plan));
     }
   };
-  compare(
-    ({ routes }) => routes,
-    ({ id, route }) => ({ kind: "route", id, key: routeSeriesKey(id, route.service_id) }),
+  const { routes, streamRoutes, listeners } = after;
+  note(diffRoutes(before?.routes, routes), before?.routes, ({ id, service_id: service }) => ({
+    ...{ kind: "route", id, key: routeSeriesKey(id, service) },
+  }));
+  note(
+    diffMaps(before?.streamRoutes, streamRoutes),
+    before?.streamRoutes,
+    ({ id, route: { service_id: service } }) => ({
+      ...{ kind: "stream_route", id, key: streamSeriesKey(id, service) },
+    }),
   );
-  compare(
-    ({ streamRoutes }) => streamRoutes,
-    ({ id, route }) => ({ kind: "stream_route", id, key: streamSeriesKey(id, route.service_id) }),
-  );
-  compare(
-    ({ listeners }) => listeners,
-    ({ id }) => ({ kind: "listener", id, key: listenerSeriesKey(id) }),
-  );
+  note(diffMaps(before?.listeners, listeners), before?.listeners, ({ id }) => ({
+    ...{ kind: "listener", id, key: listenerSeriesKey(id) },
+  }));
   return changed;
 }
 
 function ownerOf({ kind, id }: Place, { routes, streamRoutes, listeners, services }: Snapshot) {
   const found = {
-    route: () => routes.get(id)?.route,
+    route: () => routes.get(id),
     stream_route: () => streamRoutes.get(id)?.route,
     listener: () => listeners.get(id)?.listener,
   }[kind]();

@@ -25,10 +25,10 @@ import { type Actor, includesRole, type Principal } from "../principal.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
 import { type Conversion, convert, type ImportSource } from "../import/convert.ts";
 import { openTables } from "../import/foreign-tables.ts";
-import { type ObjectDifference, objectDifferences } from "./differences.ts";
+import { differenceSteps, type ObjectDifference } from "./differences.ts";
 import { documentOf } from "./document.ts";
 import { createFinishers } from "./finishers.ts";
-import { applyDocument } from "./plan.ts";
+import { applySteps } from "./plan.ts";
 import { maskSecrets, openSecrets } from "./secret-material.ts";
 import { type ParseJson, type SourceDocument, withLine, withoutLines } from "./source.ts";
 
@@ -136,13 +136,14 @@ export class Transfer {
       const { value, ...served } = await changes.run({
         by,
         dryRun,
-        mutate: (draft) => {
-          const { renamed } = applyDocument(source.value, draft, { mode, box, finishers });
+        mutate: async (draft, pace) => {
+          const steps = applySteps(source.value, draft, { mode, box, finishers });
+          const { renamed } = await pace.run(steps);
           if (isDocument(source.value)) completeApplications(source.value, draft, clock);
           if (access !== null)
             writeAccess = () => this.#writeAccess({ access, renamed, mode }, draft.config);
           const changed = { before: draft.base, after: draft.config, change: draft.change() };
-          const all = objectDifferences(changed, { withAdminParts: true });
+          const all = await pace.run(differenceSteps(changed, { withAdminParts: true }));
           draft.summary = `import (${mode}): ${countsOf(all)}`;
           return all;
         },

@@ -8,21 +8,21 @@ import { declaredLength, HeldBody } from "./held-body.ts";
 import { ServedScene, type Surroundings } from "./served-scene.ts";
 import type { VisitScene } from "./visit-scene.ts";
 
-/** By route, for as long as a version of the configuration is there. */
-const scenes = new WeakMap<Generation, Map<RouteRuntime | null, HeardScene>>();
+/** By route, or the generation itself where no route matched, for as long as both are there. */
+const scenes = new WeakMap<Generation, WeakMap<RouteRuntime | Generation, HeardScene>>();
 
 /** One for all requests of the route, as long as nothing changes. */
 export function heardScene(chain: Chain, around: Surroundings): HeardScene {
   const { generation, route } = around;
   let ofGeneration = scenes.get(generation);
   if (ofGeneration === undefined) {
-    ofGeneration = new Map();
+    ofGeneration = new WeakMap();
     scenes.set(generation, ofGeneration);
   }
-  let scene = ofGeneration.get(route);
+  let scene = ofGeneration.get(route ?? generation);
   if (scene === undefined) {
     scene = new HeardScene(chain, around);
-    ofGeneration.set(route, scene);
+    ofGeneration.set(route ?? generation, scene);
   }
   return scene;
 }

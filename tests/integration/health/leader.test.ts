@@ -36,32 +36,32 @@ async function threads(port: number) {
     cleanups.push(() => thread.terminate());
     return thread;
   });
+  const routes = { table: null, upserts: [], removals: [] };
+  const change = diff(null, snapshot, { routes, consumers: null });
+  const { revision } = snapshot;
   await Promise.all(
-    all.map((thread, worker) =>
-      thread.ask(
-        {
-          kind: "start",
-          worker,
-          workers: WORKERS,
-          instanceId: "test",
-          stickyKey: "test",
-          pluginKey: "test",
-          logPlaces: null,
-          dnsServers: [],
-          shared: {
-            workers: workerBoard.buffer,
-            targets: board.buffer,
-            counters: CounterTable.create({ keys: 1024, workers: WORKERS }).buffer,
-            traffic: TrafficMetrics.create(WORKERS).memory,
-            targetTraffic: TrafficMetrics.create(WORKERS).memory,
-            requests: null,
-          },
-          change: diff(null, snapshot, null),
+    all.map(async (thread, worker) => {
+      thread.post({
+        kind: "start",
+        worker,
+        workers: WORKERS,
+        instanceId: "test",
+        stickyKey: "test",
+        pluginKey: "test",
+        logPlaces: null,
+        dnsServers: [],
+        shared: {
+          workers: workerBoard.buffer,
+          targets: board.buffer,
+          counters: CounterTable.create({ keys: 1024, workers: WORKERS }).buffer,
+          traffic: TrafficMetrics.create(WORKERS).memory,
+          targetTraffic: TrafficMetrics.create(WORKERS).memory,
+          requests: null,
         },
-        ["ready"],
-        20_000,
-      ),
-    ),
+      });
+      await thread.ask({ kind: "prepare", change }, ["prepared"], 20_000);
+      await thread.ask({ kind: "activate", revision }, ["active"], 20_000);
+    }),
   );
   return { board, all };
 }

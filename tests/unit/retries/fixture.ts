@@ -12,6 +12,7 @@ import {
   type ServiceRuntime,
   serviceRuntime,
 } from "../../../src/dataplane/service-runtime.ts";
+import { Pace } from "../../../src/pace.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { serviceInput } from "../../../src/model/service.ts";
 import { inlineTargetInput } from "../../../src/model/target.ts";
@@ -53,7 +54,8 @@ export class World {
     const pools = new PoolRegistry(() => 0, names);
     const intents = new Intents();
     this.runtime = serviceRuntime(plan, { board, worker, stickyKey, pools, intents });
-    intents.activate();
+    // At once: it rests only between slices.
+    void intents.activate(new Pace({ objects: Number.POSITIVE_INFINITY, ms: 1e9 }));
   }
 
   row(index: number): number {

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
-import { inspectStore } from "../../../src/store/store.ts";
+import { inspectStore } from "../../../src/store/inspect.ts";
 import {
   commitOf,
   firstCommit,

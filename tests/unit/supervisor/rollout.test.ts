@@ -89,6 +89,55 @@ describe("while a version is prepared", () => {
   });
 });
 
+describe("a large version", () => {
+  const many = (count: number): Fault[] =>
+    Array.from({ length: count }, () => ({ worker: 9, kind: "wait", place: "serve" }));
+
+  test("reaches each worker in pieces of at most 500 objects", async () => {
+    await using fixture = poolOf(snapshotOf(1));
+    await fixture.pool.start();
+    expect(await fixture.rollout.prepare(snapshotOf(2, { faults: many(1_234) }))).toEqual([]);
+    await fixture.rollout.activate(2);
+    const pieces = fixture.log.filter(({ message }) => message === "piece");
+    for (const worker of [1, 2]) {
+      const own = pieces.filter((line) => line["worker"] === worker);
+      expect(own.map(({ objects }) => objects)).toEqual([500, 500, 234]);
+    }
+  });
+
+  test("is what a worker is started with, in pieces too", async () => {
+    await using fixture = poolOf(snapshotOf(1, { faults: many(501) }));
+    expect(await fixture.pool.start()).toEqual([]);
+    const pieces = fixture.log.filter(({ message }) => message === "piece");
+    expect(pieces.map(({ objects }) => objects).sort()).toEqual([1, 1, 500, 500]);
+  });
+
+  test("may take longer than an answer and than a sign of life, as long as it comes along", async () => {
+    const times = { silentMs: 1_000, prepareMs: 1_000 };
+    await using fixture = poolOf(snapshotOf(1), times);
+    await fixture.pool.start();
+    const faults: Fault[] = [{ worker: 0, kind: "slow", place: "prepare" }, ...many(3_500)];
+    const began = performance.now();
+    expect(await fixture.rollout.prepare(snapshotOf(2, { faults }))).toEqual([]);
+    expect(performance.now() - began).toBeGreaterThan(2 * times.prepareMs);
+    await fixture.rollout.activate(2);
+    expect(fixture.pool.slots.map(({ restarts }) => restarts)).toEqual([0, 0]);
+    expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 2 });
+  });
+});
+
+test("a worker that has answered is not ended because this thread was held up", async () => {
+  await using fixture = poolOf(snapshotOf(1), { prepareMs: 40 });
+  await fixture.pool.start();
+  const prepared = fixture.rollout.prepare(snapshotOf(2));
+  // Until the commands are on their way.
+  await Bun.sleep(5);
+  const end = performance.now() + 200;
+  while (performance.now() < end);
+  expect(await prepared).toEqual([]);
+  expect(fixture.pool.slots.map(({ restarts }) => restarts)).toEqual([0, 0]);
+});
+
 describe("while a version is activated", () => {
   test.each([{ kind: "throw" }, { kind: "exit" }, { kind: "loop" }] as const)(
     "a worker that does $kind is replaced by one that serves the new version",
