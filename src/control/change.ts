@@ -239,6 +239,8 @@ export class Changes {
     // Stored is decided: whatever the workers do from here on, the next change builds on this one.
     this.#current = next;
     this.#tell(this.#storedListeners, event);
+    // A large one has kept everybody waiting for long enough.
+    if (pace.isDue()) await pace.rest();
     await this.#activate(next.snapshot.revision);
     const { revision, actor, summary } = event;
     this.#options.log.info("the configuration was changed", { revision, actor, summary });

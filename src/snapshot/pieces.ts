@@ -15,13 +15,14 @@ const collections = [
 
 const NOTHING = { upserts: [], removals: [] } as const;
 
-const emptyPiece: Omit<SnapshotPiece, "routeTable"> = {
+const emptyPiece: SnapshotPiece = {
   services: NOTHING,
   routes: NOTHING,
   listeners: NOTHING,
   certificates: NOTHING,
   streamRoutes: NOTHING,
   plugins: NOTHING,
+  routeTable: null,
 };
 
 /** How many objects and ids a piece holds. */
@@ -40,11 +41,17 @@ export function cut(change: SnapshotChange): {
   return { pieces: piecesOf(change), last: { ...change, ...emptyPiece } };
 }
 
-/** Each is made when it is asked for: together they are as large as the change. */
+/**
+ * Each is made when it is asked for: together they are as large as the change. Only the first one says where the routes are: to
+ * take over memory that is shared costs a thread milliseconds.
+ */
 function* piecesOf(change: SnapshotPiece): Generator<SnapshotPiece> {
+  let { routeTable } = change;
   for (const name of collections)
-    for (const part of partsOf<unknown>(change[name]))
-      yield { ...emptyPiece, routeTable: change.routeTable, [name]: part };
+    for (const part of partsOf<unknown>(change[name])) {
+      yield { ...emptyPiece, routeTable, [name]: part };
+      routeTable = null;
+    }
 }
 
 function* partsOf<T>({ upserts, removals }: CollectionChange<T>): Generator<CollectionChange<T>> {

@@ -25,7 +25,7 @@ import { StoreError, sqliteCode } from "./error.ts";
 import { migrate, migrations, schemaVersion } from "./migrations.ts";
 import { replaceSealed, sealedKeyIds } from "./sealed-texts.ts";
 import { toStoredChange } from "./revisions.ts";
-import { isLargeChange, type StagedChange, stageSteps } from "./staged-change.ts";
+import { type StagedChange, stageChange } from "./staged-change.ts";
 import { documentFormat, type RevisionEntry, Tables } from "./tables.ts";
 
 export interface StoreOptions {
@@ -63,6 +63,9 @@ export interface TableContext {
 
 export const DATABASE = "sluice.db";
 
+/** After a large change: until then the workers serve it, and it is answered. */
+const CHECKPOINT_MS = 1000;
+
 /** The only writer of a data directory. Every method is synchronous: no transaction is ever open across an await. */
 export class Store {
   readonly #database: Database;
@@ -75,6 +78,8 @@ export class Store {
   /** Of the file that is open. */
   readonly #inode: number;
   #retainedRevisions = 1000;
+  /** When what a large change has left in the -wal file goes into the database; null: SQLite sees to it. */
+  #checkpoint: Timer | null = null;
 
   private constructor(database: Database, path: string, lock: DirectoryLock) {
     this.#database = database;
@@ -187,8 +192,8 @@ export class Store {
   }
 
   /** Makes ready what `commit` is to write of a large change; null: it is small. */
-  async stage(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null> {
-    return isLargeChange(change) ? await pace.run(stageSteps(change, undo)) : null;
+  stage(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null> {
+    return stageChange(change, undo, pace);
   }
 
   /** Writes one change, its revision and its entry, all or nothing; throws a 500 in words when it could not. */
@@ -197,6 +202,7 @@ export class Store {
     // SQLite would go on writing to a file that nobody finds any more.
     const problem = this.problem();
     if (problem !== null) throw new ApiError(500, `${problem}; nothing was changed`);
+    if (staged) this.#checkpointLater();
     try {
       this.#transact(() => {
         this.#tables.write(change, {
@@ -216,6 +222,27 @@ export class Store {
       );
     }
     this.#retainedRevisions = retained;
+  }
+
+  /**
+   * A large change is written twice: into the -wal file by the transaction, and from there into the database, which SQLite
+   * does at once unless it is told otherwise. That is put off until others have had their turn.
+   */
+  #checkpointLater(): void {
+    this.#database.run("PRAGMA wal_autocheckpoint = 0");
+    this.#checkpoint ??= setTimeout(() => this.#checkpointNow(), CHECKPOINT_MS);
+  }
+
+  #checkpointNow(): void {
+    if (this.#checkpoint === null) return;
+    clearTimeout(this.#checkpoint);
+    this.#checkpoint = null;
+    try {
+      this.#database.run("PRAGMA wal_autocheckpoint = 1000");
+      this.#database.run("PRAGMA wal_checkpoint(PASSIVE)");
+    } catch {
+      // What is in the -wal file is stored. SQLite tries again with the next change, which says what is wrong.
+    }
   }
 
   /** Lets another process take the data directory; this one may read on, and write what is no configuration. */
@@ -241,10 +268,12 @@ export class Store {
 
   /** Lets go of the database that another process serves now. */
   leave(): void {
+    if (this.#checkpoint !== null) clearTimeout(this.#checkpoint);
     this.#database.close();
   }
 
   close(): void {
+    if (this.#checkpoint !== null) clearTimeout(this.#checkpoint);
     // SQLite itself does this only once all prepared statements are gone, which nobody waits for at the end.
     try {
       this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)");

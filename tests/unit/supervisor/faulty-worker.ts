@@ -40,8 +40,12 @@ class FaultyDataPlane implements DataPlane {
   async take(revision: number, piece: SnapshotPiece): Promise<void> {
     const { log, worker, board } = this.#options;
     log("info", "piece", { revision, objects: sizeOf(piece) });
-    const faults = piece.services.upserts.map(({ service }) => readFault(service.name));
-    this.#isSlow ||= faults.some((fault) => fault?.kind === "slow" && fault.worker === worker);
+    this.#faults = piece.services.upserts
+      .map(({ service }) => readFault(service.name))
+      .filter((fault) => fault?.worker === worker)
+      .filter((fault) => fault !== null);
+    this.#isSlow ||= this.#faults.some(({ kind }) => kind === "slow");
+    await this.#failAt("take");
     if (!this.#isSlow) return;
     board.set = () => undefined;
     await Bun.sleep(SLOW_MS);

@@ -112,6 +112,23 @@ describe("a large version", () => {
     expect(pieces.map(({ objects }) => objects).sort()).toEqual([1, 1, 500, 500]);
   });
 
+  test.each([
+    { kind: "throw", says: "worker 1 stopped while preparing revision 2; nothing was changed" },
+    { kind: "exit", says: "worker 1 stopped while preparing revision 2; nothing was changed" },
+    { kind: "wait", says: "worker 1 did not answer while preparing revision 2; nothing" },
+  ] as const)("of which a worker does $kind in the middle changes nothing", async (row) => {
+    await using fixture = poolOf(snapshotOf(1), { prepareMs: 500 });
+    await fixture.pool.start();
+    const faults: Fault[] = [...many(900), { worker: 0, kind: row.kind, place: "take" }];
+    const prepared = fixture.rollout.prepare(snapshotOf(2, { faults }));
+    await expect(prepared).rejects.toThrow(row.says);
+    await eventually(() => fixture.rollout.status().ready === 2);
+    expect(fixture.rollout.status().revision).toBe(1);
+    expect(await fixture.rollout.prepare(snapshotOf(3, { faults: many(700) }))).toEqual([]);
+    await fixture.rollout.activate(3);
+    expect(fixture.rollout.status()).toEqual({ workers: 2, ready: 2, revision: 3 });
+  });
+
   test("may take longer than an answer and than a sign of life, as long as it comes along", async () => {
     const times = { silentMs: 1_000, prepareMs: 1_000 };
     await using fixture = poolOf(snapshotOf(1), times);
