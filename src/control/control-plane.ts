@@ -86,6 +86,8 @@ export interface ControlPlaneOptions {
   readonly tellWorkers?: TellWorkers;
   /** Where the past of the statistics is kept. Default: nowhere. */
   readonly rollupStore?: RollupStore;
+  /** Entry file of the thread that reads large documents. Default: they are read in this one. */
+  readonly importerUrl?: URL;
   /** Name servers to ask, `address` or `address:port`; empty: the system's. Default: those. */
   readonly dnsServers?: readonly string[];
   /** Programs that DNS providers may run. Default: none. */

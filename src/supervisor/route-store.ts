@@ -1,14 +1,9 @@
 // Keeps routes in memory that all workers read: what a worker indexes is where they are; knows no thread.
-import { decode } from "../model/decode.ts";
+import type { Defaults } from "../model/compact.ts";
+import { defaultsOf } from "../model/decode.ts";
 import { type Route, routeInput } from "../model/route.ts";
 import { Pace } from "../pace.ts";
-import {
-  encodeRoute,
-  isRecordOf,
-  type RouteDefaults,
-  routeKey,
-  type RouteTable,
-} from "../snapshot/route-records.ts";
+import { encodeRoute, isRecordOf, routeKey, type RouteTable } from "../snapshot/route-records.ts";
 import type { CollectionChange, StoredRoutes } from "../snapshot/snapshot.ts";
 import { RecordStore } from "./record-store.ts";
 
@@ -17,7 +12,7 @@ const USUAL_BYTES = 320;
 
 export class RouteStore {
   readonly #records = new RecordStore();
-  readonly #defaults: RouteDefaults = decode(routeInput, {});
+  readonly #defaults: Defaults = defaultsOf(routeInput);
 
   /** All routes of the version that was kept last. */
   whole(): StoredRoutes {

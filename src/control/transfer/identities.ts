@@ -29,6 +29,8 @@ export interface Item {
   readonly id: string;
   readonly createdAt: unknown;
   readonly updatedAt: unknown;
+  /** Whether the fields are as they are stored, but for references. */
+  readonly isDecoded: boolean;
 }
 
 type Raw = Omit<Item, "id" | "fields"> & { id: string | null; fields: Document };
@@ -46,10 +48,11 @@ export interface Identified {
 export function* identify(
   document: Document,
   base: GatewayConfig,
-  mode: ImportMode,
+  { mode, decoded }: { readonly mode: ImportMode; readonly decoded?: WeakSet<object> },
 ): Steps<Identified> {
   const raws: Raw[] = [];
-  for (const name of collectionNames) yield* readItems(name, document[name], raws);
+  for (const name of collectionNames)
+    yield* readItems({ name, list: document[name], decoded }, raws);
   const registry = new Registry(base, mode);
   // What refers to others is told apart by them, so those that do not come first.
   for (const raw of raws)
@@ -76,7 +79,18 @@ export function* identify(
 const refersInKey = (name: CollectionName) =>
   keyFields[name]?.some((field) => field.endsWith("_id")) ?? false;
 
-function* readItems(collection: CollectionName, list: unknown, raws: Raw[]): Steps<void> {
+function* readItems(
+  {
+    name: collection,
+    list,
+    decoded,
+  }: {
+    readonly name: CollectionName;
+    readonly list: unknown;
+    readonly decoded: WeakSet<object> | undefined;
+  },
+  raws: Raw[],
+): Steps<void> {
   if (list === undefined) return;
   if (!Array.isArray(list)) throw invalid(collection, "must be a list");
   for (const [index, value] of (list as readonly unknown[]).entries()) {
@@ -86,7 +100,8 @@ function* readItems(collection: CollectionName, list: unknown, raws: Raw[]): Ste
     if (id !== null && (typeof id !== "string" || !UUID_PATTERN.test(id)))
       throw invalid(`${place}.id`, "must be an id");
     const known = id?.toLowerCase() ?? null;
-    raws.push({ collection, place, fields, id: known, createdAt, updatedAt });
+    const isDecoded = decoded?.has(value) === true;
+    raws.push({ collection, place, fields, id: known, createdAt, updatedAt, isDecoded });
     yield;
   }
 }
