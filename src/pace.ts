@@ -5,11 +5,11 @@ export interface PaceOptions {
   readonly objects?: number;
   /** Milliseconds after which a slice ends with the object that is under way; default 5. */
   readonly ms?: number;
-  /** Told after each rest, of how many objects the slice before it was. Default: nobody is told. */
+  /** Called after each rest with the number of objects in the slice before it. */
   readonly rested?: (objects: number) => void;
 }
 
-/** Work that stops after each object, so that whoever does it may rest: `Pace.run` in slices, `finish` all at once. */
+/** Work that stops after each object, so that its caller may rest: `Pace.run` in slices, `finish` all at once. */
 export type Steps<T> = Generator<undefined, T>;
 
 /** Does the work without a rest. */

@@ -71,7 +71,7 @@ export interface AuditLogOptions {
 
 const DAY_MS = 86_400_000;
 const PAGE = 200;
-/** Entries that listeners are told in one turn of the event loop. */
+/** Entries that listeners receive in one turn of the event loop. */
 const TOLD_AT_ONCE = 500;
 
 /** Entries of changes are stored with the change; this adds all others, and hears of both. */
@@ -79,7 +79,7 @@ export class AuditLog implements AuditSink {
   readonly #options: AuditLogOptions;
   readonly #limit = new RecordLimit();
   readonly #listeners: ((entry: AuditEntry) => void)[] = [];
-  /** Stored entries that listeners have not heard of yet. */
+  /** Stored entries that listeners have yet to receive. */
   readonly #untold: AuditEntry[] = [];
   #sincePruning = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
@@ -155,7 +155,7 @@ export class AuditLog implements AuditSink {
     this.#prune(false);
   }
 
-  /** In their order; those of a large change not all at once, because somebody waits for its answer. */
+  /** In their order; those of a large change over several turns, because a client waits for the response. */
   #tell(entries: readonly AuditEntry[]): void {
     const isTelling = this.#untold.length > 0;
     for (const entry of entries) this.#untold.push(entry);

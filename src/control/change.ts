@@ -44,7 +44,7 @@ export interface RolloutStatus {
 export interface ChangeStore {
   /** Why nothing can be stored at the moment, as far as that is known; absent: never known. */
   problem?(): string | null;
-  /** Makes ready what `commit` is to write, if that takes long; absent: it never does. */
+  /** Prepares the texts that `commit` writes for a large change; absent: `commit` makes them. */
   stage?(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null>;
   commit(write: {
     readonly revision: number;
@@ -85,8 +85,8 @@ export interface ChangeRequest<T> {
   /** Check everything, change nothing. */
   readonly dryRun: boolean;
   /**
-   * Writes the change into the draft, inside the lock; throws an ApiError to refuse. What may take long does it at the pace:
-   * meanwhile everybody else sees the version before.
+   * Writes the change into the draft, inside the lock; throws an ApiError to refuse. Long work runs at the pace; reads see the
+   * version before until it is done.
    */
   readonly mutate: (draft: Draft, pace: Pace) => T | Promise<T>;
   /** Writes what belongs to the change and is no part of the configuration, in its transaction. */
@@ -112,7 +112,7 @@ export interface ChangesOptions {
   readonly context: () => Omit<CompileContext, "revision">;
 }
 
-/** This thread serves no traffic: whoever asks it something may wait a little. */
+/** This thread serves no traffic, so its slices may be longer than those of a worker. */
 const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
 
 /** After a pause of this length a change is hardly refused a second time. */
@@ -239,7 +239,7 @@ export class Changes {
     // Stored is decided: whatever the workers do from here on, the next change builds on this one.
     this.#current = next;
     this.#tell(this.#storedListeners, event);
-    // A large one has kept everybody waiting for long enough.
+    // The commit of a large one has just held the event loop.
     if (pace.isDue()) await pace.rest();
     await this.#activate(next.snapshot.revision);
     const { revision, actor, summary } = event;

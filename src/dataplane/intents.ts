@@ -2,7 +2,7 @@
 import type { Pace } from "../pace.ts";
 
 /**
- * Preparing a version reads what is live and writes none of it. What it wants to write is kept here: configure, renew, forget,
+ * Preparing a version reads what is live and writes none of it. What it wants to write is a list here: configure, renew, forget,
  * create, claim. Either `activate` runs that, or `discard` drops it and closes what was opened.
  */
 export class Intents {

@@ -1,10 +1,10 @@
-// The routes of one version: found by the router, made ready when they are first asked for; knows no request.
+// The routes of one version: found by the router, decoded when a request first uses them; knows no request.
 import { decodeRoute, isRecordOf, routeKey, type RouteTable } from "../snapshot/route-records.ts";
 import { RecordReader } from "../shared-memory/record-reader.ts";
 import { type RouteRuntime, routeRuntime } from "./route-runtime.ts";
 import type { Router, RouterEntry } from "./router.ts";
 
-/** So many routes are kept ready. A worker may know a hundred thousand, each of which takes kilobytes when it is ready. */
+/** Decoded routes in memory, at most. A worker may index 100,000; each takes kilobytes once it is decoded. */
 const MOST_READY = 10_000;
 
 /** Null: not asked for lately. */
@@ -20,7 +20,7 @@ export class ReadyRoutes {
     this.#most = most;
   }
 
-  /** Another one takes the place of the one that was made ready longest ago. */
+  /** Replaces the route that was decoded longest ago. */
   keep(entry: RouteEntry, runtime: RouteRuntime): void {
     const oldest = this.#entries[this.#next];
     if (oldest !== undefined) oldest.value = null;

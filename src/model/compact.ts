@@ -1,6 +1,6 @@
 // Objects without what is as their schema has it, for where there are very many of them; knows no schema.
 
-/** Members as they are when nobody says anything. */
+/** The value of each member that an object does not set. */
 export type Defaults = Readonly<Record<string, unknown>>;
 
 /** The members that differ from the defaults. */

@@ -35,7 +35,7 @@ export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> 
   throw invalid(toPath(worst.path), messageOf(worst));
 }
 
-/** What an object of the schema holds where nobody says anything; what is required is missing. */
+/** The defaults of a schema; required members are missing. */
 export const defaultsOf = (schema: TSchema): Defaults => Value.Default(schema, {}) as Defaults;
 
 interface BentPlace {

@@ -19,7 +19,7 @@ const MIN_SETTLED = 4_096;
 
 /**
  * Objects by id, in the order of their age. Where the rows are packed, what is asked for is made anew each time: equal objects
- * need not be the same. A version is changed by nobody once it is no draft any more.
+ * need not be the same. A version that is no draft any more never changes.
  */
 export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
   readonly #rows: Rows<T>;
@@ -117,7 +117,7 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
     return new LayeredMap(this.#rows.withRows(this.values()), this.#noLayers(), this);
   }
 
-  /** A draft in which very much was written, with all of it in rows: whoever changes it next would have to do that. */
+  /** A draft with many writes, all of them moved into rows: otherwise the next change would have to do that. */
   settled(): LayeredMap<T> {
     if (this.#recent.objects.size <= MIN_SETTLED) return this;
     const rows = this.#rows.withRows(this.values());

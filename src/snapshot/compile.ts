@@ -47,7 +47,7 @@ export const compile = (
   context: CompileContext,
 ): CompileResult => finish(compileSteps(config, previous, context));
 
-/** The same, for whoever has other things to do meanwhile. */
+/** The same in steps. */
 export function* compileSteps(
   config: GatewayConfig,
   previous: Compiled | null,

@@ -109,7 +109,7 @@ export type WorkerCommand =
 export type WorkerEvent =
   /** Answer to `take`. */
   | { readonly kind: "taken"; readonly revision: number }
-  /** Something long is under way and comes along: whoever waits for an answer may wait on. */
+  /** Long work is making progress: extends the time within which the response must come. */
   | { readonly kind: "progress" }
   /** Answer to `prepare`. */
   | { readonly kind: "prepared"; readonly revision: number }

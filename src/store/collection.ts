@@ -173,7 +173,7 @@ function prepareStatements(
   return { insert, remove, page };
 }
 
-/** Without what drizzle does for each row: a change may write a hundred thousand, and nobody is answered meanwhile. */
+/** One prepared statement, without what drizzle does for each row: a change may write 100,000 in one transaction. */
 export function prepareInsert(db: BunSQLiteDatabase, table: string, columns: readonly string[]) {
   const names = columns.map((name) => `"${name}"`).join(", ");
   const values = columns.map(() => "?").join(", ");

@@ -1,4 +1,4 @@
-// A large change as the text that is written of it, made before the transaction that keeps everybody waiting; knows no table.
+// A large change as the texts that the store writes, made before the transaction, which holds the thread; knows no table.
 import type { Identity } from "../model/fields.ts";
 import { collectionNames, type ConfigChange, singletonNames } from "../model/gateway-config.ts";
 import type { Pace, Steps } from "../pace.ts";
@@ -22,7 +22,7 @@ interface PackedChange {
   readonly zstd: string;
 }
 
-/** Makes ready what is to be written of a large change; null: it is small. */
+/** Makes the texts of a large change, in slices; null: the change is small. */
 export async function stageChange(
   change: ConfigChange,
   undo: ConfigChange,

@@ -63,7 +63,7 @@ export interface TableContext {
 
 export const DATABASE = "sluice.db";
 
-/** After a large change: until then the workers serve it, and it is answered. */
+/** From a large commit to its checkpoint: time to activate the version and to answer the client. */
 const CHECKPOINT_MS = 1000;
 
 /** The only writer of a data directory. Every method is synchronous: no transaction is ever open across an await. */
@@ -78,7 +78,7 @@ export class Store {
   /** Of the file that is open. */
   readonly #inode: number;
   #retainedRevisions = 1000;
-  /** When what a large change has left in the -wal file goes into the database; null: SQLite sees to it. */
+  /** The checkpoint of a large change; null: SQLite makes its own. */
   #checkpoint: Timer | null = null;
 
   private constructor(database: Database, path: string, lock: DirectoryLock) {
@@ -191,7 +191,7 @@ export class Store {
     this.commit({ revision: 1, change: wholeOf(config), entry });
   }
 
-  /** Makes ready what `commit` is to write of a large change; null: it is small. */
+  /** Makes the texts that `commit` writes for a large change, in slices; null: the change is small. */
   stage(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null> {
     return stageChange(change, undo, pace);
   }
@@ -225,8 +225,8 @@ export class Store {
   }
 
   /**
-   * A large change is written twice: into the -wal file by the transaction, and from there into the database, which SQLite
-   * does at once unless it is told otherwise. That is put off until others have had their turn.
+   * SQLite writes a large change twice: into the -wal file in the transaction, and by default at its end from there into the
+   * database. The second half moves out of the commit, which holds the thread.
    */
   #checkpointLater(): void {
     this.#database.run("PRAGMA wal_autocheckpoint = 0");

@@ -132,7 +132,7 @@ export class WorkerSlot {
     run.thread.post(this.#startCommand(requests));
     const started = this.#serveFirst(run, snapshot);
     run.started = started.then((issues) => issues.length === 0);
-    // Whoever waits for it hears of it where it waits.
+    // The caller that waits for it gets the same error.
     run.started.catch(() => undefined);
     return await started;
   }

@@ -20,7 +20,7 @@ export interface WorkerThreadOptions {
   readonly onEnd: (error: string) => void;
 }
 
-/** Where this thread was held up itself, what the other one has said meanwhile is heard only after the time is over. */
+/** While this thread itself was held up, messages of the other one waited: they arrive only after the timer. */
 const SECOND_LOOK_MS = 50;
 
 type EventOf<K extends WorkerEvent["kind"]> = Extract<WorkerEvent, { readonly kind: K }>;

@@ -90,7 +90,7 @@ interface Seen {
 
 const nothing = (): Seen => ({ proxiedMs: [], healthMs: [], bytes: 0 });
 
-/** A trickle of proxied requests, and somebody who asks whether the gateway is well. */
+/** A trickle of proxied requests, and polls of /healthz. */
 class Watch {
   readonly #jobs: Promise<void>[];
   #seen = nothing();

@@ -108,7 +108,7 @@ test("after a restart they are all there", async () => {
   expect(await answersOf(some), `seed ${seed}`).toEqual(some.map((index) => rightAnswer(index)));
 });
 
-test("thirty thousand more come in one import on four workers, and nobody who is connected notices", async () => {
+test("30,000 more in one import on four workers disturb no connection", async () => {
   const origin = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,

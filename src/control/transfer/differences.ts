@@ -36,7 +36,7 @@ export const objectDifferences = (
   ...task: Parameters<typeof differenceSteps>
 ): ObjectDifference[] => finish(differenceSteps(...task));
 
-/** The same, for whoever has other things to do meanwhile. */
+/** The same in steps. */
 export function* differenceSteps(
   changed: Changed,
   { withAdminParts }: { readonly withAdminParts: boolean },

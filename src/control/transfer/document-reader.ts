@@ -1,4 +1,4 @@
-// Has documents read: small ones at once, large ones in a thread of their own, because nobody is answered meanwhile.
+// Reads configuration files: small ones in this thread, large ones in another, so that this one goes on answering.
 import { openTables } from "../import/foreign-tables.ts";
 import type { ReportEntry } from "../import/report.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";

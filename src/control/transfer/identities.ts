@@ -139,8 +139,8 @@ class Registry {
   }
 
   /**
-   * The same, or a copy where something is another: members that refer to others hold ids. A name that nobody has stays: the
-   * rules name the field.
+   * The same, or a copy where something is another: members that refer to others hold ids. An unknown name stays: the rules
+   * of compiling report it with its field.
    */
   resolve(value: unknown, field = ""): unknown {
     if (typeof value === "string") return this.#idOf(value, field);

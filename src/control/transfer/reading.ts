@@ -91,7 +91,7 @@ export function checkPassphrase(passphrase: string | null): string {
   );
 }
 
-/** Collections of which there may be many, and of whose objects nobody asks what was left out of the document. */
+/** Collections that may be large. What the import does with their objects is the same with every default filled in. */
 export const DECODED_EARLY = [
   "services",
   "targets",

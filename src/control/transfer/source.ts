@@ -31,7 +31,7 @@ export const findLine = (text: string, type: DocumentType, path: string): number
 /** A document that was made by a program. */
 export const withoutLines = (value: unknown): SourceDocument => ({ value, lineOf: () => null });
 
-/** The text of bytes that somebody sent; throws a 400. A byte order mark is dropped. */
+/** The text of a request body; throws a 400. A byte order mark is dropped. */
 export function decodeText(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);

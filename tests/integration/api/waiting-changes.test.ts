@@ -23,7 +23,7 @@ test("changes are answered however long they wait, on connections that are close
   try {
     // Without bodies: those that have one are left alone by the runtime as soon as it has arrived.
     const requests = services.map((name) => `DELETE /api/v1/services/${name} HTTP/1.1`);
-    // Nobody speaks on the last one.
+    // The last one is idle.
     const answers = [...requests, null].map((line) => firstLine(server.port, line));
     expect(await Promise.all(answers)).toEqual(["HTTP/1.1 200 OK", "HTTP/1.1 200 OK", ""]);
   } finally {

@@ -168,7 +168,7 @@ test("it can hold secrets, which are stored sealed and stay when they are masked
   expect(await again.json()).toEqual({ changes: [] });
 });
 
-test("it can be encrypted as a whole, and is kept out by another passphrase", async () => {
+test("an encrypted one opens with its passphrase, and with no other", async () => {
   const passphrase = "correct horse battery";
   const exported = await fetch(`${gateway.admin}/api/v1/export?secrets=1`, {
     headers: { "x-passphrase": passphrase },

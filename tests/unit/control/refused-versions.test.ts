@@ -100,7 +100,7 @@ test("a version for which there is no room is refused before it writes anything"
   expect(board.inUse).toBe(3);
 });
 
-test("what a version needs has its rows when the workers are told to serve it", async () => {
+test("what a version needs has its rows when the workers activate it", async () => {
   const { rows, prepare, board } = scene();
   const all = { services: ["a", "b"], routes: ["a"], listeners: ["web", "more"], limit: 5 };
   const { snapshot, prepared } = prepare(all);

@@ -1,4 +1,4 @@
-// Routes of one version: made ready when they are asked for, and only so many at a time.
+// Routes of one version are decoded when they are first used, and a bounded number of them stays.
 import { expect, test } from "bun:test";
 import { ReadyRoutes, RouteIndex, RouteRecords } from "../../../src/dataplane/route-index.ts";
 import type { RouteRuntime } from "../../../src/dataplane/route-runtime.ts";
@@ -22,7 +22,7 @@ async function indexOf(count: number, most: number) {
   };
 }
 
-test("a route is the same each time, as long as it is kept ready", async () => {
+test("a route is decoded once", async () => {
   const { index, entryOf } = await indexOf(3, 10);
   const route = index.of(entryOf("h1.test"));
   expect(route.id).toBe("r1");
@@ -30,7 +30,7 @@ test("a route is the same each time, as long as it is kept ready", async () => {
   expect(index.of(entryOf("h1.test"))).toBe(route);
 });
 
-test("no more are kept ready than may be, and the others are there all the same", async () => {
+test("the oldest makes room for another, and is decoded again when it is used", async () => {
   const { index, entryOf } = await indexOf(20, 5);
   const all = Array.from({ length: 20 }, (_, at) => entryOf(`h${at}.test`));
   for (let round = 0; round < 3; round++)

@@ -1,4 +1,4 @@
-// A change in pieces is the same change, and no piece is larger than a worker may be kept busy with.
+// A change in pieces is the same change, and no piece exceeds the limit.
 import { expect, test } from "bun:test";
 import { cut, PIECE_OBJECTS, sizeOf } from "../../../src/snapshot/pieces.ts";
 import type { SnapshotChange, SnapshotPiece } from "../../../src/snapshot/snapshot.ts";
@@ -39,7 +39,7 @@ test("a large one is cut into pieces of at most 500 objects and ids", () => {
   expect(all.flatMap(({ routes }) => routes.upserts)).toEqual(numbers(100_000));
   expect(all.flatMap(({ routes }) => routes.removals)).toEqual(ids(501));
   expect(all.flatMap(({ services: part }) => part.upserts)).toEqual(services);
-  // Where the routes are must be known before the first of them, and is told once.
+  // Where the routes are must be known before the first of them, and is sent once.
   expect(all.map(({ routeTable }) => routeTable)).toEqual([table, ...all.slice(1).map(() => null)]);
   expect([sizeOf(last), last.routeTable]).toEqual([0, null]);
   expect([last.base, last.revision]).toEqual([1, 2]);
