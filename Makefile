@@ -87,7 +87,7 @@ test-e2e: build
 .PHONY: build
 build: dist/sluice
 
-# Both entry points must be named, or `new Worker` finds no module at run time. --bytecode needs --format=esm for
+# All entry points must be named, or `new Worker` finds no module at run time. --bytecode needs --format=esm for
 # top-level await. With --splitting a start does not read what is imported at first use only. Identifiers stay as
 # written, because Elysia reads the source text of its handlers. The executable must not take settings from a .env or
 # bunfig.toml that happens to lie in the directory it is started from. Bytecode for functions inside of functions adds
@@ -97,7 +97,7 @@ BUILD_FLAGS = --compile --bytecode --bytecode-depth=1 --format=esm --splitting -
 
 dist/sluice: $(SOURCES) dist/ui/embedded.js dist/packed/recheck.js package.json bun.lock tsconfig.json | setup
 	@$(BUN) scripts/api-types.ts
-	$(BUN) build $(BUILD_FLAGS) src/main.ts src/worker.ts --outfile dist/sluice
+	$(BUN) build $(BUILD_FLAGS) src/main.ts src/worker.ts src/importer.ts --outfile dist/sluice
 
 # What is large and seldom needed is compressed in the executable.
 dist/packed/recheck.js: package.json bun.lock scripts/packed-files.ts | setup

@@ -188,6 +188,7 @@ function createPlanes({ state, options, memory, log }: PlaneParts) {
   const control = createControl(store, {
     ...{ box, log, clock, current, context, dnsServers, dnsPrograms, plugins: catalogue },
     adminAccess,
+    importerUrl: new URL("./importer.ts", import.meta.url),
     rollout: createRollout(pool),
     targetBoard: memory.targets,
     acme: {

@@ -1,4 +1,5 @@
 // Reads a request's body as JSON, once, with every limit; knows no resource.
+import { decodeText } from "../control/transfer/source.ts";
 import { ApiError, invalid } from "../model/error.ts";
 import { findAmbiguity } from "../model/json-ambiguity.ts";
 import { findJsonError } from "./json-position.ts";
@@ -33,13 +34,7 @@ function requireJson(contentType: string | null): void {
 
 /** The body as text, whatever it says; throws 408, 413 or 400. */
 export async function readText(request: Request, limits: BodyLimits): Promise<string> {
-  const bytes = await readBytes(request, limits);
-  try {
-    // A byte order mark is dropped by the decoder.
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    throw new ApiError(400, "the body is not valid UTF-8");
-  }
+  return decodeText(await readBytes(request, limits));
 }
 
 /**

@@ -133,6 +133,8 @@ export interface ServeOptions {
   /** 0: any free port. */
   readonly port: number;
   readonly tls?: { readonly cert: string; readonly key: string };
+  /** Seconds in which a connection that sends and receives nothing is closed. Default 30. */
+  readonly idleTimeout?: number;
 }
 
 export interface ManagementServer {
@@ -142,7 +144,6 @@ export interface ManagementServer {
   stop(): Promise<void>;
 }
 
-/** Seconds in which a connection that sends and receives nothing is closed. */
 const IDLE_TIMEOUT_SECONDS = 30;
 
 /**
@@ -153,17 +154,21 @@ const STREAM_TIMEOUT_SECONDS = 60;
 
 /** Serves the API on its own listener; throws when the address is taken. */
 export function serveManagementApi(api: ManagementApi, options: ServeOptions): ManagementServer {
-  const { hostname, port, tls } = options;
+  const { hostname, port, tls, idleTimeout = IDLE_TIMEOUT_SECONDS } = options;
   const server = Bun.serve({
     hostname,
     port,
     ...(tls === undefined ? {} : { tls: { cert: tls.cert, key: tls.key } }),
-    idleTimeout: IDLE_TIMEOUT_SECONDS,
+    idleTimeout,
     // The limit is held where the body is read, because this one answers without a body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
     async fetch(request, self) {
+      // A change may wait for its turn behind a large one. Its body has a deadline of its own.
+      const mayWait = request.method !== "GET" && request.method !== "HEAD";
+      if (mayWait) self.timeout(request, 0);
       const response = await api.handle(request, self.requestIP(request)?.address ?? "");
+      if (mayWait) self.timeout(request, idleTimeout);
       if (isEventStream(response)) self.timeout(request, STREAM_TIMEOUT_SECONDS);
       return response;
     },

@@ -7,7 +7,7 @@ import { describeProblem } from "../control/reference.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
 import { compile } from "../snapshot/compile.ts";
 import { StoreError } from "../store/error.ts";
-import { inspectStore } from "../store/store.ts";
+import { inspectStore } from "../store/inspect.ts";
 import type { Command } from "./command.ts";
 import { readFileSource } from "./document-file.ts";
 import { type Flag, parseFlags } from "./flags.ts";

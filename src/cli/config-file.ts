@@ -5,7 +5,8 @@ import { local } from "../control/principal.ts";
 import type { SourceDocument } from "../control/transfer/source.ts";
 import type { Log } from "../log.ts";
 import { ApiError } from "../model/error.ts";
-import { parseDocument } from "./document-file.ts";
+import { parseJson } from "../api/json-body.ts";
+import { parseDocument, typeOf } from "./document-file.ts";
 import { CommandError } from "./management-client.ts";
 
 export interface ConfigFileOptions {
@@ -91,12 +92,12 @@ class Follower {
 
   async #apply(): Promise<void> {
     const { path, control, log, passphrase } = this.#options;
-    const { changes, revision } = await control.transfer.import(parseDocument(path, this.#text), {
-      by: local,
-      mode: "replace",
-      dryRun: false,
-      passphrase: passphrase === "" ? null : passphrase,
-    });
+    const bytes = new TextEncoder().encode(this.#text);
+    const form = { type: typeOf(path, this.#text) };
+    const task = { bytes, form, passphrase: passphrase === "" ? null : passphrase };
+    const source = await control.transfer.read(task, parseJson);
+    const options = { by: local, mode: "replace", dryRun: false } as const;
+    const { changes, revision } = await control.transfer.import(source, options);
     log.info("the configuration file was applied", { path, changes: changes.length, revision });
   }
 

@@ -16,7 +16,7 @@ export function readDocument(path: string): DocumentFile {
   return { text, type: typeOf(path, text) };
 }
 
-function typeOf(path: string, text: string): DocumentType {
+export function typeOf(path: string, text: string): DocumentType {
   if (/\.ya?ml$/i.test(path)) return "yaml";
   if (/\.json$/i.test(path)) return "json";
   return text.trimStart().startsWith("{") ? "json" : "yaml";

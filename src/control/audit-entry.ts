@@ -7,6 +7,7 @@ import {
   type SingletonName,
   singletonNames,
 } from "../model/gateway-config.ts";
+import type { Steps } from "../pace.ts";
 import type { Actor } from "./principal.ts";
 import { bounded, detailOf, masked } from "./audit-detail.ts";
 import { labelOf } from "./reference.ts";
@@ -37,54 +38,72 @@ export interface AuditSink {
 }
 
 /** A change and what it led from and to. */
-interface Changed {
+export interface Changed {
   readonly before: GatewayConfig;
   readonly after: GatewayConfig;
   readonly change: ConfigChange;
 }
 
-/** One entry for each object that a change wrote or deleted. */
-export function auditOf(
+/** One object that a change wrote or deleted; an object that always exists has no id. */
+export interface Touched {
+  readonly part: CollectionName | SingletonName;
+  readonly id: string | null;
+}
+
+/** Everything that a change wrote or deleted, in the order of the collections. */
+export function touchedBy(change: ConfigChange): readonly Touched[] {
+  const touched: Touched[] = [];
+  for (const part of collectionNames) {
+    for (const { id } of change[part].upserts) touched.push({ part, id });
+    for (const id of change[part].removals) touched.push({ part, id });
+  }
+  for (const part of singletonNames) if (change[part] !== null) touched.push({ part, id: null });
+  return touched;
+}
+
+/** What was done to an object of a change. */
+export function actionOn({ before, after }: Changed, { part, id }: Touched) {
+  if (id === null) return { action: "update", kind: part, object_id: null, object_name: null };
+  const collection = part as CollectionName;
+  const [isOld, isNow] = [before[collection].has(id), after[collection].has(id)];
+  const label = labelOf(isNow ? after : before, { collection, id });
+  return {
+    action: isNow ? (isOld ? "update" : "create") : "delete",
+    kind: kindOf(part),
+    object_id: id,
+    object_name: /"(.*)"$/s.exec(label)?.[1] ?? null,
+  };
+}
+
+/**
+ * One entry for each object that a change wrote or deleted; of more than `most`, which are all that the log keeps, only the
+ * last ones.
+ */
+export function* auditSteps(
   changed: Changed,
   by: Actor,
-  { at, revision }: { readonly at: string; readonly revision: number },
-): AuditEntry[] {
+  { at, revision, most }: { readonly at: string; readonly revision: number; readonly most: number },
+): Steps<AuditEntry[]> {
   const { actor, method, address } = by;
   const base = { at, actor, method, address, result: "ok", revision } as const;
   const entries: AuditEntry[] = [];
-  for (const name of collectionNames) {
-    const { upserts, removals } = changed.change[name];
-    for (const id of [...upserts.map((object) => object.id), ...removals])
-      entries.push({ ...base, ...describe(changed, name, id) });
+  const touched = touchedBy(changed.change);
+  for (const each of touched.slice(Math.max(0, touched.length - most))) {
+    entries.push({ ...base, ...actionOn(changed, each), detail: detailOn(changed, each) });
+    yield;
   }
-  for (const name of singletonNames)
-    if (changed.change[name] !== null)
-      entries.push({
-        ...base,
-        action: "update",
-        kind: name,
-        object_id: null,
-        object_name: null,
-        detail: detailOf(changed.before[name], changed.after[name]),
-      });
   return entries;
+}
+
+function detailOn({ before, after }: Changed, { part, id }: Touched): unknown {
+  if (id === null) return detailOf(before[part as SingletonName], after[part as SingletonName]);
+  const collection = part as CollectionName;
+  return detailOf(before[collection].get(id) ?? null, after[collection].get(id) ?? null);
 }
 
 /** The word for one object of a part of the configuration: `stream_route`, `settings`. */
 export const kindOf = (part: CollectionName | SingletonName): string =>
   (collectionNames as readonly string[]).includes(part) ? part.slice(0, -1) : part;
-
-function describe({ before, after }: Changed, collection: CollectionName, id: string) {
-  const [old, now] = [before[collection].get(id), after[collection].get(id)];
-  const label = labelOf(now === undefined ? before : after, { collection, id });
-  return {
-    action: now === undefined ? "delete" : old === undefined ? "create" : "update",
-    kind: kindOf(collection),
-    object_id: id,
-    object_name: /"(.*)"$/s.exec(label)?.[1] ?? null,
-    detail: detailOf(old ?? null, now ?? null),
-  };
-}
 
 const MAX_WORD_CHARACTERS = 320;
 const cut = <T extends string | null>(text: T) =>

@@ -71,19 +71,23 @@ export interface AuditLogOptions {
 
 const DAY_MS = 86_400_000;
 const PAGE = 200;
+/** Entries that listeners receive in one turn of the event loop. */
+const TOLD_AT_ONCE = 500;
 
 /** Entries of changes are stored with the change; this adds all others, and hears of both. */
 export class AuditLog implements AuditSink {
   readonly #options: AuditLogOptions;
   readonly #limit = new RecordLimit();
   readonly #listeners: ((entry: AuditEntry) => void)[] = [];
+  /** Stored entries that listeners have yet to receive. */
+  readonly #untold: AuditEntry[] = [];
   #sincePruning = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(options: AuditLogOptions) {
     this.#options = options;
     options.changes.onStored(({ audit, change }) => {
-      for (const entry of audit) this.#tell(entry);
+      this.#tell(audit);
       this.#sincePruning += audit.length;
       this.#prune(change.settings !== null);
     });
@@ -146,13 +150,23 @@ export class AuditLog implements AuditSink {
       this.#options.log.error("an audit entry could not be stored", { ...fields, error });
       return;
     }
-    this.#tell(stored);
+    this.#tell([stored]);
     this.#sincePruning++;
     this.#prune(false);
   }
 
-  #tell(entry: AuditEntry): void {
-    for (const listener of this.#listeners) listener(entry);
+  /** In their order; those of a large change over several turns, because a client waits for the response. */
+  #tell(entries: readonly AuditEntry[]): void {
+    const isTelling = this.#untold.length > 0;
+    for (const entry of entries) this.#untold.push(entry);
+    if (!isTelling) this.#tellSome();
+  }
+
+  #tellSome(): void {
+    for (const entry of this.#untold.slice(0, TOLD_AT_ONCE))
+      for (const listener of this.#listeners) listener(entry);
+    this.#untold.splice(0, TOLD_AT_ONCE);
+    if (this.#untold.length > 0) setImmediate(() => this.#tellSome());
   }
 
   /** In batches, because each costs as much as reading the numbers of all entries. */

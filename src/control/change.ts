@@ -1,21 +1,23 @@
 // The one path of every mutation: lock, candidate, compile, prepare, commit, activate; knows no resource and no HTTP.
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
+import { Pace } from "../pace.ts";
 import { ApiError, type Issue } from "../model/error.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import {
   type Compiled,
-  compile,
   type CompileContext,
   type CompileResult,
+  compileSteps,
   warningsOf,
 } from "../snapshot/compile.ts";
 import type { Problem } from "../snapshot/problem.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
-import { type AuditEntry, auditOf } from "./audit-entry.ts";
+import { type AuditEntry, auditSteps } from "./audit-entry.ts";
 import { Draft } from "./draft.ts";
 import { requireAdminForPrograms } from "./admin-dns-providers.ts";
 import { requireAdminForPlugins } from "./admin-plugins.ts";
+import type { StagedChange } from "../store/staged-change.ts";
 import type { AdminNetworks } from "./admin-network.ts";
 import { type Actor, roleOf } from "./principal.ts";
 import { describeProblem } from "./reference.ts";
@@ -44,6 +46,8 @@ export interface RolloutStatus {
 export interface ChangeStore {
   /** Why nothing can be stored at the moment, as far as that is known; absent: never known. */
   problem?(): string | null;
+  /** Prepares the texts that `commit` writes for a large change; absent: `commit` makes them. */
+  stage?(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null>;
   commit(write: {
     readonly revision: number;
     readonly change: ConfigChange;
@@ -53,6 +57,8 @@ export interface ChangeStore {
     readonly audit: readonly AuditEntry[];
     /** Writes what belongs to the change and is no part of the configuration, in the same transaction. */
     readonly alongside: () => void;
+    /** From `stage`. */
+    readonly staged: StagedChange | null;
   }): void;
 }
 
@@ -64,7 +70,7 @@ export interface ChangeEvent {
   readonly summary: string;
   readonly change: ConfigChange;
   readonly by: Actor;
-  /** What the audit log keeps of it. */
+  /** What the audit log keeps of it: of very large changes the last entries only. */
   readonly audit: readonly AuditEntry[];
   readonly before: GatewayConfig;
   readonly after: GatewayConfig;
@@ -80,8 +86,11 @@ export interface ChangeRequest<T> {
   readonly by: Actor;
   /** Check everything, change nothing. */
   readonly dryRun: boolean;
-  /** Writes the change into the draft, inside the lock; throws an ApiError to refuse. */
-  readonly mutate: (draft: Draft) => T;
+  /**
+   * Writes the change into the draft, inside the lock; throws an ApiError to refuse. Long work runs at the pace; reads see the
+   * version before until it is done.
+   */
+  readonly mutate: (draft: Draft, pace: Pace) => T | Promise<T>;
   /** Writes what belongs to the change and is no part of the configuration, in its transaction. */
   readonly alongside?: () => void;
   /** Whether the caller accepts to be shut out by the change. Default: not. */
@@ -106,6 +115,9 @@ export interface ChangesOptions {
   /** What compiling needs beside the configuration, at the time of each change. */
   readonly context: () => Omit<CompileContext, "revision">;
 }
+
+/** This thread serves no traffic, so its slices may be longer than those of a worker. */
+const SLICE = { objects: Number.POSITIVE_INFINITY, ms: 20 } as const;
 
 /** After a pause of this length a change is hardly refused a second time. */
 const RETRY_SECONDS = "5";
@@ -224,7 +236,9 @@ export class Changes {
     this.requireOpen(request.by);
     const isByAdmin = roleOf(request.by) === "admin";
     const draft = new Draft(this.#current.config, this.#stamp, isByAdmin);
-    const value = request.mutate(draft);
+    const pace = new Pace(SLICE);
+    const mutated = request.mutate(draft, pace);
+    const value = mutated instanceof Promise ? await mutated : mutated;
     const { plugins } = this.#options.context();
     requireAdminForSockets(draft, request.by);
     requireAdminForPlugins(draft, request.by, plugins);
@@ -232,16 +246,18 @@ export class Changes {
     requireAdminForDestinations(draft, request.by, plugins);
     draft.runChecks();
     if (draft.isUnchanged()) return { value, revision: this.revision, warnings: [] };
-    const next = this.#compile(draft);
+    const next = await this.#compile(draft, pace);
     this.#adminNetworks?.checkChange(draft, { by: request.by, force: request.force === true });
     const isSent = (id: string) => draft.placeOf(id) !== null;
     const warnings = [...draft.warnings, ...warningsOf(next, isSent).values()];
     if (request.dryRun) return { value, revision: this.revision, warnings };
     await this.#prepare(next.snapshot, draft);
-    const event = await this.#commit(next.snapshot.revision, draft, request);
+    const event = await this.#commit(next.snapshot.revision, draft, { ...request, pace });
     // Stored is decided: whatever the workers do from here on, the next change builds on this one.
     this.#current = next;
     this.#tell(this.#storedListeners, event);
+    // The commit of a large one has just held the event loop.
+    if (pace.isDue()) await pace.rest();
     await this.#activate(next.snapshot.revision);
     const { revision, actor, summary } = event;
     this.#options.log.info("the configuration was changed", { revision, actor, summary });
@@ -249,10 +265,11 @@ export class Changes {
     return { value, revision: next.snapshot.revision, warnings };
   }
 
-  #compile(draft: Draft): Compiled {
+  async #compile(draft: Draft, pace: Pace): Promise<Compiled> {
     const revision = this.revision + 1;
     const context = { ...this.#options.context(), revision };
-    const result: CompileResult = compile(draft.config, this.#current, context);
+    const steps = compileSteps(draft.config, this.#current, context);
+    const result: CompileResult = await pace.run(steps);
     if ("issues" in result) throw this.#refusal(result.issues, draft);
     return result;
   }
@@ -281,22 +298,27 @@ export class Changes {
   async #commit(
     revision: number,
     draft: Draft,
-    { by, alongside: writeMore }: Pick<ChangeRequest<unknown>, "by" | "alongside">,
+    {
+      by,
+      alongside: writeMore,
+      pace,
+    }: Pick<ChangeRequest<unknown>, "by" | "alongside"> & { readonly pace: Pace },
   ): Promise<ChangeEvent> {
     const change = draft.change();
     const entry = { at: this.#stamp(), actor: by.actor, summary: draft.summary };
-    const audit = auditOf({ before: draft.base, after: draft.config, change }, by, {
-      at: entry.at,
-      revision,
-    });
+    const pending = { change, by, before: draft.base, after: draft.config };
+    let audit: readonly AuditEntry[];
     try {
-      const pending = { change, by, before: draft.base, after: draft.config };
+      const most = draft.config.settings.retention.audit_entries;
+      audit = await pace.run(auditSteps(pending, by, { at: entry.at, revision, most }));
       const alongside = () => {
         for (const write of this.#commitWriters) write(pending);
         writeMore?.();
       };
+      const { store } = this.#options;
       const undo = undoOf(change, draft.base);
-      this.#options.store.commit({ revision, change, undo, entry, audit, alongside });
+      const staged = (await store.stage?.(change, undo, pace)) ?? null;
+      store.commit({ revision, change, undo, entry, audit, alongside, staged });
     } catch (error) {
       this.#storeProblem = error instanceof ApiError ? error.message : "the database refused it";
       await this.#discard(revision);
@@ -308,7 +330,7 @@ export class Changes {
       );
     }
     this.#storeProblem = null;
-    return { revision, change, by, audit, before: draft.base, after: draft.config, ...entry };
+    return { revision, audit, ...pending, ...entry };
   }
 
   async #activate(revision: number): Promise<void> {

@@ -1,6 +1,6 @@
 // What listeners are told about a change that every worker serves; knows no listener.
-import { adminParts } from "./admin-parts.ts";
-import { kindOf } from "./audit-entry.ts";
+import { isAdminPart } from "./admin-parts.ts";
+import { actionOn, type Touched, touchedBy } from "./audit-entry.ts";
 import type { ChangeEvent } from "./change.ts";
 
 export interface ConfigEvent {
@@ -24,8 +24,6 @@ export interface ConfigEvent {
 /** A longer list says no more to a person, and a program has to read everything again anyway. */
 const MAX_LISTED = 500;
 
-const ADMIN_KINDS: readonly string[] = adminParts.map((part) => kindOf(part));
-
 /** What stands for a change of parts that the reader may not see. */
 export const HIDDEN_SUMMARY = "change management access";
 
@@ -34,20 +32,18 @@ export function configEventsOf(event: ChangeEvent): {
   readonly full: ConfigEvent;
   readonly reduced: ConfigEvent;
 } {
-  const { revision, at, actor, summary, audit } = event;
-  const changes = audit.map(({ action, kind, object_id, object_name }) => ({
-    action,
-    kind,
-    id: object_id,
-    name: object_name,
-  }));
-  const listOf = (all: typeof changes) => ({
-    changes: all.slice(0, MAX_LISTED),
+  const { revision, at, actor, summary } = event;
+  const touched = touchedBy(event.change);
+  const listOf = (all: readonly Touched[]) => ({
+    changes: all.slice(0, MAX_LISTED).map((each) => {
+      const { action, kind, object_id: id, object_name: name } = actionOn(event, each);
+      return { action, kind, id, name };
+    }),
     more: Math.max(0, all.length - MAX_LISTED),
   });
-  const full = { revision, at, actor, summary, ...listOf(changes) };
-  const visible = changes.filter(({ kind }) => !ADMIN_KINDS.includes(kind));
-  if (visible.length === changes.length) return { full, reduced: full };
+  const full = { revision, at, actor, summary, ...listOf(touched) };
+  const visible = touched.filter(({ part }) => !isAdminPart(part));
+  if (visible.length === touched.length) return { full, reduced: full };
   const others = visible.length === 0 ? HIDDEN_SUMMARY : "change the configuration";
   return { full, reduced: { revision, at, actor, summary: others, ...listOf(visible) } };
 }

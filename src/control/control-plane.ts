@@ -91,6 +91,8 @@ export interface ControlPlaneOptions {
   readonly tellWorkers?: TellWorkers;
   /** Where the past of the statistics is kept. Default: nowhere. */
   readonly rollupStore?: RollupStore;
+  /** Entry file of the thread that reads large documents. Default: they are read in this one. */
+  readonly importerUrl?: URL;
   /** Name servers to ask, `address` or `address:port`; empty: the system's. Default: those. */
   readonly dnsServers?: readonly string[];
   /** Programs that DNS providers may run. Default: none. */
@@ -154,7 +156,7 @@ export interface ControlPlane {
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const { targetBoard, clock, current } = options;
   const observation = new ObservationBase({ ...options, served: current.snapshot });
-  const rows = new TargetRows(targetBoard, observation.rows, current.snapshot.services);
+  const rows = new TargetRows(targetBoard, observation.rows, current.snapshot);
   const states = new TargetStates(targetBoard, clock);
   const changes = new Changes({ ...options, rollout: rows });
   const adminNetworks = createAdminNetworks(options, changes);

@@ -69,8 +69,10 @@ export class Draft {
   put<K extends CollectionName>(collection: K, object: ResourceOf[K]): void {
     const objects = this.#writable(collection);
     objects.set(object.id, object);
-    if (objects instanceof Map && isLarge(collection) && objects.size >= MANY)
-      this.#replace(collection, layered(collection, objects as ReadonlyMap<string, Identity>));
+    if (objects instanceof Map && objects.size >= MANY) {
+      const all = objects as ReadonlyMap<string, Identity>;
+      this.#replace(collection, mapOf(collection, [...all.values()]));
+    }
     const { upserts, removals } = this.#changes[collection];
     upserts.set(object.id, object);
     removals.delete(object.id);
@@ -85,16 +87,20 @@ export class Draft {
 
   /** Puts objects that came back in their place among the others: everywhere the order is that of creation. */
   sortByAge(collection: CollectionName): void {
-    if (this.#config[collection] === this.base[collection]) return;
-    if (this.#config[collection] instanceof LayeredMap) return;
-    const objects: Identity[] = [...this.#config[collection].values()];
+    const changed: ReadonlyMap<string, Identity> = this.#config[collection];
+    if (changed === this.base[collection]) return;
+    if (changed instanceof LayeredMap && isLarge(collection)) {
+      this.#replace(collection, (changed as LayeredMap<Identity>).settled());
+      return;
+    }
+    const objects = [...changed.values()];
     const isSorted = objects.every((object, index) => {
       const before = objects[index - 1];
       return before === undefined || byAge(before, object) < 0;
     });
-    if (isSorted) return;
-    const sorted = new Map(objects.sort(byAge).map((object) => [object.id, object]));
-    this.#replace(collection, sorted);
+    if (!isSorted) this.#replace(collection, mapOf(collection, objects.sort(byAge)));
+    else if (changed instanceof LayeredMap)
+      this.#replace(collection, (changed as LayeredMap<Identity>).settled());
   }
 
   /** Replaces one of the objects that always exist. */
@@ -177,13 +183,17 @@ function copyOf<T extends Identity>(
   base: ReadonlyMap<string, T>,
 ): ReadonlyMap<string, T> {
   if (base instanceof LayeredMap) return (base as LayeredMap<T>).draft();
-  return isLarge(collection) && base.size >= MANY ? layered(collection, base) : new Map(base);
+  return mapOf(collection, [...base.values()]);
 }
 
-function layered<T extends Identity>(
-  collection: keyof typeof largeCollections,
-  objects: ReadonlyMap<string, T>,
-): LayeredMap<T> {
-  const indexes: readonly unknown[] = largeCollections[collection];
-  return LayeredMap.of(objects.values(), indexes as readonly IndexOf<T>[]);
+/** Objects in the order of their age, in a map that is cheap to copy when they are many. */
+function mapOf<T extends Identity>(
+  collection: CollectionName,
+  objects: readonly T[],
+): ReadonlyMap<string, T> {
+  if (objects.length < MANY) return new Map(objects.map((object) => [object.id, object]));
+  const indexes: readonly unknown[] | null = isLarge(collection)
+    ? largeCollections[collection]
+    : null;
+  return LayeredMap.of(objects, indexes as readonly IndexOf<T>[] | null);
 }

@@ -1,7 +1,7 @@
 // Finds objects by what clients call them by: the id or the unique name; knows no resource.
 import type { Consumer } from "../model/consumer.ts";
 import { invalid } from "../model/error.ts";
-import { UUID_PATTERN } from "../model/fields.ts";
+import { type Identity, UUID_PATTERN } from "../model/fields.ts";
 import { usernameOf } from "../model/large-collections.ts";
 import { LayeredMap } from "../model/layered-map.ts";
 
@@ -11,18 +11,24 @@ function nameOf(object: object): unknown {
   return "label" in object ? object.label : (object as { readonly name?: unknown }).name;
 }
 
+/** One function, because it is what the index is known by. */
+function nameIndex(object: object): string | null {
+  const name = nameOf(object);
+  return typeof name === "string" ? name : null;
+}
+
 /** The object with this id or unique name, or null. */
 export function findByKey<T extends { readonly id: string }>(
   objects: ReadonlyMap<string, T>,
   key: string,
 ): T | null {
   if (UUID_PATTERN.test(key)) return objects.get(key.toLowerCase()) ?? null;
-  // Of what there may be very many, only consumers are called by a name.
-  const found =
-    objects instanceof LayeredMap
-      ? (objects as LayeredMap<Consumer>).find(usernameOf, key)
-      : undefined;
-  if (found !== undefined) return (found[0] as T | undefined) ?? null;
+  if (objects instanceof LayeredMap) {
+    const many = objects as unknown as LayeredMap<Consumer & Identity>;
+    // Consumers are packed, and found by their own index alone.
+    const found = many.find(nameIndex, key) ?? many.find(usernameOf, key);
+    if (found !== undefined) return (found[0] as unknown as T | undefined) ?? null;
+  }
   for (const object of objects.values()) if (nameOf(object) === key) return object;
   return null;
 }

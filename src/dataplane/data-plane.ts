@@ -6,8 +6,9 @@ import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { CounterTable } from "../shared-memory/counter-table.ts";
 import type { LogPlaces } from "../pdk/kit.ts";
+import type { Pace } from "../pace.ts";
 import type { PluginSource } from "../pdk/catalogue.ts";
-import type { SnapshotChange } from "../snapshot/snapshot.ts";
+import type { SnapshotChange, SnapshotPiece } from "../snapshot/snapshot.ts";
 import type { TrafficRecorder } from "./traffic-recorder.ts";
 import type { WebSocketTimes } from "./websocket/sessions.ts";
 
@@ -48,15 +49,22 @@ export interface DataPlaneOptions {
   readonly used?: (credentialIds: readonly string[]) => void;
   /** A client has asked for a name that a certificate could be ordered for. Default: nobody wants to know. */
   readonly wanted?: (name: string) => void;
+  /** Cuts the work on versions into slices, so that requests are served between them. Default: one of its own. */
+  readonly pace?: Pace;
   /** What differs from the product's times. */
   readonly webSocketTimes?: WebSocketTimes | undefined;
 }
 
 export interface DataPlane {
-  /** Builds the next version beside the live one and binds its new listeners; the issues say why it cannot be served. */
+  /** Takes a part of the next version in. */
+  take(revision: number, piece: SnapshotPiece): Promise<void>;
+  /**
+   * Builds the next version beside the live one, of the pieces that were taken and of this, and binds its new listeners; the
+   * issues say why it cannot be served.
+   */
   prepare(change: SnapshotChange): Promise<readonly Issue[]>;
   /** Serves the prepared version, in one step; what is gone drains. Throws when that revision was not prepared. */
-  activate(revision: number): void;
+  activate(revision: number): Promise<void>;
   /** Forgets the prepared version and closes what was bound for it. */
   discard(revision: number): void;
   /** Answers a question about the present. */

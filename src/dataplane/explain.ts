@@ -42,7 +42,7 @@ export function explain(
 ): Explanation {
   const listenerId = listenerFor(generation, new URL(asked.url));
   const nothing = { listenerId, routeId: null, serviceId: null, candidates: [], plugins: [] };
-  const rest = { ...nothing, routes: generation.router.size };
+  const rest = { ...nothing, routes: generation.routes.router.size };
   const plan = generation.listeners.get(listenerId ?? "")?.listener;
   const listener = plan && generation.entries.get(portKey(plan.address, plan.port));
   if (listener === undefined)
@@ -51,14 +51,16 @@ export function explain(
   const problem = request.read();
   if (problem !== null) return { ...rest, ...answered("refused", problem.status, problem.detail) };
   const { isElsewhere, id } = request.listener;
-  const route = isElsewhere ? null : generation.router.match(request);
+  const { routes } = generation;
+  const route = isElsewhere ? null : routes.match(request);
   request.route = route;
-  const candidates = generation.router
+  const candidates = routes.router
     .standings(request, MAX_CANDIDATES)
-    .map(({ value, position, mismatch }) => ({
-      routeId: value.id,
+    .map(({ entry: candidate, position, mismatch }) => ({
+      routeId: candidate.id,
       position,
-      reason: mismatch === null ? null : mismatchInWords(value.route, mismatch, request),
+      reason:
+        mismatch === null ? null : mismatchInWords(routes.of(candidate).route, mismatch, request),
     }));
   const verdict =
     route === null

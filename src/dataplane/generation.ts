@@ -1,36 +1,33 @@
 // One version of the configuration in the form that a worker serves from; immutable, shares what did not change with the version before.
-import type {
-  CollectionChange,
-  RoutePlan,
-  ServicePlan,
-  SnapshotChange,
-} from "../snapshot/snapshot.ts";
+import type { Settings } from "../model/settings.ts";
+import type { Pace } from "../pace.ts";
 import type { TargetBoard } from "../shared-memory/target-board.ts";
+import type {
+  CertificatePlan,
+  CollectionChange,
+  ListenerPlan,
+  SnapshotChange,
+  SnapshotPiece,
+} from "../snapshot/snapshot.ts";
 import { loopToken } from "../http/cdn-loop.ts";
 import type { ManagementCookies } from "../http/management-cookies.ts";
-import type { Settings } from "../model/settings.ts";
-import { inFlightLimits, listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
-import type { CertificatePlan, ListenerPlan } from "../snapshot/snapshot.ts";
+import type { Intents } from "./intents.ts";
 import { CertificateIndex } from "./listener/certificate-index.ts";
+import { inFlightLimits, listenerFacts, type ListenerFacts } from "./listener/listener-facts.ts";
 import { ListenerChoice, listenersByPort, portKey } from "./listener/shared-port.ts";
 import { ConsumerIndex } from "./plugin/consumer-index.ts";
 import type { BodyTimes } from "./client-body.ts";
 import type { PluginSet } from "./plugin/plugin-set.ts";
-import { Router } from "./router.ts";
-import { type RouteRuntime, routeRuntime } from "./route-runtime.ts";
-import {
-  type PoolRegistry,
-  type ServiceContext,
-  type ServiceRuntime,
-  serviceRuntime,
-} from "./service-runtime.ts";
+import { type ReadyRoutes, RouteIndex, RouteRecords } from "./route-index.ts";
+import type { RouteRuntime } from "./route-runtime.ts";
+import { Router, type RouterEdit } from "./router.ts";
+import { type ServiceContext, type ServiceRuntime, serviceRuntime } from "./service-runtime.ts";
 import { type StreamRouteRuntime, streamRouteRuntime } from "./stream/stream-runtime.ts";
-import type { TrafficRecorder } from "./traffic-recorder.ts";
 
 export interface Generation {
   readonly revision: number;
   readonly settings: Settings;
-  readonly router: Router<RouteRuntime>;
+  readonly routes: RouteIndex;
   readonly services: ReadonlyMap<string, ServiceRuntime>;
   readonly plugins: PluginSet;
   readonly consumers: ConsumerIndex;
@@ -60,93 +57,133 @@ export interface Generation {
 
 export interface GenerationContext extends ServiceContext {
   readonly instanceId: string;
-  readonly pools: PoolRegistry;
-  readonly recorder: TrafficRecorder;
-  /** Made before, because that may take a while. */
-  readonly plugins: PluginSet;
+  readonly ready: ReadyRoutes;
+  readonly pace: Pace;
 }
 
-/** The next version. `previous` goes on serving as it is; null starts from nothing, and then the change is the whole. */
-export function nextGeneration(
-  previous: Generation | null,
-  change: SnapshotChange,
-  context: GenerationContext,
-): Generation {
-  const settings = change.settings ?? previous?.settings;
-  if (settings === undefined) throw new Error("the first version has no settings");
-  const listeners = apply(previous?.listeners, change.listeners, (plan) => plan);
-  const streamRoutes = apply(previous?.streamRoutes, change.streamRoutes, (plan) =>
-    streamRouteRuntime(plan, context.board.rowOf(`stream ${plan.id}`)),
-  );
-  const certificates = apply(previous?.certificates, change.certificates, (plan) => plan);
-  const { limits } = settings;
-  const token = loopToken(context.instanceId);
-  const factsOfListeners = nextFacts(previous, listeners, { settings, board: context.board });
-  context.recorder.forgetTargets();
-  return {
-    revision: change.revision,
-    settings,
-    router: nextRouter(previous?.router ?? Router.empty(), change.routes, context.recorder),
-    services: apply(previous?.services, change.services, (plan: ServicePlan) =>
-      serviceRuntime(plan, context.pools, context),
-    ),
-    listeners,
-    plugins: context.plugins,
-    consumers: (previous?.consumers ?? ConsumerIndex.empty).at(change.consumers),
-    streamRoutes,
-    passthroughPorts:
-      previous?.streamRoutes === streamRoutes
-        ? previous.passthroughPorts
-        : passthroughPorts(streamRoutes),
-    certificates,
-    certificateIndex:
-      previous?.certificates === certificates
-        ? previous.certificateIndex
-        : new CertificateIndex(certificates),
-    loopToken: token,
-    hopFields: `via: 1.1 sluice\r\ncdn-loop: ${token}\r\n`,
-    listenerFacts: factsOfListeners,
-    entries: entriesOf(listeners, factsOfListeners),
-    managementCookies: context.managementCookies,
-    maxInFlight: limits.max_in_flight_requests,
-    maxResponseHeadBytes: limits.max_response_head_bytes,
-    bodyTimes: { readTimeout: limits.body_read_timeout, rateGrace: limits.body_min_rate_grace },
-    responseWriteTimeout: limits.response_write_timeout || Number.POSITIVE_INFINITY,
-    httpsPort: httpsPortOf(listeners),
-    debugFields: settings.debug_headers
-      ? [
-          ["X-Sluice-Worker", String(context.worker)],
-          ["X-Sluice-Revision", String(change.revision)],
-        ]
-      : null,
-  };
-}
+/**
+ * The next version in the making, out of pieces and, at the end, what is no collection. `previous` goes on serving as it is,
+ * and so does all that it shares with this one; null starts from nothing, and then the pieces are the whole.
+ */
+export class GenerationBuilder {
+  readonly #previous: Generation | null;
+  readonly #context: GenerationContext;
+  readonly #services: MapEdit<ServiceRuntime>;
+  readonly #listeners: MapEdit<ListenerPlan>;
+  readonly #streamRoutes: MapEdit<StreamRouteRuntime>;
+  readonly #certificates: MapEdit<CertificatePlan>;
+  readonly #router: RouterEdit<RouteRuntime | null>;
+  #records: RouteRecords | null;
+  /** Ids of services that differ from those of `previous`, and of routes that it has and this version has not. */
+  readonly changedServices = new Set<string>();
+  readonly removedRoutes = new Set<string>();
 
-function nextRouter(
-  router: Router<RouteRuntime>,
-  change: CollectionChange<RoutePlan>,
-  recorder: TrafficRecorder,
-): Router<RouteRuntime> {
-  if (change.upserts.length === 0 && change.removals.length === 0) return router;
-  return router.with({
-    upserts: change.upserts.map((plan) =>
-      routeRuntime(plan, recorder.routeSeries(plan.id, plan.route.service_id)),
-    ),
-    removals: change.removals,
-  });
+  constructor(previous: Generation | null, context: GenerationContext) {
+    this.#previous = previous;
+    this.#context = context;
+    this.#services = new MapEdit(previous?.services);
+    this.#listeners = new MapEdit(previous?.listeners);
+    this.#streamRoutes = new MapEdit(previous?.streamRoutes);
+    this.#certificates = new MapEdit(previous?.certificates);
+    this.#router = (previous?.routes.router ?? Router.empty<RouteRuntime | null>()).edit();
+    this.#records = previous?.routes.records ?? null;
+  }
+
+  async add(piece: SnapshotPiece): Promise<void> {
+    const context = this.#context;
+    if (piece.routeTable !== null) this.#records = new RouteRecords(piece.routeTable);
+    await this.#addRoutes(piece.routes);
+    for (const id of piece.services.removals) this.changedServices.add(id);
+    for (const { id } of piece.services.upserts) this.changedServices.add(id);
+    const { pace } = context;
+    await this.#services.apply(piece.services, (plan) => serviceRuntime(plan, context), pace);
+    await this.#listeners.apply(piece.listeners, (plan) => plan, pace);
+    await this.#certificates.apply(piece.certificates, (plan) => plan, pace);
+    await this.#streamRoutes.apply(
+      piece.streamRoutes,
+      (plan) => streamRouteRuntime(plan, context),
+      pace,
+    );
+  }
+
+  async #addRoutes({ upserts, removals }: SnapshotPiece["routes"]): Promise<void> {
+    const { pace } = this.#context;
+    for (const id of removals) {
+      this.removedRoutes.add(id);
+      this.#router.remove(id);
+      if (pace.isDue()) await pace.rest();
+    }
+    for (const position of upserts) {
+      const route = this.#records?.at(position);
+      if (route === undefined) throw new Error("routes came without their records");
+      this.#router.add(route, null);
+      if (pace.isDue()) await pace.rest();
+    }
+  }
+
+  finish(change: SnapshotChange, plugins: PluginSet): Generation {
+    const previous = this.#previous;
+    const context = this.#context;
+    const settings = change.settings ?? previous?.settings;
+    if (settings === undefined) throw new Error("the first version has no settings");
+    const { limits } = settings;
+    const [listeners, certificates] = [this.#listeners.map, this.#certificates.map];
+    const streamRoutes = this.#streamRoutes.map;
+    const token = loopToken(context.instanceId);
+    const factsOfListeners = nextFacts(previous, listeners, { ...context, settings });
+    return {
+      revision: change.revision,
+      settings,
+      routes: new RouteIndex(this.#router.finish(), this.#records, context.ready),
+      services: this.#services.map,
+      listeners,
+      plugins,
+      consumers: (previous?.consumers ?? ConsumerIndex.empty).at(change.consumers),
+      streamRoutes,
+      passthroughPorts:
+        previous?.streamRoutes === streamRoutes
+          ? previous.passthroughPorts
+          : passthroughPorts(streamRoutes),
+      certificates,
+      certificateIndex:
+        previous?.certificates === certificates
+          ? previous.certificateIndex
+          : new CertificateIndex(certificates),
+      loopToken: token,
+      hopFields: `via: 1.1 sluice\r\ncdn-loop: ${token}\r\n`,
+      listenerFacts: factsOfListeners,
+      entries: entriesOf(listeners, factsOfListeners),
+      managementCookies: context.managementCookies,
+      maxInFlight: limits.max_in_flight_requests,
+      maxResponseHeadBytes: limits.max_response_head_bytes,
+      bodyTimes: { readTimeout: limits.body_read_timeout, rateGrace: limits.body_min_rate_grace },
+      responseWriteTimeout: limits.response_write_timeout || Number.POSITIVE_INFINITY,
+      httpsPort: httpsPortOf(listeners),
+      debugFields: settings.debug_headers
+        ? [
+            ["X-Sluice-Worker", String(context.worker)],
+            ["X-Sluice-Revision", String(change.revision)],
+          ]
+        : null,
+    };
+  }
 }
 
 /** Facts hang on the listener and the settings; those of an unchanged pair stay the same object. */
 function nextFacts(
   previous: Generation | null,
   listeners: ReadonlyMap<string, ListenerPlan>,
-  { settings, board }: { readonly settings: Settings; readonly board: TargetBoard },
+  {
+    settings,
+    board,
+    intents,
+  }: { readonly settings: Settings; readonly board: TargetBoard; readonly intents: Intents },
 ): ReadonlyMap<string, ListenerFacts> {
   const facts = new Map<string, ListenerFacts>();
   for (const [id, plan] of listeners) {
     const known = previous?.settings === settings && previous.listeners.get(id) === plan;
     const before = known ? previous.listenerFacts.get(id) : undefined;
-    const limits = () => inFlightLimits(plan.listener, settings, board);
+    const limits = () => inFlightLimits(plan.listener, settings, { board, intents });
     facts.set(id, before ?? listenerFacts(plan.listener, settings, limits()));
   }
   return facts;
@@ -189,16 +226,31 @@ function httpsPortOf(listeners: ReadonlyMap<string, ListenerPlan>): number | nul
   return null;
 }
 
-/** A map with the change made; the same map when there is none. */
-function apply<P extends { readonly id: string }, R>(
-  before: ReadonlyMap<string, R> | undefined,
-  change: CollectionChange<P>,
-  prepare: (plan: P) => R,
-): ReadonlyMap<string, R> {
-  if (before !== undefined && change.upserts.length === 0 && change.removals.length === 0)
-    return before;
-  const next = new Map(before);
-  for (const id of change.removals) next.delete(id);
-  for (const plan of change.upserts) next.set(plan.id, prepare(plan));
-  return next;
+/** A map in the making: the same as before until something changes. */
+class MapEdit<R> {
+  readonly #before: ReadonlyMap<string, R> | undefined;
+  #map: Map<string, R> | null = null;
+
+  constructor(before: ReadonlyMap<string, R> | undefined) {
+    this.#before = before;
+  }
+
+  get map(): ReadonlyMap<string, R> {
+    return this.#map ?? this.#before ?? new Map();
+  }
+
+  async apply<P extends { readonly id: string }>(
+    { upserts, removals }: CollectionChange<P>,
+    prepare: (plan: P) => R,
+    pace: Pace,
+  ): Promise<void> {
+    if (upserts.length + removals.length === 0) return;
+    this.#map ??= new Map(this.#before);
+    const map = this.#map;
+    for (const id of removals) map.delete(id);
+    for (const plan of upserts) {
+      map.set(plan.id, prepare(plan));
+      if (pace.isDue()) await pace.rest();
+    }
+  }
 }

@@ -2,14 +2,13 @@
 import type { Route } from "../model/route.ts";
 import { compileCidrs } from "../net/cidr.ts";
 import type { Series } from "../shared-memory/traffic-metrics.ts";
-import type { RoutePlan } from "../snapshot/snapshot.ts";
 import { type Chain, PluginSet } from "./plugin/plugin-set.ts";
 
 export interface RouteRuntime {
   readonly id: string;
   readonly route: Route;
-  /** Where its requests are counted. */
-  readonly series: Series;
+  /** Where its requests are counted; found with the first one. */
+  series: Series | null;
   /** Prefixes that may be stripped or replaced, longest first; empty when nothing is. */
   readonly prefixes: readonly string[];
   /** What takes the place of a prefix; null: nothing, it is stripped. */
@@ -38,8 +37,7 @@ export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
 }
 
 /** Prepares one version of a route; runs once when it is stored or changed. */
-export function routeRuntime(plan: RoutePlan, series: Series): RouteRuntime {
-  const { route } = plan;
+export function routeRuntime(route: Route): RouteRuntime {
   const prefixes = route.paths.filter((path) => path.type === "prefix").map((path) => path.value);
   const { https_redirect: redirect } = route;
   const redirectStatus = redirect === false ? 0 : redirect === true ? 308 : redirect;
@@ -48,9 +46,9 @@ export function routeRuntime(plan: RoutePlan, series: Series): RouteRuntime {
   const usesPrefix = route.strip_path || route.prefix_rewrite !== null;
   const overrides = Object.values(route.timeouts).some((value) => value !== null);
   return {
-    id: plan.id,
+    id: route.id,
     route,
-    series,
+    series: null,
     prefixes: usesPrefix ? prefixes.sort((a, b) => b.length - a.length) : [],
     replacement: route.prefix_rewrite,
     rewrite:

@@ -4,11 +4,11 @@ import { comparablePath } from "../http/request-target.ts";
 import { type RouteSubject, compileMatch } from "./router/compiled-match.ts";
 import { type Standing, standingsOf } from "./router/candidates.ts";
 import { type Candidate, PathIndex, type Search } from "./router/path-index.ts";
-import { compareRank } from "./router/ranked-list.ts";
-import { type Edit, ShardedMap } from "./router/sharded-map.ts";
+import { type Edit, ShardedMap } from "../pdk/sharded-map.ts";
 
-interface Entry<R> extends Candidate {
-  readonly value: R;
+/** A route in the table: what matching needs of it, and whatever else its owner keeps there. */
+export interface RouterEntry<V> extends Candidate {
+  value: V;
 }
 
 const NO_SUBJECT: RouteSubject = {
@@ -17,17 +17,11 @@ const NO_SUBJECT: RouteSubject = {
   clientAddress: () => "",
 };
 
-/** Routes to add or replace (by id), and ids to remove. */
-export interface RouterChanges<R> {
-  readonly upserts: readonly R[];
-  readonly removals: readonly string[];
-}
-
-interface Parts<R> {
-  entries: ShardedMap<Entry<R>>;
-  exactHosts: ShardedMap<PathIndex<Entry<R>>>;
-  hostSuffixes: ShardedMap<PathIndex<Entry<R>>>;
-  anyHost: PathIndex<Entry<R>> | null;
+interface Parts<V> {
+  entries: ShardedMap<RouterEntry<V>>;
+  exactHosts: ShardedMap<PathIndex<RouterEntry<V>>>;
+  hostSuffixes: ShardedMap<PathIndex<RouterEntry<V>>>;
+  anyHost: PathIndex<RouterEntry<V>> | null;
   /** How many enabled routes have each priority. */
   priorities: Map<number, number>;
 }
@@ -43,15 +37,16 @@ interface Parts<R> {
  * - Paths, also for regular expressions, are compared in the form that `comparablePath` describes.
  * - Disabled routes never match.
  */
-export class Router<R extends { readonly route: Route }> {
-  readonly #parts: Parts<R>;
+export class Router<V> {
+  readonly #parts: Parts<V>;
   /** When what was found has it, nothing less specific can win: the usual case of equal priorities stops at the first hit. */
   readonly #highestPriority: number;
 
   /** One for all requests: a search ends before the next one begins. */
   readonly #search: Search = { subject: NO_SUBJECT, path: "", floor: 0 };
 
-  private constructor(parts: Parts<R>) {
+  /** Use `empty` and `edit`. */
+  constructor(parts: Parts<V>) {
     this.#parts = parts;
     this.#highestPriority = [...parts.priorities.keys()].reduce(
       (a, b) => Math.max(a, b),
@@ -59,9 +54,9 @@ export class Router<R extends { readonly route: Route }> {
     );
   }
 
-  static empty<R extends { readonly route: Route }>(): Router<R> {
+  static empty<V>(): Router<V> {
     const edit: Edit = {};
-    return new Router<R>({
+    return new Router<V>({
       entries: ShardedMap.empty(edit),
       exactHosts: ShardedMap.empty(edit),
       hostSuffixes: ShardedMap.empty(edit),
@@ -70,105 +65,112 @@ export class Router<R extends { readonly route: Route }> {
     });
   }
 
-  static of<R extends { readonly route: Route }>(list: readonly R[]): Router<R> {
-    return Router.empty<R>().with({ upserts: list, removals: [] });
-  }
-
   /** Number of routes, disabled ones included. */
   get size(): number {
     return this.#parts.entries.size;
   }
 
   /**
-   * The table with the changes made. This one goes on answering as before, and the two share all that did not change, so
-   * the cost follows the size of the change. Removals come first; an unknown id is ignored, and of several upserts
-   * with one id the last counts.
+   * The next table in the making. This one goes on answering as before, and the two share all that does not change, so the
+   * cost follows the size of the change.
    */
-  with(changes: RouterChanges<R>): Router<R> {
-    const edit: Edit = {};
-    const parts: Parts<R> = {
-      entries: this.#parts.entries.editable(edit),
-      exactHosts: this.#parts.exactHosts.editable(edit),
-      hostSuffixes: this.#parts.hostSuffixes.editable(edit),
-      anyHost: this.#parts.anyHost,
-      priorities: new Map(this.#parts.priorities),
-    };
-    for (const id of changes.removals) removeEntry(parts, id, edit);
-    const upserts = new Map(changes.upserts.map((value) => [value.route.id, value]));
-    // In rank order each one lands at the end of its lists, which spares a large first fill the shifting.
-    for (const entry of [...upserts.values()].map(entryOf).sort(compareRank)) {
-      removeEntry(parts, entry.id, edit);
-      parts.entries.set(entry.id, entry);
-      if (entry.match.enabled) placeEntry(parts, entry, edit);
-    }
-    return new Router(parts);
+  edit(): RouterEdit<V> {
+    return new RouterEdit(this, this.#parts);
   }
 
   /** For people: how the `most` routes that came closest stand to the request, in the order in which they are tried. */
-  standings(subject: RouteSubject, most: number): readonly (Standing<Candidate> & { value: R })[] {
-    return standingsOf(this.#parts.entries.values(), subject, most).map((standing) => ({
-      ...standing,
-      value: standing.entry.value,
-    }));
+  standings(subject: RouteSubject, most: number): readonly Standing<RouterEntry<V>>[] {
+    return standingsOf(this.#parts.entries.values(), subject, most);
   }
 
-  /** The value of the route that takes the request, null when none does. */
-  match(subject: RouteSubject): R | null {
+  /** The route that takes the request, null when none does. */
+  match(subject: RouteSubject): RouterEntry<V> | null {
     const { exactHosts, hostSuffixes, anyHost } = this.#parts;
     const { host } = subject;
     const search = this.#search;
     search.subject = subject;
     search.path = comparablePath(subject.path);
     search.floor = -Infinity;
-    let best: Entry<R> | null = null;
+    let best: RouterEntry<V> | null = null;
     if (exactHosts.size > 0) {
       best = exactHosts.get(host)?.find(search) ?? null;
-      if (search.floor === this.#highestPriority) return best?.value ?? null;
+      if (search.floor === this.#highestPriority) return best;
     }
     if (hostSuffixes.size > 0) {
       for (let dot = host.indexOf("."); dot >= 0; dot = host.indexOf(".", dot + 1)) {
         best = hostSuffixes.get(host.slice(dot + 1))?.find(search) ?? best;
-        if (search.floor === this.#highestPriority) return best?.value ?? null;
+        if (search.floor === this.#highestPriority) return best;
       }
     }
     if (anyHost !== null) best = anyHost.find(search) ?? best;
-    return best?.value ?? null;
+    return best;
   }
 }
 
-function entryOf<R extends { readonly route: Route }>(value: R): Entry<R> {
-  const { route } = value;
-  const match = compileMatch(route);
-  return {
-    value,
-    match,
-    priority: route.priority,
-    conditions: match.conditions.length,
-    createdAt: route.created_at,
-    id: route.id,
-  };
+/** A table in the making. */
+export class RouterEdit<V> {
+  readonly #edit: Edit = {};
+  readonly #parts: Parts<V>;
+  readonly #before: Router<V>;
+  #isChanged = false;
+
+  constructor(
+    before: Router<V>,
+    { entries, exactHosts, hostSuffixes, anyHost, priorities }: Parts<V>,
+  ) {
+    const edit = this.#edit;
+    this.#before = before;
+    this.#parts = {
+      entries: entries.editable(edit),
+      exactHosts: exactHosts.editable(edit),
+      hostSuffixes: hostSuffixes.editable(edit),
+      anyHost,
+      priorities: new Map(priorities),
+    };
+  }
+
+  /** Adds the route, in the place of the one with its id if there is one. */
+  add(route: Route, value: V): void {
+    const { id, priority, created_at: createdAt } = route;
+    const match = compileMatch(route);
+    const entry = { id, priority, createdAt, match, conditions: match.conditions.length, value };
+    this.remove(id);
+    this.#parts.entries.set(id, entry);
+    if (match.enabled) placeEntry(this.#parts, entry, this.#edit);
+  }
+
+  /** An unknown id is ignored. */
+  remove(id: string): void {
+    this.#isChanged = true;
+    removeEntry(this.#parts, id, this.#edit);
+  }
+
+  /** The table with the changes made; the same as before when there were none. Nothing may be changed afterwards. */
+  finish(): Router<V> {
+    return this.#isChanged ? new Router(this.#parts) : this.#before;
+  }
 }
 
-function placeEntry<R>(parts: Parts<R>, entry: Entry<R>, edit: Edit): void {
+function placeEntry<V>(parts: Parts<V>, entry: RouterEntry<V>, edit: Edit): void {
   const { exactHosts: hosts, hostSuffixes: suffixes } = entry.match;
   for (const [keys, map] of [
     [hosts, parts.exactHosts],
     [suffixes, parts.hostSuffixes],
   ] as const) {
     for (const key of keys) {
-      const index = map.get(key)?.editable(edit) ?? new PathIndex<Entry<R>>(edit);
+      const index = map.get(key)?.editable(edit) ?? new PathIndex<RouterEntry<V>>(edit);
       index.add(entry);
       map.set(key, index);
     }
   }
   if (hosts.length === 0 && suffixes.length === 0) {
-    parts.anyHost = parts.anyHost?.editable(edit) ?? new PathIndex<Entry<R>>(edit);
+    parts.anyHost = parts.anyHost?.editable(edit) ?? new PathIndex<RouterEntry<V>>(edit);
     parts.anyHost.add(entry);
   }
   parts.priorities.set(entry.priority, (parts.priorities.get(entry.priority) ?? 0) + 1);
 }
 
-function removeEntry<R>(parts: Parts<R>, id: string, edit: Edit): void {
+function removeEntry<V>(parts: Parts<V>, id: string, edit: Edit): void {
   const entry = parts.entries.get(id);
   if (entry === undefined) return;
   parts.entries.delete(id);

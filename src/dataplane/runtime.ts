@@ -3,18 +3,20 @@ import { loopToken } from "../http/cdn-loop.ts";
 import type { Issue } from "../model/error.ts";
 import { CounterTable } from "../shared-memory/counter-table.ts";
 import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
-import type { SnapshotChange } from "../snapshot/snapshot.ts";
+import { Pace } from "../pace.ts";
+import type { SnapshotChange, SnapshotPiece } from "../snapshot/snapshot.ts";
 import { abortObserver, AbortedRequests } from "./aborted-requests.ts";
 import { BufferBudget } from "./buffer-budget.ts";
+import { Candidate, type PreparedVersion } from "./candidate.ts";
 import { OpenChallenges } from "./challenges.ts";
 import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
 import { failures } from "./error.ts";
 import { explain } from "./explain.ts";
-import { type Generation, nextGeneration } from "./generation.ts";
+import type { Generation } from "./generation.ts";
 import { ActiveChecks } from "./health/active-check.ts";
 import { InFlight } from "./in-flight.ts";
 import { ConnectionLimits } from "./listener/connection-limits.ts";
-import { closeListeners, Listeners, type OpenedListeners } from "./listener/listeners.ts";
+import { Listeners } from "./listener/listeners.ts";
 import { RefusalLog } from "./listener/refusal-log.ts";
 import { NameResolver } from "./names/name-resolver.ts";
 import { Overload } from "./overload.ts";
@@ -23,34 +25,20 @@ import { CredentialUses } from "./plugin/credential-uses.ts";
 import { DeferredLogQueue } from "./plugin/deferred-log-queue.ts";
 import { createGeo } from "./plugin/geo.ts";
 import { PluginHost } from "./plugin/plugin-host.ts";
-import {
-  type LoadedPlugins,
-  PluginLoader,
-  type PluginLoaderOptions,
-} from "./plugin/plugin-loader.ts";
+import { PluginLoader, type PluginLoaderOptions } from "./plugin/plugin-loader.ts";
 import { PluginSet } from "./plugin/plugin-set.ts";
 import { purge } from "./plugin/purge.ts";
 import { streamScene } from "./plugin/stream-visit.ts";
 import { forward, type Pipeline, serve } from "./request/pipeline.ts";
 import { respondUnread } from "./request/respond.ts";
+import { ReadyRoutes } from "./route-index.ts";
 import type { StreamHandler } from "./server/bun-stream.ts";
 import { PoolRegistry } from "./service-runtime.ts";
-import { discardPorts, type OpenedPorts, Streams, type StreamsOptions } from "./stream/streams.ts";
-import { discardUdpPorts, type OpenedUdpPorts, UdpStreams } from "./stream/udp-streams.ts";
+import { Streams, type StreamsOptions } from "./stream/streams.ts";
+import { UdpStreams } from "./stream/udp-streams.ts";
 import { TrafficRecorder } from "./traffic-recorder.ts";
 import { createWebSockets } from "./websocket/sessions.ts";
 import type { WorkerServices } from "./worker-services.ts";
-
-interface Prepared {
-  readonly generation: Generation;
-  /** Made for this version only. */
-  readonly plugins: LoadedPlugins;
-  /** Bound for this version only. */
-  readonly opened: OpenedListeners;
-  readonly openedPorts: OpenedPorts;
-  readonly openedUdp: OpenedUdpPorts;
-  readonly removedRoutes: readonly string[];
-}
 
 /** How long the end waits for plugins that still have something to send; the supervisor waits for a second. */
 const PLUGIN_CLOSE_MS = 800;
@@ -76,14 +64,17 @@ class Runtime implements DataPlane {
   readonly #plugins: PluginLoader;
   readonly #uses = new CredentialUses(performance.now());
   readonly #deferredLogs = new DeferredLogQueue();
+  readonly #readyRoutes = new ReadyRoutes();
+  readonly #pace: Pace;
   /** What requests are served with; null: nothing yet. */
   #pipeline: Pipeline | null = null;
-  #prepared: Prepared | null = null;
+  #candidate: Candidate | null = null;
   /** Another process listens at the same ports: clients are to go there. */
   #isLeaving = false;
 
   constructor(options: DataPlaneOptions) {
     this.#options = options;
+    this.#pace = options.pace ?? new Pace();
     const inFlight = new InFlight();
     this.#recorder = options.recorder ?? TrafficRecorder.unread();
     this.#pools = new PoolRegistry(inFlight.now, {
@@ -150,56 +141,61 @@ class Runtime implements DataPlane {
     };
   }
 
+  async take(revision: number, piece: SnapshotPiece): Promise<void> {
+    this.#pace.begin();
+    await this.#candidateFor(revision).take(piece);
+  }
+
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
-    if (this.#prepared !== null) this.discard(this.#prepared.generation.revision);
-    const { worker, instanceId, managementCookies, targets: board, stickyKey } = this.#options;
-    const plugins = await this.#plugins.load(
-      this.#live?.plugins ?? PluginSet.empty,
-      change.plugins,
-    );
-    if (plugins.issues.length > 0) {
-      void this.#plugins.retire(plugins.made, PluginSet.empty);
-      return plugins.issues;
-    }
-    const generation = nextGeneration(this.#live, change, {
-      worker,
-      instanceId,
-      managementCookies,
-      pools: this.#pools,
-      recorder: this.#recorder,
-      board,
-      stickyKey,
-      plugins: plugins.set,
-    });
-    const { opened, issues } = this.#listeners.prepare(generation);
-    const streams = this.#streams.prepare(generation);
-    const udp = await this.#udp.prepare(generation);
-    await this.#worker.geo.prepare(generation.settings.geoip);
-    issues.push(...streams.issues, ...udp.issues);
-    if (issues.length > 0) {
-      discardPorts(streams.opened);
-      discardUdpPorts(udp.opened);
-      await closeListeners(opened.values());
-      void this.#plugins.retire(plugins.made, PluginSet.empty);
-    } else {
-      const [openedPorts, openedUdp] = [streams.opened, udp.opened];
-      const removedRoutes = change.routes.removals;
-      this.#prepared = { generation, plugins, opened, openedPorts, openedUdp, removedRoutes };
-    }
+    this.#pace.begin();
+    const candidate = this.#candidateFor(change.revision);
+    const issues = await candidate.prepare(change);
+    if (issues.length > 0) this.discard(change.revision);
     return issues;
   }
 
-  activate(revision: number): void {
-    const prepared = this.#prepared;
-    if (prepared?.generation.revision !== revision)
+  /** The candidate that is being put together, or a new one when there is none for the revision. */
+  #candidateFor(revision: number): Candidate {
+    const known = this.#candidate;
+    if (known?.revision === revision && known.prepared === null) return known;
+    if (known !== null) this.discard(known.revision);
+    const { worker, instanceId, managementCookies, targets: board, stickyKey } = this.#options;
+    this.#candidate = new Candidate(revision, {
+      ...{ worker, instanceId, managementCookies, board, stickyKey },
+      live: this.#live,
+      pace: this.#pace,
+      pools: this.#pools,
+      ready: this.#readyRoutes,
+      plugins: this.#plugins,
+      listeners: this.#listeners,
+      streams: this.#streams,
+      udp: this.#udp,
+      geo: this.#worker.geo,
+    });
+    return this.#candidate;
+  }
+
+  async activate(revision: number): Promise<void> {
+    this.#pace.begin();
+    const candidate = this.#candidate;
+    const prepared = candidate?.prepared ?? null;
+    if (candidate?.revision !== revision || prepared === null)
       throw new Error(`revision ${revision} was not prepared`);
-    this.#prepared = null;
+    this.#candidate = null;
+    await candidate.intents.activate(this.#pace);
+    this.#serve(prepared);
+  }
+
+  /** Swaps the versions in one step; what is gone drains. */
+  #serve(prepared: PreparedVersion): void {
     const before = this.#live;
-    const { generation } = prepared;
+    const { generation, changedServices, removedRoutes } = prepared;
     this.#pipeline = this.#pipelineOf(generation);
+    // Targets may have gone, and come again under another row.
+    this.#recorder.forgetTargets();
     this.#worker.bufferBudget.setLimit(generation.settings.limits.collect_budget_bytes);
     this.#worker.aborted.setLimits(generation.settings.limits);
-    this.#options.board.set(this.#options.worker, "revision", revision);
+    this.#options.board.set(this.#options.worker, "revision", generation.revision);
     this.#deferredLogs.flush();
     if (before !== null && before.plugins !== generation.plugins)
       void this.#plugins.retire(before.plugins.all.values(), generation.plugins);
@@ -207,11 +203,13 @@ class Runtime implements DataPlane {
     this.#listeners.activate(generation, prepared.opened);
     this.#streams.activate(generation, prepared.openedPorts);
     this.#udp.activate(generation, prepared.openedUdp);
-    if (before !== null && before.services !== generation.services)
-      this.#retireServices(before, generation);
-    if (before?.services !== generation.services) this.#checks.update(generation.services);
-    if (prepared.removedRoutes.length > 0 || before?.services !== generation.services)
-      this.#closeOrphans(prepared);
+    if (changedServices.size > 0) {
+      const ofServices = (of: Generation | null) =>
+        [...changedServices].flatMap((id) => of?.services.get(id) ?? []);
+      this.#pools.retire(ofServices(before), ofServices(generation));
+      this.#checks.update(generation.services);
+    }
+    if (removedRoutes.size + changedServices.size > 0) this.#closeOrphans(prepared);
   }
 
   get #live(): Generation | null {
@@ -225,34 +223,18 @@ class Runtime implements DataPlane {
   }
 
   /** A WebSocket goes on through every change but one that takes its route, service or target away. */
-  #closeOrphans({ generation, removedRoutes }: Prepared): void {
-    const removed = new Set(removedRoutes);
+  #closeOrphans({ generation, removedRoutes }: PreparedVersion): void {
     this.#webSockets.closeWhere(({ routeId, serviceId, targetId }) => {
       const targets = generation.services.get(serviceId)?.targets ?? [];
-      return removed.has(routeId) || !targets.some((target) => target.id === targetId);
+      return removedRoutes.has(routeId) || !targets.some((target) => target.id === targetId);
     });
   }
 
-  #retireServices(before: Generation, after: Generation): void {
-    for (const [id, service] of before.services) {
-      const next = after.services.get(id) ?? null;
-      if (next !== service) this.#pools.retire(service, next);
-    }
-  }
-
   discard(revision: number): void {
-    const prepared = this.#prepared;
-    if (prepared === null || prepared.generation.revision !== revision) return;
-    this.#prepared = null;
-    void this.#plugins.retire(prepared.plugins.made, this.#live?.plugins ?? PluginSet.empty);
-    discardPorts(prepared.openedPorts);
-    discardUdpPorts(prepared.openedUdp);
-    void closeListeners(prepared.opened.values());
-    // Pools that only the discarded version had.
-    for (const [id, service] of prepared.generation.services) {
-      const live = this.#live?.services.get(id) ?? null;
-      if (live !== service) this.#pools.retire(service, live);
-    }
+    const candidate = this.#candidate;
+    if (candidate?.revision !== revision) return;
+    this.#candidate = null;
+    candidate.intents.discard();
   }
 
   answer(question: WorkerQuestion): WorkerAnswer {

@@ -7,22 +7,15 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { ServicePlan } from "../snapshot/snapshot.ts";
 import { type Addresses, FixedAddress } from "./names/addresses.ts";
 import { ResolvedName, type ResolvedNameContext } from "./names/resolved-name.ts";
-import { TargetGroup } from "./health/target-group.ts";
+import { type Grouped, NO_ROW, TargetGroup } from "./health/target-group.ts";
+import type { Intents } from "./intents.ts";
 import type { Endpoint } from "./upstream/endpoint.ts";
 import type { ExchangeTimeouts } from "./upstream/exchange.ts";
 import { StickyTargets } from "./sticky.ts";
 import { HeadCache } from "./upstream/response-parser.ts";
 import { ConnectionPool } from "./upstream/pool.ts";
 
-export interface TargetRuntime {
-  readonly id: string;
-  readonly weight: number;
-  /** Tier: those with a higher number are used when all lower ones are down. */
-  readonly priority: number;
-  /** Its place in the memory that all workers share. */
-  readonly row: number;
-  /** Of the row when the target was given it. */
-  readonly epoch: number;
+export interface TargetRuntime extends Grouped {
   readonly endpoint: Endpoint;
   /** Host of requests that name the target: `host` or `host:port`. */
   readonly authority: string;
@@ -60,35 +53,49 @@ export class PoolRegistry {
     this.#names = names;
   }
 
-  /** The pool of a target as this version of its service wants it; an existing one goes on. */
-  poolOf(targetId: string, spec: EndpointSpec, service: Service): ConnectionPool {
-    const key = `${targetId} ${JSON.stringify(spec)}`;
+  /**
+   * The pool of a target as a version in the making wants it. One that is live goes on as it is until that version is served;
+   * a new one belongs to the version until then.
+   */
+  poolOf(
+    { id, spec }: { readonly id: string; readonly spec: EndpointSpec },
+    service: Service,
+    intents: Intents,
+  ): ConnectionPool {
+    const key = `${id} ${JSON.stringify(spec)}`;
     const options = {
       size: service.keepalive.size,
       idleTimeout: service.keepalive.idle_timeout,
       maxRequests: service.keepalive.max_requests,
     };
-    let pool = this.#pools.get(key);
-    if (pool === undefined) {
-      const { host, resolve, ...endpoint } = spec;
-      const addresses = addressesOf(host, resolve, this.#names);
-      pool = new ConnectionPool({ ...endpoint, addresses }, options, this.#now);
-      this.#pools.set(key, pool);
-      this.#keys.set(pool, key);
-    } else {
-      pool.endpoint.addresses.renew();
-      pool.configure(options);
+    const live = this.#pools.get(key);
+    if (live !== undefined) {
+      intents.onActivate(() => {
+        live.endpoint.addresses.renew();
+        live.configure(options);
+      });
+      return live;
     }
-    return pool;
+    const { host, resolve, ...endpoint } = spec;
+    const addresses = addressesOf(host, resolve, this.#names);
+    const made = new ConnectionPool({ ...endpoint, addresses }, options, this.#now);
+    intents.onActivate(() => {
+      this.#pools.set(key, made);
+      this.#keys.set(made, key);
+    });
+    intents.onDiscard(() => made.close());
+    return made;
   }
 
-  /** Closes the pools that a service had and its next version has not. */
-  retire(before: ServiceRuntime, after: ServiceRuntime | null): void {
-    const kept = new Set(after?.targets.map((target) => target.pool));
-    for (const target of before.targets) {
-      if (kept.has(target.pool)) continue;
-      this.#pools.delete(this.#keys.get(target.pool) ?? "");
-      target.pool.close();
+  /** Closes the pools that services had and the next versions of them, or of others, have not. */
+  retire(before: Iterable<ServiceRuntime>, after: Iterable<ServiceRuntime>): void {
+    const gone = new Set<ConnectionPool>();
+    for (const { targets } of before) for (const { pool } of targets) gone.add(pool);
+    // A target may have moved from one service to another.
+    for (const { targets } of after) for (const { pool } of targets) gone.delete(pool);
+    for (const pool of gone) {
+      this.#pools.delete(this.#keys.get(pool) ?? "");
+      pool.close();
     }
   }
 
@@ -111,35 +118,28 @@ function addressesOf(
 
 const UNIX = "unix:";
 
-/** What the services of one worker share. */
+/** What the services of one worker share, and what becomes of the version that is being prepared. */
 export interface ServiceContext {
   readonly board: TargetBoard;
   readonly worker: number;
   /** Signs the cookies that keep clients on a target. */
   readonly stickyKey: string;
   readonly managementCookies: ManagementCookies;
+  readonly pools: PoolRegistry;
+  readonly intents: Intents;
 }
 
 /** Prepares one version of a service; runs once when it is stored or changed. */
-export function serviceRuntime(
-  plan: ServicePlan,
-  pools: PoolRegistry,
-  context: ServiceContext,
-): ServiceRuntime {
+export function serviceRuntime(plan: ServicePlan, context: ServiceContext): ServiceRuntime {
   const { service } = plan;
-  const { board } = context;
-  const targets = plan.targets.map((target) => {
-    const row = board.rowOf(target.id);
-    return {
-      ...targetRuntime(target, plan, pools),
-      ...{ row, epoch: board.get(row, "epoch"), heads: new HeadCache(context.managementCookies) },
-    };
-  });
+  const targets = plan.targets.map((target) => targetRuntime(target, plan, context));
+  const group = new TargetGroup(service, targets, context);
+  context.intents.onActivate(() => group.claim());
   return {
     id: plan.id,
     service,
     isHttp: service.protocol === "http" || service.protocol === "https",
-    group: new TargetGroup(service, targets, context),
+    group,
     targets,
     sticky: service.sticky.enabled ? new StickyTargets(service, targets, context.stickyKey) : null,
     timeouts: {
@@ -154,24 +154,22 @@ export function serviceRuntime(
 function targetRuntime(
   target: Target,
   { service, clientCertificate }: ServicePlan,
-  pools: PoolRegistry,
-): Omit<TargetRuntime, "row" | "epoch" | "heads"> {
+  { pools, intents, managementCookies }: ServiceContext,
+): TargetRuntime {
   const isTls = service.protocol === "https" || service.protocol === "tls";
-  const pool = pools.poolOf(
-    target.id,
-    {
-      ...placeOf(target, service),
-      tls: isTls ? { ...tlsOptions(service), ...clientCertificate } : null,
-    },
-    service,
-  );
+  const tls = isTls ? { ...tlsOptions(service), ...clientCertificate } : null;
+  const spec = { ...placeOf(target, service), tls };
+  const pool = pools.poolOf({ id: target.id, spec }, service, intents);
   return {
     id: target.id,
     weight: target.weight,
     priority: target.priority,
+    row: NO_ROW,
+    epoch: 0,
     endpoint: pool.endpoint,
     authority: authorityOf(pool.endpoint),
     pool,
+    heads: new HeadCache(managementCookies),
   };
 }
 

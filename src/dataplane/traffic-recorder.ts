@@ -28,6 +28,14 @@ export interface TrafficRecorderOptions {
   readonly requests: RequestRing | null;
 }
 
+/** A route, as far as its requests are counted. */
+export interface RecordedRoute {
+  readonly id: string;
+  /** Found when the first of its requests is counted; null until then. */
+  series: Series | null;
+  readonly route: { readonly service_id: string | null };
+}
+
 /** An ended request, as far as it is recorded. Times as in `performance.now()`, 0: it did not happen. */
 export interface RecordedRequest extends VersionedRequest {
   readonly startedAt: number;
@@ -56,11 +64,7 @@ export interface RecordedRequest extends VersionedRequest {
   readonly host: string;
   readonly target: string;
   readonly userAgent: string | null;
-  readonly route: {
-    readonly id: string;
-    readonly series: Series;
-    readonly route: { readonly service_id: string | null };
-  } | null;
+  readonly route: RecordedRoute | null;
   readonly otherServiceId: string | null;
   readonly targetId: string;
   readonly plugins: {
@@ -121,10 +125,6 @@ export class TrafficRecorder {
     this.#batch.use(ring === null ? null : new RequestRing(ring));
   }
 
-  routeSeries(routeId: string, serviceId: string | null): Series {
-    return this.#traffic.seriesOf(routeSeriesKey(routeId, serviceId));
-  }
-
   streamSeries(streamRouteId: string, serviceId: string): Series {
     return this.#traffic.seriesOf(streamSeriesKey(streamRouteId, serviceId));
   }
@@ -141,9 +141,15 @@ export class TrafficRecorder {
     counted.bytesOut = request.bytesOut;
     counted.retries = request.attempts > 1 ? request.attempts - 1 : 0;
     counted.isBrokenOff = request.isBrokenOff;
-    this.#writer.ended(request.route?.series ?? this.#noRoute, counted);
+    const { route } = request;
+    this.#writer.ended(route === null ? this.#noRoute : this.#seriesOf(route), counted);
     if (this.#batch.isOn) this.#writeDown(request, now);
     if (request.attempts > 0) this.#countTargets(request, end);
+  }
+
+  #seriesOf(route: RecordedRoute): Series {
+    route.series ??= this.#traffic.seriesOf(routeSeriesKey(route.id, route.route.service_id));
+    return route.series;
   }
 
   /** Each attempt counts for its target: with the status that the target gave, or that the client was told in its place. */

@@ -2,6 +2,7 @@
 import { hashSession } from "../crypto/token.ts";
 import { watchGarbage } from "../garbage.ts";
 import { ManagementCookies } from "../http/management-cookies.ts";
+import { Pace } from "../pace.ts";
 import { RequestRing } from "../shared-memory/request-ring.ts";
 import { TargetBoard } from "../shared-memory/target-board.ts";
 import { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
@@ -13,6 +14,9 @@ import type { DataPlane, DataPlaneOptions } from "./data-plane.ts";
 import { TrafficRecorder } from "./traffic-recorder.ts";
 
 const HEARTBEAT_MS = 250;
+const PROGRESS_MS = 100;
+/** A request takes several turns of the loop, each of which may wait for a slice. */
+const SLICE_MS = 2;
 
 /** The thread's end of the channel to the supervisor. */
 export interface WorkerScope {
@@ -32,8 +36,7 @@ export function runWorkerLoop(
   let started: Started | null = null;
   let last: Promise<void> = Promise.resolve();
   const serve = async (command: WorkerCommand): Promise<void> => {
-    if (command.kind === "start")
-      started = await start(scope, { createDataPlane, plugins }, command);
+    if (command.kind === "start") started = start(scope, { createDataPlane, plugins }, command);
     else if (started === null) throw new Error(`command ${command.kind} before start`);
     else await obey(scope, started, command);
   };
@@ -52,15 +55,15 @@ interface Started {
   readonly sessions: Set<string>;
 }
 
-async function start(
+function start(
   scope: WorkerScope,
   parts: {
     readonly createDataPlane: (options: DataPlaneOptions) => DataPlane;
     readonly plugins: PluginSource;
   },
   command: StartCommand,
-): Promise<Started> {
-  const { worker, workers, instanceId, stickyKey, pluginKey, dnsServers, change } = command;
+): Started {
+  const { worker, workers, instanceId, stickyKey, pluginKey, dnsServers } = command;
   const board = new WorkerBoard(command.shared.workers);
   const beat = () => board.set(worker, "heartbeat", Date.now());
   beat();
@@ -91,22 +94,26 @@ async function start(
     dnsServers,
     targets: new TargetBoard(command.shared.targets),
     recorder,
+    pace: new Pace({ ms: SLICE_MS, rested: progressOf(scope) }),
     log: (level, message, fields = {}) =>
       scope.postMessage({ kind: "log", level, message, fields }),
   });
-  const { revision } = change;
   setInterval(() => plane.relieve(), HEARTBEAT_MS);
   watchGarbage();
-  const issues = await plane.prepare(change);
-  if (issues.length > 0) scope.postMessage({ kind: "rejected", revision, issues });
-  else {
-    plane.activate(revision);
-    if (command.challenges !== undefined)
-      plane.answer({ kind: "challenges", challenges: command.challenges });
-    board.set(worker, "revision", revision);
-    scope.postMessage({ kind: "ready", revision });
-  }
+  if (command.challenges !== undefined)
+    plane.answer({ kind: "challenges", challenges: command.challenges });
   return { plane, recorder, worker, board, sessions };
+}
+
+/** Says now and then that what is under way comes along. */
+function progressOf(scope: WorkerScope): () => void {
+  let toldAt = 0;
+  return () => {
+    const now = performance.now();
+    if (now - toldAt < PROGRESS_MS) return;
+    toldAt = now;
+    scope.postMessage({ kind: "progress" });
+  };
 }
 
 async function obey(
@@ -115,6 +122,10 @@ async function obey(
   command: Exclude<WorkerCommand, StartCommand>,
 ): Promise<void> {
   switch (command.kind) {
+    case "take":
+      await plane.take(command.revision, command.piece);
+      scope.postMessage({ kind: "taken", revision: command.revision });
+      return;
     case "prepare": {
       const { revision } = command.change;
       const issues = await plane.prepare(command.change);
@@ -123,7 +134,7 @@ async function obey(
       return;
     }
     case "activate":
-      plane.activate(command.revision);
+      await plane.activate(command.revision);
       board.set(worker, "revision", command.revision);
       scope.postMessage({ kind: "active", revision: command.revision });
       return;

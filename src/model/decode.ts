@@ -1,6 +1,7 @@
 // Turns unknown JSON into a typed value or one readable error; the only place where bodies are validated.
 import { FormatRegistry, Kind, type Static, type TSchema, TypeRegistry } from "@sinclair/typebox";
 import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
+import type { Defaults } from "./compact.ts";
 import { invalid } from "./error.ts";
 import { UUID_PATTERN } from "./fields.ts";
 
@@ -33,6 +34,9 @@ export function decode<T extends TSchema>(schema: T, value: unknown): Static<T> 
   const worst = mostSpecific(first);
   throw invalid(toPath(worst.path), messageOf(worst));
 }
+
+/** The defaults of a schema; required members are missing. */
+export const defaultsOf = (schema: TSchema): Defaults => Value.Default(schema, {}) as Defaults;
 
 interface BentPlace {
   readonly path: string;

@@ -1,6 +1,7 @@
 // A map of very many objects that is cheap to change by copy: rows that stay, and what was written since; knows no collection.
 import type { Identity } from "./fields.ts";
 import { type IndexOf, PackedRows } from "./packed-rows.ts";
+import { PlainRows, type Rows } from "./plain-rows.ts";
 
 /** What differs between two maps. */
 interface Difference<T> {
@@ -17,20 +18,20 @@ const MAX_RECENT = 256;
 const MIN_SETTLED = 4_096;
 
 /**
- * Objects by id, in the order of their age. What is asked for is made anew each time: equal objects need not be the same.
- * A version is changed by nobody once it is no draft any more.
+ * Objects by id, in the order of their age. Where the rows are packed, what is asked for is made anew each time: equal objects
+ * need not be the same. A version that is no draft any more never changes.
  */
 export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
-  readonly #rows: PackedRows<T>;
+  readonly #rows: Rows<T>;
   readonly #settled: Layer<T>;
   readonly #recent: Layer<T>;
   #size: number;
   /** What this was made from, and what was written since. */
   readonly #from: WeakRef<LayeredMap<T>> | null;
-  readonly #written = new Set<string>();
+  #written = new Set<string>();
 
   private constructor(
-    rows: PackedRows<T>,
+    rows: Rows<T>,
     layers: { readonly settled: Layer<T>; readonly recent: Layer<T>; readonly size: number },
     from: LayeredMap<T> | null,
   ) {
@@ -42,7 +43,7 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
   }
 
   /** The rows must be in the order of their age. */
-  static ofRows<T extends Identity>(rows: PackedRows<T>): LayeredMap<T> {
+  static ofRows<T extends Identity>(rows: Rows<T>): LayeredMap<T> {
     return new LayeredMap(
       rows,
       { settled: new Layer(), recent: new Layer(), size: rows.size },
@@ -50,11 +51,15 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
     );
   }
 
+  /** `indexes`: packs the objects, and finds them by these alone; null: they stay as they are, and are found by anything. */
   static of<T extends Identity>(
     objects: Iterable<T>,
-    indexes: readonly IndexOf<T>[],
+    indexes: readonly IndexOf<T>[] | null,
   ): LayeredMap<T> {
-    return LayeredMap.ofRows(PackedRows.of([...objects].sort(byAge), indexes));
+    const sorted = [...objects].sort(byAge);
+    return LayeredMap.ofRows(
+      indexes === null ? new PlainRows(sorted) : PackedRows.of(sorted, indexes),
+    );
   }
 
   get size(): number {
@@ -86,8 +91,8 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
 
   /** Those of which the index says `value`, except the one with the id `except`; undefined: there is no such index. */
   find(indexOf: IndexOf<T>, value: string, except: string | null = null): T[] | undefined {
-    if (!this.#rows.indexes.includes(indexOf)) return undefined;
     const stored = this.#rows.find(indexOf, value, except);
+    if (stored === undefined) return undefined;
     if (this.#isAllRows()) return stored.reverse();
     const found = stored.filter(({ id }) => this.#layered(id) === undefined);
     const ids = new Set([
@@ -109,9 +114,16 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
     const settled = new Layer([...this.#settled.objects, ...recent]);
     if (settled.objects.size <= Math.max(MIN_SETTLED, this.#rows.size / 4))
       return new LayeredMap(this.#rows, { settled, recent: new Layer(), size: this.#size }, this);
-    const rows = PackedRows.of(this.values(), this.#rows.indexes);
-    const layers = { settled: new Layer<T>(), recent: new Layer<T>(), size: this.#size };
-    return new LayeredMap(rows, layers, this);
+    return new LayeredMap(this.#rows.withRows(this.values()), this.#noLayers(), this);
+  }
+
+  /** A draft with many writes, all of them moved into rows: otherwise the next change would have to do that. */
+  settled(): LayeredMap<T> {
+    if (this.#recent.objects.size <= MIN_SETTLED) return this;
+    const rows = this.#rows.withRows(this.values());
+    const settled = new LayeredMap(rows, this.#noLayers(), this.#from?.deref() ?? null);
+    settled.#written = this.#written;
+    return settled;
   }
 
   /** Only of a draft. */
@@ -185,6 +197,10 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
 
   #isAllRows(): boolean {
     return this.#settled.objects.size + this.#recent.objects.size === 0;
+  }
+
+  #noLayers() {
+    return { settled: new Layer<T>(), recent: new Layer<T>(), size: this.#size };
   }
 
   #layers() {

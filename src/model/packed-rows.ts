@@ -1,5 +1,6 @@
 // Very many objects in a few megabytes: each is kept as text and made anew when it is asked for; knows no collection.
 import type { Identity } from "./fields.ts";
+import type { Rows } from "./plain-rows.ts";
 
 /** What objects are found by, beside their ids; null: not by this. One function is one index. */
 export type IndexOf<T> = (object: T) => string | null;
@@ -30,7 +31,7 @@ interface Shape {
 }
 
 /** Objects in the order in which they were added; no id comes twice. What was added is not changed. */
-export class PackedRows<T extends Identity> {
+export class PackedRows<T extends Identity> implements Rows<T> {
   readonly #blocks: Buffer[] = [];
   /** Where in the last block the next row goes. */
   #used = BLOCK;
@@ -58,11 +59,10 @@ export class PackedRows<T extends Identity> {
     return this.#size;
   }
 
-  get indexes(): readonly IndexOf<T>[] {
-    return [...this.#indexes.keys()];
+  withRows(objects: Iterable<T>): PackedRows<T> {
+    return PackedRows.of(objects, [...this.#indexes.keys()]);
   }
 
-  /** The latest time at which one of them was created or changed, in milliseconds since 1970. */
   get latest(): number {
     return this.#latest;
   }
@@ -86,16 +86,16 @@ export class PackedRows<T extends Identity> {
     for (let row = 0; row < this.#size; row++) yield this.at(row);
   }
 
-  /** The row with this id; -1: there is none. */
   rowOf(id: string): number {
     for (const row of this.#ids.rows(id)) if (this.#hasId(row, id)) return row;
     return -1;
   }
 
-  /** Those of which the index says `value`, except the one with the id `except`. */
-  find(indexOf: IndexOf<T>, value: string, except: string | null): T[] {
+  find(indexOf: IndexOf<T>, value: string, except: string | null): T[] | undefined {
+    const index = this.#indexes.get(indexOf);
+    if (index === undefined) return undefined;
     const found: T[] = [];
-    for (const row of this.#indexes.get(indexOf)?.rows(value) ?? EMPTY) {
+    for (const row of index.rows(value)) {
       if (except !== null && this.#hasId(row, except)) continue;
       const object = this.at(row);
       if (indexOf(object) === value) found.push(object);

@@ -43,7 +43,6 @@ export class InstanceCounters implements Counters {
     this.#seed = Bun.hash.wyhash(instanceId, slots.salt[0] ?? 0n);
     this.#shares = worker * slots.count;
     this.#persisted = persist ? PERSISTED : 0;
-    if (persist) Atomics.store(slots.marks, marks.persisted, 1);
   }
 
   now(): number {
@@ -94,6 +93,7 @@ export class InstanceCounters implements Counters {
         slots.setSecond(slot, previous);
         slots.setFirst(slot, current);
         const flags = kinds.window | this.#persisted;
+        if (this.#persisted !== 0) this.#notePersisted();
         slots.setUse(slot, { flags, window: age === -1 ? window + 1 : window, tick });
         slots.setExpires(slot, slots.tick((window + 2) * windowMs));
       }
@@ -154,6 +154,7 @@ export class InstanceCounters implements Counters {
     if (slot !== -1) {
       slots.setFirst(slot, level);
       slots.setSecond(slot, filledAt);
+      if (this.#persisted !== 0) this.#notePersisted();
       slots.setUse(slot, { flags: kinds.bucket | this.#persisted, window: 0, tick });
       // A full bucket is as good as none.
       slots.setExpires(slot, slots.tick(now + msToGain(capacity - level, perSecond)));
@@ -268,6 +269,12 @@ export class InstanceCounters implements Counters {
     }
     slots.unlock(group, token);
     return isExpected;
+  }
+
+  /** Not before something is counted: an instance may be made for a version that is never served. */
+  #notePersisted(): void {
+    const { marks: words } = this.#slots;
+    if (Atomics.load(words, marks.persisted) === 0) Atomics.store(words, marks.persisted, 1);
   }
 
   /** Hashes the key; `#low` gives the other half. */

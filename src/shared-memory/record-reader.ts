@@ -62,7 +62,7 @@ export class RecordReader {
     let at = Atomics.load(words, slotOf(words, this.#place, hash));
     while (at !== 0) {
       const found = words[heap + at + link.record] ?? 0;
-      if (this.#isThere(found, version) && matches(found)) return found;
+      if (this.isThere(found, version) && matches(found)) return found;
       at = words[heap + at + link.next] ?? 0;
     }
     return 0;
@@ -76,7 +76,8 @@ export class RecordReader {
     return this.#bytes.toString("utf8", from, from + (this.#words[start + record.bytes] ?? 0));
   }
 
-  #isThere(found: number, version: number): boolean {
+  /** Whether the record is one of the version. */
+  isThere(found: number, version: number): boolean {
     const start = this.#place.heap + found;
     // A version of a change that was taken back is never asked for.
     if ((this.#words[start + record.from] ?? 0) > version) return false;

@@ -13,7 +13,7 @@ import {
 const MIN_HEAP_WORDS = 4_096;
 const MIN_SLOTS = 1_024;
 /** Room that is set aside for a record of unknown length; what is not used takes up no memory. */
-const WORDS_OF_A_RECORD = 48;
+const BYTES_OF_A_RECORD = 192;
 const LINKS_OF_A_RECORD = 2;
 
 /** Room that is left when there was none. */
@@ -69,11 +69,14 @@ export class RecordWriter {
     return this.#memory.reader;
   }
 
-  /** Begins a version; one that was neither kept nor undone is undone. `additions`: how many records will come, about. */
-  begin(additions: number): void {
+  /** Begins a version; one that was neither kept nor undone is undone. How many records will come, about, and of how many bytes. */
+  begin(additions: number, bytes = BYTES_OF_A_RECORD): void {
     this.undo();
     if (this.#retiredWords > Math.max(this.#used / 2, MIN_HEAP_WORDS)) this.#compact();
-    this.#ensure({ words: additions * WORDS_OF_A_RECORD, links: additions * LINKS_OF_A_RECORD });
+    this.#ensure({
+      words: Math.ceil((additions * bytes) / 4),
+      links: additions * LINKS_OF_A_RECORD,
+    });
     this.#version++;
   }
 
@@ -83,8 +86,8 @@ export class RecordWriter {
     this.#retired.push(found);
   }
 
-  /** The record is there from the version in the making on, under these keys. */
-  add(keys: readonly RecordKey[], text: string): void {
+  /** The record is there from the version in the making on, under these keys. Returns where it is. */
+  add(keys: readonly RecordKey[], text: string): number {
     const header = record.length + keys.length * link.length;
     const most = header + Math.ceil((text.length * MAX_BYTES_OF_UNIT) / 4);
     this.#ensure({ words: most, links: keys.length });
@@ -105,6 +108,13 @@ export class RecordWriter {
     this.#used += header + Math.ceil(length / 4);
     this.#links += keys.length;
     this.#added.push(found);
+    return found;
+  }
+
+  /** Where the records of the version are that was kept last, in the order in which they were added. */
+  *positions(): Generator<number> {
+    for (const found of this.#records(this.#memory))
+      if (this.reader.isThere(found, this.#kept)) yield found;
   }
 
   /** What was made is what the next change starts from. */

@@ -1,25 +1,19 @@
 // Turns the desired state into a snapshot, or says what contradicts what; pure, and its cost follows the size of the change.
+import { finish, type Steps } from "../pace.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import { portsOf } from "../model/stream-route.ts";
 import type { Listener } from "../model/listener.ts";
 import type { Target } from "../model/target.ts";
 import type { ListenAddress } from "./address-overlap.ts";
-import { type ConfigDifference, checkConfig, differenceOf } from "./cross-rules.ts";
-import { keepDifference } from "./diff.ts";
+import { checkSteps, type ConfigDifference, differenceOf } from "./cross-rules.ts";
 import type { FieldChecks } from "./field-rules.ts";
 import type { Problem } from "./problem.ts";
-import { findShadows, type Shadows } from "./shadow.ts";
+import { shadowSteps, type Shadows } from "./shadow.ts";
 import type { PluginCatalogue } from "./plugin-config.ts";
 import { consumerSource } from "./consumer-plans.ts";
 import { planPlugins } from "./plugin-plans.ts";
 import { pairOf, planCertificates } from "./certificate-plans.ts";
-import type {
-  ListenerPlan,
-  RoutePlan,
-  ServicePlan,
-  Snapshot,
-  StreamRoutePlan,
-} from "./snapshot.ts";
+import type { ListenerPlan, ServicePlan, Snapshot, StreamRoutePlan } from "./snapshot.ts";
 
 export interface CompileContext {
   readonly revision: number;
@@ -47,18 +41,26 @@ export type CompileResult = Compiled | { readonly issues: readonly Problem[] };
  * Compiles `config`. What is the same object as in `previous` is not checked again and keeps its plan; with null
  * everything is checked. Either the whole configuration holds together or the issues say what does not.
  */
-export function compile(
+export const compile = (
   config: GatewayConfig,
   previous: Compiled | null,
   context: CompileContext,
-): CompileResult {
+): CompileResult => finish(compileSteps(config, previous, context));
+
+/** The same in steps. */
+export function* compileSteps(
+  config: GatewayConfig,
+  previous: Compiled | null,
+  context: CompileContext,
+): Steps<CompileResult> {
   const difference = differenceOf(previous?.config ?? null, config);
-  const issues = checkConfig({ config, previous: previous?.config ?? null, difference }, context);
+  const candidate = { config, previous: previous?.config ?? null, difference };
+  const issues = yield* checkSteps(candidate, context);
   if (issues.length > 0) return { issues };
   const snapshot: Snapshot = {
     revision: context.revision,
     services: planServices({ config, difference }, previous, context),
-    routes: planRoutes(previous, difference),
+    routes: config.routes,
     listeners: planListeners(config, previous, context),
     streamRoutes: planStreamRoutes(config, previous, context),
     certificates: planCertificates(config, previous, context),
@@ -68,7 +70,8 @@ export function compile(
   };
   const before =
     previous === null ? null : { shadows: previous.shadows, routes: previous.config.routes };
-  return { config, snapshot, shadows: findShadows(before, difference.routes, config.routes) };
+  const shadows = yield* shadowSteps(before, difference.routes, config.routes);
+  return { config, snapshot, shadows };
 }
 
 /**
@@ -137,21 +140,6 @@ function planServices(
       targets: service.enabled ? (targets.get(id) ?? []) : [],
     });
   }
-  return plans;
-}
-
-function planRoutes(previous: Compiled | null, { routes }: ConfigDifference): Snapshot["routes"] {
-  if (previous !== null && routes.upserts.length + routes.removals.length === 0)
-    return previous.snapshot.routes;
-  const before = previous?.snapshot.routes;
-  const plans = new Map<string, RoutePlan>(before);
-  const upserts = routes.upserts
-    .filter(({ enabled }) => enabled)
-    .map((route): RoutePlan => ({ id: route.id, route }));
-  const off = routes.upserts.filter(({ enabled }) => !enabled).map(({ id }) => id);
-  const removals = [...routes.removals, ...off].filter((id) => plans.delete(id));
-  for (const plan of upserts) plans.set(plan.id, plan);
-  if (before !== undefined) keepDifference(before, plans, { upserts, removals });
   return plans;
 }
 

@@ -1,4 +1,5 @@
 // Finds routes that one of a higher priority hides because it takes everything for their hosts and paths; errs on the side of silence.
+import type { Steps } from "../pace.ts";
 import type { CollectionChange } from "./snapshot.ts";
 import type { Route } from "../model/route.ts";
 import {
@@ -46,13 +47,13 @@ interface Before {
  * Brings `previous` up to date with a change of the routes. Only priorities decide here: between equals the more specific
  * one is tried first.
  */
-export function findCovered(
+export function* coverSteps(
   previous: Before | null,
   change: CollectionChange<Route>,
   routes: ReadonlyMap<string, Route>,
-): Cover {
+): Steps<Cover> {
   if (previous !== null && previous.cover.places !== null)
-    return update({ ...previous, places: previous.cover.places }, change, routes);
+    return yield* update({ ...previous, places: previous.cover.places }, change, routes);
   const priorities = new Set<number>();
   if (previous !== null && previous.cover.priority !== null)
     priorities.add(previous.cover.priority);
@@ -61,7 +62,7 @@ export function findCovered(
   if (priorities.size < 2) return { coveredBy: new Map(), places: null, priority };
   const cover = { coveredBy: new Map(), places: null, priority };
   const all = { upserts: [...routes.values()], removals: [] };
-  return update({ cover, routes: new Map(), places: new Map() }, all, routes);
+  return yield* update({ cover, routes: new Map(), places: new Map() }, all, routes);
 }
 
 /** What a change does to a place. */
@@ -94,11 +95,11 @@ class Edits extends Map<string, Edit> {
 const placesOf = ({ hosts }: Route): ReadonlySet<string> =>
   new Set(hosts.length === 0 ? [ANY_HOST] : hosts.map(normalHost));
 
-function update(
+function* update(
   { cover, places: old, routes: oldRoutes }: Before & { places: ReadonlyMap<string, Place> },
   change: CollectionChange<Route>,
   routes: ReadonlyMap<string, Route>,
-): Cover {
+): Steps<Cover> {
   const edits = new Edits();
   const coveredBy = new Map(cover.coveredBy);
   const again = new Set<string>();
@@ -115,23 +116,30 @@ function update(
     if (!route.enabled) continue;
     edits.enter(route);
     again.add(route.id);
+    yield;
   }
-  const { places, seen } = applyEdits(old, edits);
+  const { places, seen } = yield* applyEdits(old, edits);
   // When all is new, all of it is looked at anyway.
   if (old.size > 0)
-    for (const [id, below] of routesBelow(seen, places))
+    for (const [id, below] of routesBelow(seen, places)) {
       if ((routes.get(id)?.priority ?? below) < below) again.add(id);
+      yield;
+    }
   for (const id of again) {
     const route = routes.get(id);
     const by = route === undefined ? null : covering(route, places);
     if (by === null) coveredBy.delete(id);
     else coveredBy.set(id, by.id);
+    yield;
   }
   return { coveredBy, places, priority: cover.priority };
 }
 
 /** `seen`: hosts where a change can be seen, with the priority below which routes see it. */
-function applyEdits(old: ReadonlyMap<string, Place>, edits: Edits) {
+function* applyEdits(
+  old: ReadonlyMap<string, Place>,
+  edits: Edits,
+): Steps<{ readonly places: Map<string, Place>; readonly seen: Map<string, number> }> {
   const places = new Map(old);
   const seen = new Map<string, number>();
   for (const [host, { gone, wides: added, routes }] of edits) {
@@ -146,6 +154,7 @@ function applyEdits(old: ReadonlyMap<string, Place>, edits: Edits) {
     else places.set(host, next);
     const below = firstDifference(place.wides, wides);
     if (below !== null) seen.set(host, below);
+    yield;
   }
   return { places, seen };
 }

@@ -1,5 +1,8 @@
 // Rules between objects: what is referred to exists, what must be unique is, no two sockets clash; looks at what changed.
 import type { GatewayConfig } from "../model/gateway-config.ts";
+import type { Identity } from "../model/fields.ts";
+import { findBy, LayeredMap } from "../model/layered-map.ts";
+import type { Steps } from "../pace.ts";
 import type { Alert } from "../model/alert.ts";
 import type { AcmeAccount } from "../model/acme-account.ts";
 import type { Application } from "../model/application.ts";
@@ -97,11 +100,11 @@ export interface RuleContext {
 }
 
 /** Everything that is wrong with what changed; empty when the candidate holds together. */
-export function checkConfig(candidate: Candidate, context: RuleContext): readonly Problem[] {
+export function* checkSteps(candidate: Candidate, context: RuleContext): Steps<readonly Problem[]> {
   const list = new ProblemList();
-  checkServices(candidate, context, list);
-  checkTargets(candidate, context, list);
-  checkRoutes(candidate, context, list);
+  yield* checkServices(candidate, context, list);
+  yield* checkTargets(candidate, context, list);
+  yield* checkRoutes(candidate, context, list);
   checkListeners(candidate, context, list);
   checkCertificates(candidate, list);
   checkStreamRoutes(candidate, context, list);
@@ -109,14 +112,18 @@ export function checkConfig(candidate: Candidate, context: RuleContext): readonl
     checkNames(name, candidate, list);
   checkApplications(candidate, list);
   checkAlerts(candidate, list);
-  checkPlugins(candidate, context, list);
+  yield* checkPlugins(candidate, context, list);
   checkAccess(candidate, context, list);
   if (candidate.difference.settings)
     checkSettings(candidate.config.settings, context.checks, list.of("settings"));
   return list.problems;
 }
 
-function checkServices(candidate: Candidate, { checks }: RuleContext, list: ProblemList): void {
+function* checkServices(
+  candidate: Candidate,
+  { checks }: RuleContext,
+  list: ProblemList,
+): Steps<void> {
   const { config, previous, difference } = candidate;
   const { upserts, removals } = difference.services;
   for (const service of upserts) {
@@ -125,6 +132,7 @@ function checkServices(candidate: Candidate, { checks }: RuleContext, list: Prob
     const { client_certificate_id: certificate } = service.tls;
     if (certificate !== null && !config.certificates.has(certificate))
       report("tls.client_certificate_id", "certificate does not exist");
+    yield;
   }
   checkNames("services", candidate, list);
   if (removals.length === 0 && !upserts.some(isStream)) return;
@@ -139,10 +147,15 @@ function checkServices(candidate: Candidate, { checks }: RuleContext, list: Prob
     const report = list.of("routes", route.id);
     if (gone.has(route.service_id)) report("service_id", "service does not exist");
     else if (streams.has(route.service_id)) checkRouteService(route, config, report);
+    yield;
   }
 }
 
-function checkRoutes(candidate: Candidate, { checks }: RuleContext, list: ProblemList): void {
+function* checkRoutes(
+  candidate: Candidate,
+  { checks }: RuleContext,
+  list: ProblemList,
+): Steps<void> {
   const { config, difference } = candidate;
   for (const route of difference.routes.upserts) {
     const report = list.of("routes", route.id);
@@ -150,6 +163,7 @@ function checkRoutes(candidate: Candidate, { checks }: RuleContext, list: Proble
     checkRouteService(route, config, report);
     for (const [index, id] of route.listener_ids.entries())
       if (!config.listeners.has(id)) report(`listener_ids[${index}]`, "listener does not exist");
+    yield;
   }
   checkNames("routes", candidate, list);
 }
@@ -241,13 +255,24 @@ function checkNames(
   for (const { id, name } of difference[collection].upserts)
     if (name !== null && previous?.[collection].get(id)?.name !== name) wanted.set(name, id);
   if (wanted.size === 0) return;
-  for (const { id, name } of config[collection].values()) {
+  const objects: ReadonlyMap<string, Named> = config[collection];
+  if (objects instanceof LayeredMap) {
+    for (const [name, id] of wanted)
+      if (findBy<Named>(objects, uniqueName, { value: name, except: id }).length > 0)
+        list.of(collection, id)("name", `${word} "${name}" exists already`, 409);
+    return;
+  }
+  for (const { id, name } of objects.values()) {
     if (name === null) continue;
     const claimant = wanted.get(name);
     if (claimant !== undefined && claimant !== id)
       list.of(collection, claimant)("name", `${word} "${name}" exists already`, 409);
   }
 }
+
+type Named = Identity & { readonly name: string | null };
+
+const uniqueName = ({ name }: Named): string | null => name;
 
 /** `routes` -> `route`, `acme_accounts` -> `ACME account`. */
 const wordOf = (collection: string) =>

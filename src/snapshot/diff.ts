@@ -1,22 +1,34 @@
 // What differs between two snapshots, by identity; knows no thread that it is sent to.
 import type { Identity } from "../model/fields.ts";
 import { LayeredMap } from "../model/layered-map.ts";
-import type { CollectionChange, LargeChange, Snapshot, SnapshotChange } from "./snapshot.ts";
+import type { Route } from "../model/route.ts";
+import type {
+  CollectionChange,
+  LargeChange,
+  Snapshot,
+  SnapshotChange,
+  StoredRoutes,
+} from "./snapshot.ts";
 
-/**
- * What turns `previous` into `next`; from null it is the whole of `next`. `consumers`: where those of `next` are, null when
- * they are those of `previous`.
- */
+/** Where of a change that is written into memory which all workers read is what. */
+export interface StoredParts {
+  readonly routes: StoredRoutes;
+  /** Null when they are those of the version before. */
+  readonly consumers: SnapshotChange["consumers"];
+}
+
+/** What turns `previous` into `next`; from null it is the whole of `next`. */
 export function diff(
   previous: Snapshot | null,
   next: Snapshot,
-  consumers: SnapshotChange["consumers"],
+  { routes, consumers }: StoredParts,
 ): SnapshotChange {
   return {
     base: previous?.revision ?? null,
     revision: next.revision,
     services: diffMaps(previous?.services, next.services),
-    routes: diffMaps(previous?.routes, next.routes),
+    routes: { upserts: routes.upserts, removals: routes.removals },
+    routeTable: routes.table,
     listeners: diffMaps(previous?.listeners, next.listeners),
     streamRoutes: diffMaps(previous?.streamRoutes, next.streamRoutes),
     certificates: diffMaps(previous?.certificates, next.certificates),
@@ -35,25 +47,41 @@ export function diffMaps<T>(
   if (before === undefined) return { upserts: [...after.values()], removals: [] };
   const known = differences.get(after);
   if (known?.before.deref() === before) return known.change as CollectionChange<T>;
-  const change = inStep(before, after) ?? byLookup(before, after);
-  keepDifference(before, after, change);
+  const change = written(before, after) ?? inStep(before, after) ?? byLookup(before, after);
+  differences.set(after, { before: new WeakRef(before), change });
   return change;
 }
 
-/** What was found last of each map, or known without looking: several parts ask for the same of a change. */
+/** The same of routes as workers see them: one that is switched off is not there. */
+export function diffRoutes(
+  before: ReadonlyMap<string, Route> | undefined,
+  after: ReadonlyMap<string, Route>,
+): CollectionChange<Route> {
+  const { upserts, removals } = diffMaps(before, after);
+  const isOn = upserts.every(({ enabled }) => enabled);
+  const off = isOn ? [] : upserts.filter(({ enabled }) => !enabled).map(({ id }) => id);
+  return {
+    upserts: isOn ? upserts : upserts.filter(({ enabled }) => enabled),
+    removals: [...removals, ...off].filter((id) => before?.get(id)?.enabled === true),
+  };
+}
+
+/** What a map knows of its own changes; null: it was made from another one. */
+function written<T>(
+  before: ReadonlyMap<string, T>,
+  after: ReadonlyMap<string, T>,
+): CollectionChange<T> | null {
+  if (!(after instanceof LayeredMap)) return null;
+  return (after as unknown as LayeredMap<T & Identity>).changesSince(
+    before as ReadonlyMap<string, T & Identity>,
+  );
+}
+
+/** What was found last of each map: several parts ask for the same of a change. */
 const differences = new WeakMap<
   object,
   { readonly before: WeakRef<object>; readonly change: CollectionChange<unknown> }
 >();
-
-/** Tells what differs between two maps that nobody changes any more. */
-export function keepDifference<T>(
-  before: ReadonlyMap<string, T>,
-  after: ReadonlyMap<string, T>,
-  change: CollectionChange<T>,
-): void {
-  differences.set(after, { before: new WeakRef(before), change });
-}
 
 /**
  * Both maps side by side, which looks up only what differs: a change among 100,000 elements is found without 100,000 lookups.
@@ -104,9 +132,7 @@ export function diffLarge<T extends Identity>(
   }
   const isLayered = before instanceof LayeredMap || after instanceof LayeredMap;
   if (before === after || !isLayered) return { isWhole: false, ...diffMaps(before, after) };
-  const written =
-    after instanceof LayeredMap ? (after as LayeredMap<T>).changesSince(before) : null;
-  return { isWhole: false, ...(written ?? byContent(before, after)) };
+  return { isWhole: false, ...(written(before, after) ?? byContent(before, after)) };
 }
 
 function byContent<T>(

@@ -4,9 +4,9 @@ import type { Purge } from "../pdk/definition.ts";
 import type { LogPlaces } from "../pdk/kit.ts";
 import type { TrafficMemory } from "../shared-memory/traffic-metrics.ts";
 import type { ExplainedRequest, Explanation } from "./explanation.ts";
-import type { SnapshotChange } from "./snapshot.ts";
+import type { SnapshotChange, SnapshotPiece } from "./snapshot.ts";
 
-/** First message to a worker: who it is, what it shares, and the version it must serve before it listens. */
+/** First message to a worker: who it is and what it shares. */
 export interface StartCommand {
   readonly kind: "start";
   readonly worker: number;
@@ -34,7 +34,6 @@ export interface StartCommand {
     /** Null: requests are not written down. */
     readonly requests: SharedArrayBuffer | null;
   };
-  readonly change: SnapshotChange;
   /** Absent: none are open. */
   readonly challenges?: Challenges;
 }
@@ -94,7 +93,9 @@ export interface Drain {
 
 export type WorkerCommand =
   | StartCommand
-  /** Build the next version beside the live one and bind its new listeners. */
+  /** Take this into the next version. */
+  | { readonly kind: "take"; readonly revision: number; readonly piece: SnapshotPiece }
+  /** Build the next version beside the live one, of the pieces that were taken and this, and bind its new listeners. */
   | { readonly kind: "prepare"; readonly change: SnapshotChange }
   /** Serve the prepared version. */
   | { readonly kind: "activate"; readonly revision: number }
@@ -110,8 +111,10 @@ export type WorkerCommand =
   | ({ readonly kind: "drain" } & Drain);
 
 export type WorkerEvent =
-  /** Answer to `start`: listening. */
-  | { readonly kind: "ready"; readonly revision: number }
+  /** Answer to `take`. */
+  | { readonly kind: "taken"; readonly revision: number }
+  /** Long work is making progress: extends the time within which the response must come. */
+  | { readonly kind: "progress" }
   /** Answer to `prepare`. */
   | { readonly kind: "prepared"; readonly revision: number }
   | { readonly kind: "rejected"; readonly revision: number; readonly issues: readonly Issue[] }

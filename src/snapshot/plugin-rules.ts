@@ -1,6 +1,7 @@
 // Rules about plugins, consumers and credentials: they exist, apply somewhere, are configured soundly and do not clash.
 import { isSymmetric, lookupOf, type Credential } from "../model/credential.ts";
 import type { Condition } from "../model/condition.ts";
+import type { Steps } from "../pace.ts";
 import { ApiError } from "../model/error.ts";
 import { type Identity, UUID_PATTERN } from "../model/fields.ts";
 import type { GatewayConfig } from "../model/gateway-config.ts";
@@ -18,12 +19,18 @@ import { openConfig } from "./plugin-config.ts";
 import type { ProblemList, Report } from "./problem.ts";
 import { regexProblem } from "./regex-safety.ts";
 
-export function checkPlugins(candidate: Candidate, context: RuleContext, list: ProblemList): void {
-  checkConsumers(candidate, list);
-  checkCredentials(candidate, list);
+export function* checkPlugins(
+  candidate: Candidate,
+  context: RuleContext,
+  list: ProblemList,
+): Steps<void> {
+  yield* checkConsumers(candidate, list);
+  yield* checkCredentials(candidate, list);
   const { config, difference } = candidate;
-  for (const plugin of difference.plugins.upserts)
+  for (const plugin of difference.plugins.upserts) {
     checkPlugin(plugin, { config, context }, list.of("plugins", plugin.id));
+    yield;
+  }
   checkClashes(candidate, context, list);
   checkGone(candidate, context, list);
 }
@@ -217,10 +224,14 @@ function checkGone({ config, difference }: Candidate, context: RuleContext, list
       list.of("credentials", id)("consumer_id", "consumer does not exist");
 }
 
-function checkConsumers({ config, previous, difference }: Candidate, list: ProblemList): void {
+function* checkConsumers(
+  { config, previous, difference }: Candidate,
+  list: ProblemList,
+): Steps<void> {
   const { consumers } = config;
   const clashes: Clashes = new Map();
   for (const { id, username, custom_id: customId } of difference.consumers.upserts) {
+    yield;
     const report = list.of("consumers", id);
     if (UUID_PATTERN.test(username)) report("username", "must not look like an id");
     const before = previous?.consumers.get(id);
@@ -247,10 +258,14 @@ const isTaken = <T extends Identity>(
   { value, id }: { readonly value: string; readonly id: string },
 ): boolean => findBy(objects, indexOf, { value, except: id }).length > 0;
 
-function checkCredentials({ config, previous, difference }: Candidate, list: ProblemList): void {
+function* checkCredentials(
+  { config, previous, difference }: Candidate,
+  list: ProblemList,
+): Steps<void> {
   const { consumers, credentials } = config;
   const clashes: Clashes = new Map();
   for (const credential of difference.credentials.upserts) {
+    yield;
     const { id, type } = credential;
     const report = list.of("credentials", id);
     if (!consumers.has(credential.consumer_id)) report("consumer_id", "consumer does not exist");

@@ -1,13 +1,15 @@
 // Finds routes that another one always shadows, in the cases that are certain at a glance; knows nothing of matching itself.
 import type { CollectionChange } from "./snapshot.ts";
 import type { Route } from "../model/route.ts";
-import { type Cover, findCovered } from "./cover.ts";
+import type { Steps } from "../pace.ts";
+import { type Edit, ShardedMap } from "../pdk/sharded-map.ts";
+import { type Cover, coverSteps } from "./cover.ts";
 import { isOpen } from "./covering.ts";
 
 /** Routes by what they look at first, and the id of the route that hides each hidden one. */
 export interface Shadows {
   /** Ids of enabled routes with the same hosts and paths. */
-  readonly groups: ReadonlyMap<string, readonly string[]>;
+  readonly groups: ShardedMap<readonly string[]>;
   /** Hidden route -> the route with the same hosts and paths that takes all its requests. */
   readonly hiddenBy: ReadonlyMap<string, string>;
   /** Those that one of a higher priority hides, whose hosts and paths include their own. */
@@ -15,25 +17,34 @@ export interface Shadows {
 }
 
 /** Brings `previous` up to date with a change of the routes; only groups that the change touches are looked at. */
-export function findShadows(
+export function* shadowSteps(
   previous: { readonly shadows: Shadows; readonly routes: ReadonlyMap<string, Route> } | null,
   change: CollectionChange<Route>,
   routes: ReadonlyMap<string, Route>,
-): Shadows {
+): Steps<Shadows> {
   if (previous !== null && change.upserts.length === 0 && change.removals.length === 0)
     return previous.shadows;
-  const groups = new Map(previous?.shadows.groups);
+  const edit: Edit = {};
+  const groups = (previous?.shadows.groups ?? ShardedMap.empty(edit)).editable(edit);
   const hiddenBy = new Map(previous?.shadows.hiddenBy);
   const touched = new Set<string>();
-  for (const id of [...change.removals, ...change.upserts.map((route) => route.id)]) {
-    const old = previous?.routes.get(id);
+  const leave = (id: string) => {
     hiddenBy.delete(id);
-    if (old?.enabled !== true) continue;
+    const old = previous?.routes.get(id);
+    if (old?.enabled !== true) return;
     const key = keyOf(old);
     const rest = (groups.get(key) ?? []).filter((other) => other !== id);
     if (rest.length === 0) groups.delete(key);
     else groups.set(key, rest);
     touched.add(key);
+  };
+  for (const id of change.removals) {
+    leave(id);
+    yield;
+  }
+  for (const { id } of change.upserts) {
+    leave(id);
+    yield;
   }
   const grown = new Map<string, string[]>();
   for (const route of change.upserts) {
@@ -43,20 +54,29 @@ export function findShadows(
     group.push(route.id);
     grown.set(key, group);
     touched.add(key);
+    yield;
   }
   for (const [key, group] of grown) groups.set(key, group);
   for (const key of touched) {
-    const members = (groups.get(key) ?? []).flatMap((id) => routes.get(id) ?? []);
-    // In the order of matching, so that the first one that fits ends the search.
-    const open = members.filter(isOpen).sort((a, b) => b.priority - a.priority || byAge(a, b));
-    for (const route of members) {
-      const by = hiderOf(route, open);
-      if (by === null) hiddenBy.delete(route.id);
-      else hiddenBy.set(route.id, by.id);
-    }
+    hide(
+      (groups.get(key) ?? []).flatMap((id) => routes.get(id) ?? []),
+      hiddenBy,
+    );
+    yield;
   }
   const before = previous === null ? null : { ...previous, cover: previous.shadows.cover };
-  return { groups, hiddenBy, cover: findCovered(before, change, routes) };
+  return { groups, hiddenBy, cover: yield* coverSteps(before, change, routes) };
+}
+
+/** Notes which routes of one group are hidden, and by which. */
+function hide(members: readonly Route[], hiddenBy: Map<string, string>): void {
+  // In the order of matching, so that the first one that fits ends the search.
+  const open = members.filter(isOpen).sort((a, b) => b.priority - a.priority || byAge(a, b));
+  for (const route of members) {
+    const by = hiderOf(route, open);
+    if (by === null) hiddenBy.delete(route.id);
+    else hiddenBy.set(route.id, by.id);
+  }
 }
 
 function keyOf(route: Route): string {

@@ -10,6 +10,7 @@ import type { Settings } from "../model/settings.ts";
 import type { StreamRoute } from "../model/stream-route.ts";
 import type { Target } from "../model/target.ts";
 import type { RecordTable } from "../shared-memory/record-reader.ts";
+import type { RouteTable } from "./route-records.ts";
 
 /** A service with the targets that may take its traffic, oldest first; disabled targets are left out. */
 export interface ServicePlan {
@@ -18,12 +19,6 @@ export interface ServicePlan {
   /** PEM chain and key to show to targets that speak TLS; null: none. */
   readonly clientCertificate: { readonly cert: string; readonly key: string } | null;
   readonly targets: readonly Target[];
-}
-
-/** An enabled route with every reference as an id. */
-export interface RoutePlan {
-  readonly id: string;
-  readonly route: Route;
 }
 
 /** A certificate with the names that it is presented for; no other one is presented for them. */
@@ -126,7 +121,8 @@ export interface ListenerPlan {
 export interface Snapshot {
   readonly revision: number;
   readonly services: ReadonlyMap<string, ServicePlan>;
-  readonly routes: ReadonlyMap<string, RoutePlan>;
+  /** As they are configured, those that are switched off among them: there may be too many for a second form. */
+  readonly routes: ReadonlyMap<string, Route>;
   readonly listeners: ReadonlyMap<string, ListenerPlan>;
   readonly certificates: ReadonlyMap<string, CertificatePlan>;
   readonly streamRoutes: ReadonlyMap<string, StreamRoutePlan>;
@@ -149,18 +145,34 @@ export interface LargeChange<T> {
   readonly removals: readonly string[];
 }
 
-/** What turns one snapshot into the next; plain data that can be posted to a thread. From nothing (`base` null) it is the whole. */
-export interface SnapshotChange {
+/** A change of routes as it is written into memory that all workers read. */
+export interface StoredRoutes extends CollectionChange<number> {
+  /** Where the records are; null when no route changed. `upserts` are positions in it. */
+  readonly table: RouteTable | null;
+}
+
+/** What of each collection crosses to a worker. Of a route, that is where its record is. */
+export interface PlanOf {
+  readonly services: ServicePlan;
+  readonly routes: number;
+  readonly listeners: ListenerPlan;
+  readonly certificates: CertificatePlan;
+  readonly streamRoutes: StreamRoutePlan;
+  readonly plugins: PluginPlan;
+}
+
+/** As much of a change as a worker is given at a time; plain data that can be posted to a thread. */
+export type SnapshotPiece = { readonly [K in keyof PlanOf]: CollectionChange<PlanOf[K]> } & {
+  /** Where the records of the routes are; null when no route changes. */
+  readonly routeTable: RouteTable | null;
+};
+
+/** What turns one snapshot into the next. From nothing (`base` null) it is the whole. */
+export type SnapshotChange = SnapshotPiece & {
   readonly base: number | null;
   readonly revision: number;
-  readonly services: CollectionChange<ServicePlan>;
-  readonly routes: CollectionChange<RoutePlan>;
-  readonly listeners: CollectionChange<ListenerPlan>;
-  readonly certificates: CollectionChange<CertificatePlan>;
-  readonly streamRoutes: CollectionChange<StreamRoutePlan>;
-  readonly plugins: CollectionChange<PluginPlan>;
   /** All of them, in memory that is shared; null when neither they nor their credentials changed. */
   readonly consumers: RecordTable | null;
   /** Absent when unchanged. */
   readonly settings: Settings | null;
-}
+};

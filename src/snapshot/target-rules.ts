@@ -1,12 +1,17 @@
 // Rules about targets: where they are, what their service makes of that, and that no two are one place; resolves nothing.
 import type { GatewayConfig } from "../model/gateway-config.ts";
 import type { Service } from "../model/service.ts";
+import type { Steps } from "../pace.ts";
 import { isSocketHost, placeKey, type Target } from "../model/target.ts";
 import { reaches } from "./address-overlap.ts";
 import type { Candidate, RuleContext } from "./cross-rules.ts";
 import type { ProblemList, Report } from "./problem.ts";
 
-export function checkTargets(candidate: Candidate, context: RuleContext, list: ProblemList): void {
+export function* checkTargets(
+  candidate: Candidate,
+  context: RuleContext,
+  list: ProblemList,
+): Steps<void> {
   const { config, difference } = candidate;
   const { upserts } = difference.targets;
   checkPortsOfServices(candidate, list);
@@ -18,6 +23,7 @@ export function checkTargets(candidate: Candidate, context: RuleContext, list: P
     if (context.managementAddresses.some((bound) => reaches(target.host, target.port, bound)))
       report("host", "is the management API itself, which must not be proxied");
     wanted.set(keyOf(target), target.id);
+    yield;
   }
   const services = new Set(upserts.map((target) => target.service_id));
   for (const target of config.targets.values()) {

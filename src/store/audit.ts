@@ -9,6 +9,7 @@ import type {
   AuditStore,
 } from "../control/audit.ts";
 import type { AuditEntry } from "../control/audit-entry.ts";
+import { prepareInsert } from "./collection.ts";
 import { audit } from "./schema.ts";
 
 /** A row to add, without the number that it gets. */
@@ -21,12 +22,15 @@ export class AuditTable implements AuditStore {
 
   constructor(db: BunSQLiteDatabase) {
     this.#db = db;
-    this.#insert = prepareInsert(db);
+    this.#insert = prepareInsert(db, "audit", [...columns, "detail"]);
   }
 
   /** Several rows are to be added inside a transaction. */
   append(rows: readonly AuditRow[]): void {
-    for (const row of rows) this.#insert.run({ ...row });
+    for (const row of rows) {
+      const detail = (row.detail ?? null) === null ? null : JSON.stringify(row.detail);
+      this.#insert.run(...columns.map((name) => row[name] ?? null), detail);
+    }
   }
 
   prune(retention: AuditRetention): number {
@@ -97,25 +101,19 @@ export class AuditTable implements AuditStore {
 
 const entryOf = ({ id: _, ...entry }: typeof audit.$inferSelect) => entry as AuditEntry;
 
-function prepareInsert(db: BunSQLiteDatabase) {
-  const value = sql.placeholder;
-  return db
-    .insert(audit)
-    .values({
-      at: value("at"),
-      actor: value("actor"),
-      method: value("method"),
-      address: value("address"),
-      action: value("action"),
-      kind: value("kind"),
-      object_id: value("object_id"),
-      object_name: value("object_name"),
-      result: value("result"),
-      revision: value("revision"),
-      detail: value("detail"),
-    })
-    .prepare();
-}
+/** All but the number, in the order of the table. */
+const columns = [
+  "at",
+  "actor",
+  "method",
+  "address",
+  "action",
+  "kind",
+  "object_id",
+  "object_name",
+  "result",
+  "revision",
+] as const;
 
 /** Whether an entry is young enough and, if it changed nothing, among those that are not too many. */
 function isKept({ notBefore, firstOther }: Pick<AuditRange, "notBefore" | "firstOther">): SQL {

@@ -1,11 +1,13 @@
 // One collection of the configuration in its table: read whole, written by change; knows no transaction of its own.
-import { asc, eq, sql, gt } from "drizzle-orm";
+import type { Database } from "bun:sqlite";
+import { asc, eq, getTableName, gt, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import { ApiError } from "../model/error.ts";
 import type { Identity } from "../model/fields.ts";
 import type { ResourceChange } from "../model/gateway-config.ts";
 import { byAge, LayeredMap, MANY } from "../model/layered-map.ts";
 import { type IndexOf, PackedRows } from "../model/packed-rows.ts";
+import { PlainRows } from "../model/plain-rows.ts";
 import { StoreError } from "./error.ts";
 import type {
   acmeAccounts,
@@ -55,7 +57,21 @@ export interface Collection<T> {
    * Deletes every row that the change touches, so that two objects may swap names, and returns what inserts the new ones:
    * to be called once all collections are cleared. An object that existed keeps its position.
    */
-  clear(change: ResourceChange<T>): () => void;
+  clear(change: ResourceChange<T>, known: KnownRows): () => void;
+}
+
+/** What is known of the rows of a change before they are written. */
+export interface KnownRows {
+  /** Whether there is no row with the id yet; false: perhaps there is. */
+  readonly isNew: (id: string) => boolean;
+  /** The document of an object as JSON. */
+  readonly documentOf: (object: Identity) => string;
+}
+
+/** What of an object stands in no column of its own. */
+export function documentOf(object: Identity): string {
+  const { id: _, created_at, updated_at, ...document } = object;
+  return JSON.stringify(document);
 }
 
 export interface CollectionOptions<T> {
@@ -95,21 +111,28 @@ export function createCollection<T extends Identity>(
       }
       return toMap(objects(), options.indexes);
     },
-    clear(change) {
+    clear(change, known) {
       for (const id of change.removals) remove().run({ id });
-      const positions = change.upserts.map(({ id }) => remove().get({ id })?.position ?? null);
+      const before: [object: T, position: number][] = [];
+      const added: T[] = [];
+      for (const object of change.upserts) {
+        const { id } = object;
+        const position = known.isNew(id) ? null : (remove().get({ id })?.position ?? null);
+        if (position === null) added.push(object);
+        else before.push([object, position]);
+      }
+      const write = (object: T, position: number | null) => {
+        const { id, created_at, updated_at } = object;
+        const columns = options.columns(object);
+        insert().run(
+          ...[position, id, created_at, updated_at, known.documentOf(object)],
+          ...options.columnNames.map((name) => columns[name] ?? null),
+        );
+      };
       return () => {
-        const rows = change.upserts.map((object, index) => ({
-          object,
-          position: positions[index],
-        }));
         // New rows last: SQLite numbers them after the highest, which must not be a number that an old row gets back.
-        rows.sort((a, b) => Number(a.position === null) - Number(b.position === null));
-        for (const { object, position } of rows) {
-          const { id, created_at, updated_at, ...document } = object;
-          const columns = options.columns(object);
-          insert().run({ position, id, created_at, updated_at, document, ...columns });
-        }
+        for (const [object, position] of before) write(object, position);
+        for (const object of added) write(object, null);
       };
     },
   };
@@ -121,21 +144,9 @@ function prepareStatements(
   options: Pick<CollectionOptions<never>, "table" | "columnNames">,
 ) {
   const table = options.table as typeof services;
-  const values: Record<string, unknown> = {};
-  for (const column of [
-    "position",
-    "id",
-    "created_at",
-    "updated_at",
-    "document",
-    ...options.columnNames,
-  ])
-    values[column] = sql.placeholder(column);
+  const columns = ["position", "id", "created_at", "updated_at", "document"];
   const insert = lazily(() =>
-    db
-      .insert(table)
-      .values(values as typeof services.$inferInsert)
-      .prepare(),
+    prepareInsert(db, getTableName(table), [...columns, ...options.columnNames]),
   );
   const remove = lazily(() =>
     db
@@ -161,6 +172,19 @@ function prepareStatements(
   );
   return { insert, remove, page };
 }
+
+/** One prepared statement, without what drizzle does for each row: a change may write 100,000 in one transaction. */
+export function prepareInsert(db: BunSQLiteDatabase, table: string, columns: readonly string[]) {
+  const names = columns.map((name) => `"${name}"`).join(", ");
+  const values = columns.map(() => "?").join(", ");
+  return clientOf(db).prepare<unknown, (string | number | null)[]>(
+    `INSERT INTO "${table}" (${names}) VALUES (${values})`,
+  );
+}
+
+/** The database that drizzle was given. */
+const clientOf = (db: BunSQLiteDatabase) =>
+  (db as BunSQLiteDatabase & { $client: Database }).$client;
 
 /** Rows that are read at a time: all of them at once would take twice the memory of what is made of them. */
 const PAGE = 1_000;
@@ -194,6 +218,7 @@ function toMap<T extends Identity>(
   if (rows !== null && indexes !== undefined)
     return isSorted ? LayeredMap.ofRows(rows) : LayeredMap.of(rows.values(), indexes);
   if (!isSorted) first.sort(byAge);
+  if (first.length >= MANY) return LayeredMap.ofRows(new PlainRows(first));
   return new Map(first.map((object) => [object.id, object]));
 }
 

@@ -2,6 +2,7 @@
 import { asc, desc, eq, gt, type SQL, sql } from "drizzle-orm";
 import type { ConfigChange } from "../model/gateway-config.ts";
 import { revisions } from "./schema.ts";
+import { unpack } from "./staged-change.ts";
 import type { TableContext } from "./store.ts";
 import type { RevisionEntry } from "./tables.ts";
 
@@ -87,7 +88,9 @@ export class RevisionTable {
       .where(where)
       .all()
       .map(({ change: stored, ...head }) => {
-        const { undo = null, ...change } = stored as PartialChange & { undo?: PartialChange };
+        const { undo = null, ...change } = unpack(stored) as PartialChange & {
+          undo?: PartialChange;
+        };
         return { ...head, change, undo };
       });
   }

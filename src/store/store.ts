@@ -1,6 +1,6 @@
 // The desired state in SQLite: opened once, loaded once, written one change at a time; knows nothing of how it is served.
 import { Database } from "bun:sqlite";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import type { Log } from "../log.ts";
@@ -12,6 +12,7 @@ import {
   mapCollections,
   type ResourceChange,
 } from "../model/gateway-config.ts";
+import type { Pace } from "../pace.ts";
 import { newestCopy } from "./copies.ts";
 import { type AuditRow, AuditTable } from "./audit.ts";
 import {
@@ -24,6 +25,7 @@ import { StoreError, sqliteCode } from "./error.ts";
 import { migrate, migrations, schemaVersion } from "./migrations.ts";
 import { replaceSealed, sealedKeyIds } from "./sealed-texts.ts";
 import { toStoredChange } from "./revisions.ts";
+import { type StagedChange, stageChange } from "./staged-change.ts";
 import { documentFormat, type RevisionEntry, Tables } from "./tables.ts";
 
 export interface StoreOptions {
@@ -48,6 +50,8 @@ export interface Commit {
   readonly audit?: readonly AuditRow[];
   /** Writes more in the same transaction. */
   readonly alongside?: () => void;
+  /** From `stage`. */
+  readonly staged?: StagedChange | null;
 }
 
 /** What a table that is not part of the configuration is made from. */
@@ -58,6 +62,9 @@ export interface TableContext {
 }
 
 export const DATABASE = "sluice.db";
+
+/** From a large commit to its checkpoint: time to activate the version and to answer the client. */
+const CHECKPOINT_MS = 1000;
 
 /** The only writer of a data directory. Every method is synchronous: no transaction is ever open across an await. */
 export class Store {
@@ -71,6 +78,8 @@ export class Store {
   /** Of the file that is open. */
   readonly #inode: number;
   #retainedRevisions = 1000;
+  /** The checkpoint of a large change; null: SQLite makes its own. */
+  #checkpoint: Timer | null = null;
 
   private constructor(database: Database, path: string, lock: DirectoryLock) {
     this.#database = database;
@@ -182,20 +191,26 @@ export class Store {
     this.commit({ revision: 1, change: wholeOf(config), entry });
   }
 
+  /** Makes the texts that `commit` writes for a large change, in slices; null: the change is small. */
+  stage(change: ConfigChange, undo: ConfigChange, pace: Pace): Promise<StagedChange | null> {
+    return stageChange(change, undo, pace);
+  }
+
   /** Writes one change, its revision and its entry, all or nothing; throws a 500 in words when it could not. */
-  commit({ revision, change, undo, entry, audit = [], alongside }: Commit): void {
+  commit({ revision, change, undo, entry, audit = [], alongside, staged }: Commit): void {
     const retained = change.settings?.retention.revisions ?? this.#retainedRevisions;
     // SQLite would go on writing to a file that nobody finds any more.
     const problem = this.problem();
     if (problem !== null) throw new ApiError(500, `${problem}; nothing was changed`);
+    if (staged) this.#checkpointLater();
     try {
       this.#transact(() => {
-        this.#tables.write(change);
-        this.#tables.writeRevision(
-          revision,
-          { entry, change: toStoredChange(change, undo) },
-          retained,
-        );
+        this.#tables.write(change, {
+          staged: staged ?? null,
+          ...(undo === undefined ? {} : { undo }),
+        });
+        const text = staged?.revision ?? JSON.stringify(toStoredChange(change, undo));
+        this.#tables.writeRevision(revision, { entry, change: text }, retained);
         this.audit.append(audit);
         alongside?.();
       });
@@ -207,6 +222,27 @@ export class Store {
       );
     }
     this.#retainedRevisions = retained;
+  }
+
+  /**
+   * SQLite writes a large change twice: into the -wal file in the transaction, and by default at its end from there into the
+   * database. The second half moves out of the commit, which holds the thread.
+   */
+  #checkpointLater(): void {
+    this.#database.run("PRAGMA wal_autocheckpoint = 0");
+    this.#checkpoint ??= setTimeout(() => this.#checkpointNow(), CHECKPOINT_MS);
+  }
+
+  #checkpointNow(): void {
+    if (this.#checkpoint === null) return;
+    clearTimeout(this.#checkpoint);
+    this.#checkpoint = null;
+    try {
+      this.#database.run("PRAGMA wal_autocheckpoint = 1000");
+      this.#database.run("PRAGMA wal_checkpoint(PASSIVE)");
+    } catch {
+      // What is in the -wal file is stored. SQLite tries again with the next change, which says what is wrong.
+    }
   }
 
   /** Lets another process take the data directory; this one may read on, and write what is no configuration. */
@@ -232,10 +268,12 @@ export class Store {
 
   /** Lets go of the database that another process serves now. */
   leave(): void {
+    if (this.#checkpoint !== null) clearTimeout(this.#checkpoint);
     this.#database.close();
   }
 
   close(): void {
+    if (this.#checkpoint !== null) clearTimeout(this.#checkpoint);
     // SQLite itself does this only once all prepared statements are gone, which nobody waits for at the end.
     try {
       this.#database.run("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -261,42 +299,6 @@ export class Store {
       this.#tables.setMeta("instance_id", Bun.randomUUIDv7());
       this.#tables.setMeta("document_format", documentFormat());
     });
-  }
-}
-
-/** Reads a data directory without changing any of it, also while another process serves it. */
-export function inspectStore(dataDir: string): Omit<StoredState, "instanceId"> {
-  try {
-    const database = Database.deserialize(copyOf(join(dataDir, DATABASE)));
-    try {
-      migrate(database);
-      const tables = new Tables(drizzle(database));
-      const revision = tables.lastRevision();
-      if (revision === null) throw new StoreError("the database holds no configuration");
-      return { config: tables.read({ trusted: false }), revision };
-    } finally {
-      database.close();
-    }
-  } catch (error) {
-    throw toStoreError(error, join(dataDir, DATABASE));
-  }
-}
-
-function copyOf(path: string): Uint8Array {
-  if (!existsSync(path)) throw new StoreError(`there is no database at ${path}`);
-  const bytes = existsSync(`${path}-shm`) ? serialize(path) : new Uint8Array(readFileSync(path));
-  // In the file header: not in WAL mode, which a copy in memory cannot have.
-  bytes.fill(1, 18, 20);
-  return bytes;
-}
-
-/** With the changes that are still in the -wal file. Opening a database that has none would leave new files behind. */
-function serialize(path: string): Uint8Array {
-  const database = new Database(path, { readonly: true });
-  try {
-    return database.serialize();
-  } finally {
-    database.close();
   }
 }
 
@@ -364,7 +366,8 @@ function wholeOf(config: GatewayConfig): ConfigChange {
 const isDamage = (error: unknown) =>
   ["SQLITE_CORRUPT", "SQLITE_NOTADB"].some((code) => sqliteCode(error).startsWith(code));
 
-function toStoreError(error: unknown, path: string): StoreError {
+/** What went wrong with the database at a path, in words. */
+export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   const { message } = error as Error;
   const code = sqliteCode(error);

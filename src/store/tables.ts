@@ -16,6 +16,7 @@ import {
   type ResourceChange,
 } from "../model/gateway-config.ts";
 import type { Consumer } from "../model/consumer.ts";
+import type { Identity } from "../model/fields.ts";
 import { type Credential, lookupOf } from "../model/credential.ts";
 import { largeCollections } from "../model/large-collections.ts";
 import type { Listener } from "../model/listener.ts";
@@ -29,7 +30,8 @@ import type { StreamRoute } from "../model/stream-route.ts";
 import type { Target } from "../model/target.ts";
 import type { Token } from "../model/token.ts";
 import { emailKey, type User } from "../model/user.ts";
-import { type Collection, createCollection } from "./collection.ts";
+import { type Collection, createCollection, documentOf, prepareInsert } from "./collection.ts";
+import type { StagedChange } from "./staged-change.ts";
 import { StoreError } from "./error.ts";
 import { decodeRecord, recordSchemas } from "./records.ts";
 import {
@@ -103,11 +105,21 @@ export class Tables {
     };
   }
 
-  /** Needs deferred foreign keys: rows are deleted and inserted anew. */
-  write(change: ConfigChange): void {
+  /** Needs deferred foreign keys: rows are deleted and inserted anew. `undo`: what takes the change back, if that is known. */
+  write(
+    change: ConfigChange,
+    {
+      staged = null,
+      undo,
+    }: { readonly staged?: StagedChange | null; readonly undo?: ConfigChange } = {},
+  ): void {
     const insertions = collectionNames.map((name) => {
-      const collection = this.#collections[name] as Collection<unknown>;
-      return collection.clear(change[name] as ResourceChange<unknown>);
+      const collection = this.#collections[name] as Collection<Identity>;
+      const added = new Set(undo?.[name].removals);
+      return collection.clear(change[name] as ResourceChange<Identity>, {
+        isNew: (id) => added.has(id),
+        documentOf: (object) => staged?.documents.get(object) ?? documentOf(object),
+      });
     });
     for (const insert of insertions) insert();
     const { writeSettings, writeSso } = this.#statements;
@@ -121,13 +133,14 @@ export class Tables {
     }
   }
 
-  /** Adds a revision and forgets all but the last `retained` ones. */
+  /** Adds a revision, `change` as JSON, and forgets all but the last `retained` ones. */
   writeRevision(
     revision: number,
-    { entry, change }: { readonly entry: RevisionEntry; readonly change: unknown },
+    { entry, change }: { readonly entry: RevisionEntry; readonly change: string },
     retained: number,
   ): void {
-    this.#statements.writeRevision.run({ revision, ...entry, change });
+    const { at, actor, summary } = entry;
+    this.#statements.writeRevision.run(revision, at, actor, summary, change);
     this.#statements.prune.run({ before: revision - retained });
   }
 
@@ -322,16 +335,7 @@ function prepareStatements(db: BunSQLiteDatabase) {
       .prepare(),
     writeSettings: writeOnly(db, settings),
     writeSso: writeOnly(db, sso),
-    writeRevision: db
-      .insert(revisions)
-      .values({
-        revision: sql.placeholder("revision"),
-        at: sql.placeholder("at"),
-        actor: sql.placeholder("actor"),
-        summary: sql.placeholder("summary"),
-        change: sql.placeholder("change"),
-      })
-      .prepare(),
+    writeRevision: prepareInsert(db, "revisions", ["revision", "at", "actor", "summary", "change"]),
     prune: db
       .delete(revisions)
       .where(lte(revisions.revision, sql.placeholder("before")))

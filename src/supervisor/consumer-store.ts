@@ -1,6 +1,5 @@
 // Keeps consumers and credentials in memory that all workers read, one version after the other; knows no thread.
 import type { RecordKey, RecordTable } from "../shared-memory/record-reader.ts";
-import { RecordWriter } from "../shared-memory/record-writer.ts";
 import { consumerChange, type ConsumerChange } from "../snapshot/consumer-plans.ts";
 import {
   encodeConsumer,
@@ -11,18 +10,17 @@ import {
   keysOfCredential,
 } from "../snapshot/consumer-records.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
+import { RecordStore } from "./record-store.ts";
 
 /** So many additions at once leave tens of megabytes behind. */
 const MANY = 20_000;
 
-/** A written version is either kept or undone before the next one is written. */
 export class ConsumerStore {
-  readonly #writer = new RecordWriter();
-  #isWritten = false;
+  readonly #records = new RecordStore();
 
   /** The version that was kept last. */
   get table(): RecordTable {
-    return this.#writer.table;
+    return this.#records.table;
   }
 
   /** Writes the consumers of `next` beside those of `previous`, the version that was kept; null when they are the same. */
@@ -36,43 +34,34 @@ export class ConsumerStore {
     this.undo();
     const additions = consumers.size + credentials.size;
     if (additions + consumers.removals.length + credentials.removals.length === 0) return null;
-    const writer = this.#writer;
-    writer.begin(additions);
-    this.#isWritten = true;
+    const records = this.#records;
+    records.begin({ additions });
     for (const id of consumers.removals) this.#retire(keyOf.consumer(id), id);
     for (const id of credentials.removals) this.#retire(keyOf.credential(id), id);
     for (const plan of consumers.upserts) {
       this.#retire(keyOf.consumer(plan.id), plan.id);
-      writer.add(keysOfConsumer(plan), encodeConsumer(plan));
+      records.add(keysOfConsumer(plan), encodeConsumer(plan));
     }
     for (const plan of credentials.upserts) {
       this.#retire(keyOf.credential(plan.id), plan.id);
-      writer.add(keysOfCredential(plan), encodeCredential(plan));
+      records.add(keysOfCredential(plan), encodeCredential(plan));
     }
     // What was made on the way would stay in memory until as much again is made, which here may take days.
     if (additions >= MANY) Bun.gc(true);
-    return writer.next;
+    return records.next;
   }
 
   /** What was written is what the next change starts from. */
   keep(): void {
-    if (!this.#isWritten) return;
-    this.#isWritten = false;
-    this.#writer.keep();
+    this.#records.keep();
   }
 
   /** Takes back what was written. */
   undo(): void {
-    if (!this.#isWritten) return;
-    this.#isWritten = false;
-    this.#writer.undo();
+    this.#records.undo();
   }
 
   #retire(key: RecordKey, id: string): void {
-    const writer = this.#writer;
-    const { reader, table } = writer;
-    if (table.version === 0) return;
-    const old = reader.find(key, table.version, (record) => idOf(reader.text(record)) === id);
-    if (old !== 0) writer.retire(old);
+    this.#records.retire(key, (text) => idOf(text) === id);
   }
 }

@@ -1,6 +1,6 @@
 // Brings a version to all workers in two steps, prepare and activate, or not at all; knows no database and no meaning of a version.
 import { ApiError, type Issue } from "../model/error.ts";
-import { diff } from "../snapshot/diff.ts";
+import { diff, diffRoutes } from "../snapshot/diff.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import { probeNewPorts } from "./port-probe.ts";
 import type { WorkerPool } from "./worker-pool.ts";
@@ -43,9 +43,12 @@ class PoolRollout implements Rollout {
     const slots = this.#pool.slots.filter((slot) => slot.isLive);
     if (slots.length === 0)
       throw new ApiError(500, "no worker is running at the moment; nothing was changed");
-    const { active, consumers } = this.#pool;
-    const change = diff(active, next, consumers.write(active, next));
+    const { active, consumers, routes } = this.#pool;
     this.#next = next;
+    const change = diff(active, next, {
+      consumers: consumers.write(active, next),
+      routes: await routes.write(diffRoutes(active.routes, next.routes)),
+    });
     const answers = await prepareAll(slots, change);
     const failure = answers.findIndex((answer) => answer.status === "rejected");
     const issues = answers.flatMap((answer) =>
@@ -63,6 +66,7 @@ class PoolRollout implements Rollout {
     if (next?.revision !== revision) throw new Error(`revision ${revision} was not prepared`);
     this.#pool.active = next;
     this.#pool.consumers.keep();
+    this.#pool.routes.keep();
     this.#next = null;
     const served = await Promise.all(
       this.#pool.slots.map((slot) => this.#activateSlot(slot, revision)),
@@ -74,6 +78,7 @@ class PoolRollout implements Rollout {
   discard(revision: number): Promise<void> {
     this.#next = null;
     this.#pool.consumers.undo();
+    this.#pool.routes.undo();
     for (const slot of this.#pool.slots) slot.discard(revision);
     return Promise.resolve();
   }

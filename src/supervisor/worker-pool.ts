@@ -12,8 +12,10 @@ import type {
   WorkerAnswer,
   WorkerQuestion,
 } from "../snapshot/message.ts";
+import { diffRoutes } from "../snapshot/diff.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { ConsumerStore } from "./consumer-store.ts";
+import { RouteStore } from "./route-store.ts";
 import { defaultTimes, type SupervisorTimes } from "./times.ts";
 import { type WorkerHappening, WorkerSlot } from "./worker-slot.ts";
 
@@ -58,6 +60,7 @@ export class WorkerPool {
   readonly times: SupervisorTimes;
   /** Those of the active version, and of the one that is being prepared. */
   readonly consumers = new ConsumerStore();
+  readonly routes = new RouteStore();
   readonly #watch: Timer;
   #active: Snapshot;
   #lastWatch = Date.now();
@@ -95,6 +98,7 @@ export class WorkerPool {
           active: () => this.#active,
           consumers: this.consumers,
           sessions: () => this.#sessions,
+          routes: this.routes,
           requests: () => this.#requests,
           challenges: () => this.#challenges,
         }),
@@ -151,6 +155,8 @@ export class WorkerPool {
 
   /** Starts all workers; resolves when they listen. The issues say why one cannot; throws when one ended. */
   async start(): Promise<readonly Issue[]> {
+    await this.routes.write(diffRoutes(undefined, this.#active.routes));
+    this.routes.keep();
     const issues = await Promise.all(this.slots.map((slot) => slot.start()));
     return issues.find((found) => found.length > 0) ?? [];
   }

@@ -7,6 +7,7 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import { diff } from "../snapshot/diff.ts";
+import { cut } from "../snapshot/pieces.ts";
 import type {
   Challenges,
   Drain,
@@ -17,6 +18,7 @@ import type {
 } from "../snapshot/message.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import type { ConsumerStore } from "./consumer-store.ts";
+import type { RouteStore } from "./route-store.ts";
 import type { SupervisorTimes } from "./times.ts";
 import { NoAnswer, WorkerThread } from "./worker-thread.ts";
 
@@ -69,6 +71,8 @@ export interface WorkerSlotOptions {
   readonly active: () => Snapshot;
   /** Where the consumers of that version are. */
   readonly consumers: ConsumerStore;
+  /** And its routes. */
+  readonly routes: RouteStore;
 }
 
 /** What a thread is doing at the moment. */
@@ -79,6 +83,8 @@ interface Run {
   prepared: number | null;
   /** When it began to serve; null while it starts. */
   readyAt: number | null;
+  /** Whether it serves its first version; rejects with NoAnswer when it ended before. */
+  started: Promise<boolean>;
 }
 
 export class WorkerSlot {
@@ -116,49 +122,59 @@ export class WorkerSlot {
 
   /** Starts a thread on the active version. The issues say why it cannot serve that; throws NoAnswer when it ended. */
   async start(): Promise<readonly Issue[]> {
-    const { index, workers, instanceId, stickyKey, pluginKey, board, targets, times, active } =
-      this.#options;
+    const { index, board, targets, counters, active } = this.#options;
     const snapshot = active();
     board.reset(index);
     targets.forgetWorker(index);
-    this.#options.counters.forgetWorker(index);
+    counters.forgetWorker(index);
     const requests = this.#options.requests();
     if (this.#restarts > 0) requests?.forgetWorker(index);
     const run = this.#open(snapshot.revision);
     this.#tell(this.#restarts === 0 ? "started" : "restarted", run.revision);
-    const answer = await run.thread
-      .ask(
-        {
-          kind: "start",
-          worker: index,
-          workers,
-          instanceId,
-          sessions: [...this.#options.sessions()],
-          stickyKey,
-          pluginKey,
-          logPlaces: this.#options.logPlaces,
-          dnsServers: this.#options.dnsServers,
-          shared: {
-            workers: board.buffer,
-            targets: targets.buffer,
-            counters: this.#options.counters.buffer,
-            traffic: this.#options.traffic.memoryFor(index),
-            targetTraffic: this.#options.targetTraffic.memoryFor(index),
-            requests: requests?.buffer ?? null,
-          },
-          change: diff(null, snapshot, this.#options.consumers.table),
-          challenges: this.#options.challenges(),
-        },
-        ["ready", "rejected"],
-        times.startMs,
-      )
-      .catch((error: NoAnswer) => {
-        if (error.reason === "silent") this.#fail(run, "did not start in time");
-        throw error;
-      });
-    if (answer.kind === "rejected") {
-      this.#fail(run, answer.issues.map(({ path, message }) => `${path}: ${message}`).join("; "));
-      return answer.issues;
+    run.thread.post(this.#startCommand(requests));
+    const started = this.#serveFirst(run, snapshot);
+    run.started = started.then((issues) => issues.length === 0);
+    // The caller that waits for it gets the same error.
+    run.started.catch(() => undefined);
+    return await started;
+  }
+
+  #startCommand(requests: RequestRing | null): StartCommand {
+    const { index, workers, instanceId, stickyKey, pluginKey, logPlaces, dnsServers } =
+      this.#options;
+    const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
+      this.#options;
+    return {
+      ...{ kind: "start", worker: index, workers, instanceId, stickyKey, pluginKey, logPlaces },
+      dnsServers,
+      sessions: [...sessions()],
+      shared: {
+        workers: board.buffer,
+        targets: targets.buffer,
+        counters: counters.buffer,
+        traffic: traffic.memoryFor(index),
+        targetTraffic: targetTraffic.memoryFor(index),
+        requests: requests?.buffer ?? null,
+      },
+      challenges: challenges(),
+    };
+  }
+
+  async #serveFirst(run: Run, snapshot: Snapshot): Promise<readonly Issue[]> {
+    const { consumers, routes, times } = this.#options;
+    const stored = { routes: routes.whole(), consumers: consumers.table };
+    try {
+      const issues = await deliver(run.thread, diff(null, snapshot, stored), times.startMs);
+      if (issues.length > 0) {
+        this.#fail(run, issues.map(({ path, message }) => `${path}: ${message}`).join("; "));
+        return issues;
+      }
+      const { revision } = snapshot;
+      await run.thread.ask({ kind: "activate", revision }, ["active"], times.startMs);
+    } catch (error) {
+      const isSilent = error instanceof NoAnswer && error.reason === "silent";
+      if (isSilent) this.#fail(run, "did not start in time");
+      throw error;
     }
     run.readyAt = Date.now();
     this.#tell("ready", run.revision);
@@ -166,20 +182,15 @@ export class WorkerSlot {
     return [];
   }
 
-  /** Has the thread build the next version; the issues say why it cannot. Throws NoAnswer. */
+  /** Has the thread build the next version once it has started; the issues say why it cannot. Throws NoAnswer. */
   async prepare(change: SnapshotChange): Promise<readonly Issue[]> {
     const run = this.#run;
     if (run === null) throw new NoAnswer("stopped");
-    const { prepareMs } = this.#options.times;
+    if (!(await run.started)) throw new NoAnswer("stopped");
     try {
-      const answer = await run.thread.ask(
-        { kind: "prepare", change },
-        ["prepared", "rejected"],
-        prepareMs,
-      );
-      if (answer.kind === "rejected") return answer.issues;
-      run.prepared = change.revision;
-      return [];
+      const issues = await deliver(run.thread, change, this.#options.times.prepareMs);
+      if (issues.length === 0) run.prepared = change.revision;
+      return issues;
     } catch (error) {
       this.#fail(run, `did not prepare revision ${change.revision} in time`);
       throw error;
@@ -266,12 +277,14 @@ export class WorkerSlot {
     return ready;
   }
 
-  /** Ends a thread that serves but has not shown life for too long: it hangs in a loop. */
+  /** Ends a thread that serves but has shown neither life nor progress for too long: it hangs in a loop. */
   checkHeartbeat(now: number): void {
     const run = this.#run;
     if (run === null || run.readyAt === null) return;
     const last = Math.max(this.#options.board.get(this.index, "heartbeat"), run.readyAt);
-    if (now - last > this.#options.times.silentMs) this.#fail(run, "shows no sign of life");
+    const { silentMs } = this.#options.times;
+    if (now - last > silentMs && !run.thread.hasProgressed(silentMs))
+      this.#fail(run, "shows no sign of life");
   }
 
   /** Lets requests end, then the thread; returns how many requests were cut. It is not started again. */
@@ -301,7 +314,8 @@ export class WorkerSlot {
       onEvent: (event) => this.#onEvent(event),
       onEnd: (error) => this.#onEnd(run, error),
     });
-    const run: Run = { thread, revision, prepared: null, readyAt: null };
+    const started = Promise.resolve(false);
+    const run: Run = { thread, revision, prepared: null, readyAt: null, started };
     this.#run = run;
     return run;
   }
@@ -363,4 +377,19 @@ export class WorkerSlot {
       () => undefined,
     );
   }
+}
+
+/** Gives a thread the next version, one piece after the other; the issues say why it cannot be served. Throws NoAnswer. */
+async function deliver(
+  thread: WorkerThread,
+  change: SnapshotChange,
+  timeoutMs: number,
+): Promise<readonly Issue[]> {
+  const { revision } = change;
+  const { pieces, last } = cut(change);
+  for (const piece of pieces)
+    await thread.ask({ kind: "take", revision, piece }, ["taken"], timeoutMs);
+  const prepare = { kind: "prepare", change: last } as const;
+  const answer = await thread.ask(prepare, ["prepared", "rejected"], timeoutMs);
+  return answer.kind === "rejected" ? answer.issues : [];
 }

@@ -20,6 +20,9 @@ export interface WorkerThreadOptions {
   readonly onEnd: (error: string) => void;
 }
 
+/** While this thread itself was held up, messages of the other one waited: they arrive only after the timer. */
+const SECOND_LOOK_MS = 50;
+
 type EventOf<K extends WorkerEvent["kind"]> = Extract<WorkerEvent, { readonly kind: K }>;
 
 interface Question {
@@ -35,6 +38,8 @@ export class WorkerThread {
   readonly #options: WorkerThreadOptions;
   readonly #questions = new Set<Question>();
   #ended = false;
+  /** When the thread last said that something comes along. */
+  #progressAt = Number.NEGATIVE_INFINITY;
   #error = "";
 
   constructor(options: WorkerThreadOptions) {
@@ -58,7 +63,15 @@ export class WorkerThread {
     if (!this.#ended) this.#worker.postMessage(command);
   }
 
-  /** Sends a command and waits for the first event of the given kinds; rejects with NoAnswer. */
+  /** Whether the thread has said within this time that what it is asked to do comes along. */
+  hasProgressed(withinMs: number): boolean {
+    return performance.now() - this.#progressAt < withinMs;
+  }
+
+  /**
+   * Sends a command and waits for the first event of the given kinds; rejects with NoAnswer when the thread has ended, or has
+   * neither answered nor made progress for `timeoutMs`.
+   */
   ask<K extends WorkerEvent["kind"]>(
     command: WorkerCommand,
     kinds: readonly K[],
@@ -72,7 +85,15 @@ export class WorkerThread {
       answer: (event) => resolve(event as EventOf<K>),
       fail: reject,
     };
-    const timer = setTimeout(() => reject(new NoAnswer("silent")), timeoutMs);
+    const askedAt = performance.now();
+    let isSecondLook = false;
+    const look = () => {
+      const leftMs = Math.max(askedAt, this.#progressAt) + timeoutMs - performance.now();
+      if (leftMs <= 0 && isSecondLook) return reject(new NoAnswer("silent"));
+      isSecondLook = leftMs <= 0;
+      timer = setTimeout(look, Math.max(leftMs, SECOND_LOOK_MS));
+    };
+    let timer = setTimeout(look, timeoutMs);
     this.#questions.add(question);
     this.#worker.postMessage(command);
     return promise.finally(() => {
@@ -89,6 +110,7 @@ export class WorkerThread {
 
   #receive(event: WorkerEvent): void {
     if (this.#ended) return;
+    if (event.kind === "progress" || event.kind === "taken") this.#progressAt = performance.now();
     for (const question of this.#questions) if (isAnswer(event, question)) question.answer(event);
     this.#options.onEvent(event);
   }
@@ -102,8 +124,8 @@ export class WorkerThread {
 }
 
 function subjectOf(command: WorkerCommand): number | null {
-  if (command.kind === "drain" || command.kind === "requests" || command.kind === "session")
-    return null;
+  if (command.kind === "start" || command.kind === "drain") return null;
+  if (command.kind === "requests" || command.kind === "session") return null;
   if (command.kind === "ask") return command.ticket;
   return "change" in command ? command.change.revision : command.revision;
 }

@@ -86,6 +86,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     imports: ["dataplane", "plugins", "pdk"],
     reason: "it is the one place that hands the plugins to the data plane",
   },
+  "importer.ts": {
+    imports: ["api", "control", "pdk", "plugins"],
+    reason: "it reads documents beside the main thread, as the API would",
+  },
   "main.ts": {
     imports: EVERYTHING,
     reason: "it is the composition root of the executable",
@@ -93,13 +97,14 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   "log.ts": { imports: [], reason: "everything imports it" },
   "clock.ts": { imports: [], reason: "everything imports it" },
   "garbage.ts": { imports: [], reason: "both planes watch the heaps of their threads" },
+  "pace.ts": { imports: [], reason: "long work is cut into slices in every thread" },
 };
 
 /** Files that every room may import. */
-export const SHARED_FILES: readonly string[] = ["log.ts", "clock.ts", "garbage.ts"];
+export const SHARED_FILES: readonly string[] = ["log.ts", "clock.ts", "garbage.ts", "pace.ts"];
 
 /** Files that nothing may import: each starts a thread. */
-export const ENTRY_FILES: readonly string[] = ["main.ts", "worker.ts"];
+export const ENTRY_FILES: readonly string[] = ["main.ts", "worker.ts", "importer.ts"];
 
 export interface PackageRule {
   readonly packages: RegExp;

@@ -17,6 +17,8 @@ export interface RoutesResult {
   readonly loadSeconds: number;
   readonly mutationP50Ms: number;
   readonly mutationP99Ms: number;
+  /** The same with four workers. */
+  readonly mutationP99OnFourMs: number;
   readonly startMs: number;
   /** Processor time per request with all routes, as a multiple of that with one. */
   readonly costByHost: number;
@@ -34,7 +36,7 @@ const PROBES = {
 };
 
 /** The route of an index: the lower half differ in their host, the upper half in the path below one host. */
-function routeOf(index: number, half: number): Record<string, unknown> {
+export function routeOf(index: number, half: number): Record<string, unknown> {
   const fields = { name: `route-${index}`, service_id: "origin" };
   return index < half
     ? { ...fields, hosts: [`site-${index}.example.com`], paths: ["/"] }
@@ -54,7 +56,10 @@ export async function measureRoutes(input: RoutesInput): Promise<RoutesResult> {
       if ((index + 1) % 1_000 === 0) console.log(`${index + 1} routes created`);
     }
     const loadSeconds = (performance.now() - began) / 1_000;
-    const mutations = await timeMutations(sluice.api);
+    const mutations = await changeRoutes(sluice.api);
+    await sluice.program.stop();
+    sluice = await startSluice({ ...many, ports: sluice.ports, workers: 4 });
+    const onFour = await changeRoutes(sluice.api);
     const starts: number[] = [];
     for (let start = 0; start < STARTS; start += 1) {
       await sluice.program.stop();
@@ -68,6 +73,7 @@ export async function measureRoutes(input: RoutesInput): Promise<RoutesResult> {
       loadSeconds,
       mutationP50Ms: percentile(mutations, 0.5),
       mutationP99Ms: percentile(mutations, 0.99),
+      mutationP99OnFourMs: percentile(onFour, 0.99),
       startMs: percentile(
         starts.sort((a, b) => a - b),
         0.5,
@@ -80,8 +86,8 @@ export async function measureRoutes(input: RoutesInput): Promise<RoutesResult> {
   }
 }
 
-// Creates, changes and deletes in turn, as a user would: each call ends when all workers serve the change.
-async function timeMutations(api: ManagementApi): Promise<number[]> {
+/** Creates, changes and deletes in turn, as a user would: each call ends when all workers serve the change. Sorted times. */
+export async function changeRoutes(api: ManagementApi): Promise<number[]> {
   const times: number[] = [];
   const timed = async (method: string, path: string, body?: unknown) => {
     const began = performance.now();

@@ -11,16 +11,18 @@ import { writeSection } from "./page.ts";
 import { alignColumns, megabytes, type Table, toTable } from "./report.ts";
 import { type ConnectionsResult, measureConnections } from "./scale-connections.ts";
 import { type ConsumersResult, measureConsumers } from "./scale-consumers.ts";
+import { type ImportInput, type ImportResult, measureImport } from "./scale-import.ts";
 import { type MemoryResult, measureMemory } from "./scale-memory.ts";
 import { measureRoutes, type RoutesResult } from "./scale-routes.ts";
 
 const USAGE = `make bench-scale ARGS="..."
   --routes N     routes to load, at least 8000 (10000)
+  --import N     routes to import in one request (100000)
   --consumers N  consumers to load (100000)
   --seconds N    seconds of each of the measurements of request cost (3)
   --bytes N      size of the long bodies (1000000000)
   --connections N  connections to keep open (10000)
-  --only WHAT    routes, consumers, connections or memory
+  --only WHAT    routes, import, consumers, connections or memory
   --source       run Sluice from source instead of dist/sluice
   --out FILE     where to write the section (docs/benchmarks.md after a full run)`;
 
@@ -68,14 +70,41 @@ function routeRows(result: RoutesResult, routes: number): Row[] {
   const inMs = (value: number) => `${value.toFixed(1)} ms`;
   const times = (value: number) => `${value.toFixed(2)}x`;
   const { costByHost, costByPath, mutationP50Ms, mutationP99Ms, startMs } = result;
+  const { mutationP99OnFourMs } = result;
   const among = `${routes} routes against one`;
   return [
     { what: `request cost, ${among}, by host`, measured: costByHost, atMost: 1.1, show: times },
     { what: `request cost, ${among}, by path`, measured: costByPath, atMost: 1.1, show: times },
     { what: "change, p50 of 200", measured: mutationP50Ms, atMost: 25, show: inMs },
     { what: "change, p99 of 200", measured: mutationP99Ms, atMost: 25, show: inMs },
+    {
+      what: "change, p99 of 200, four workers",
+      measured: mutationP99OnFourMs,
+      atMost: 25,
+      show: inMs,
+    },
     { what: `start to ready, ${routes} routes`, measured: startMs, atMost: 1_500, show: inMs },
   ];
+}
+
+function importRows(result: ImportResult, { routes, workers }: ImportInput): Row[] {
+  const inSeconds = (value: number) => `${(value / 1_000).toFixed(1)} s`;
+  const inMs = (value: number) => `${value.toFixed(1)} ms`;
+  const times = (value: number) => `${value.toFixed(2)}x`;
+  const inMegabytes = (value: number) => `${megabytes(value)} MB`;
+  const { importMs, proxiedP99, longestHealthMs, bytes, mutationP99Ms, startMs } = result;
+  const on = `${workers === 4 ? "four" : "two"} workers`;
+  const rows: Row[] = [
+    { what: `import of ${routes} routes`, measured: importMs, atMost: 30e3, show: inSeconds },
+    { what: "p99 of proxied requests meanwhile", measured: proxiedP99, atMost: 3, show: times },
+    { what: "longest wait of /healthz", measured: longestHealthMs, atMost: 1e3, show: inMs },
+    { what: "change with them, p99 of 200", measured: mutationP99Ms, atMost: 60, show: inMs },
+    { what: "start to ready with them", measured: startMs, atMost: 6e3, show: inMs },
+  ];
+  const memory = { what: "highest memory", measured: bytes, atMost: 1.2e9, show: inMegabytes };
+  // Each further worker has an index of its own.
+  if (workers === 2) rows.push(memory);
+  return rows.map((row) => ({ ...row, what: `${row.what}, ${on}` }));
 }
 
 function consumerRows(result: ConsumersResult, consumers: number): Row[] {
@@ -128,6 +157,7 @@ ${facts.map((line) => `- ${line}`).join("\n")}
 ${toTable(table)}
 
 Routes are created one by one through the management API: half differ in their host, half in the path below one host.
+The import is one request into an empty gateway; four clients ask for a page through it and one for its health, every 20 ms each.
 Consumers have one key each; all keys means that each request shows the key of another one.
 Request cost is processor time per request of one worker on core 0, measured in turn against a gateway with one route.
 A change is a POST, PATCH or DELETE of a route or consumer, timed until its answer, with two workers. Start is the median of three,
@@ -139,6 +169,7 @@ requests on each of the connections that are kept open.`;
 const { values } = parseArgs({
   options: {
     routes: { type: "string", default: "10000" },
+    import: { type: "string", default: "100000" },
     consumers: { type: "string", default: "100000" },
     connections: { type: "string", default: "10000" },
     seconds: { type: "string", default: "3" },
@@ -163,7 +194,7 @@ async function run(scratch: string): Promise<Row[]> {
     const result = await measureConnections({ scratch, command, connections });
     rows.push(...connectionRows(result, connections));
   }
-  if (wants("routes") || wants("consumers")) {
+  if (wants("routes") || wants("import") || wants("consumers")) {
     const origin = await startOrigin(scratch, SIZES);
     const shared = {
       scratch,
@@ -175,6 +206,10 @@ async function run(scratch: string): Promise<Row[]> {
     try {
       if (wants("routes"))
         rows.push(...routeRows(await measureRoutes({ ...shared, routes }), routes));
+      for (const workers of wants("import") ? [2, 4] : []) {
+        const task = { ...shared, workers, routes: Number(values.import) };
+        rows.push(...importRows(await measureImport(task), task));
+      }
       if (wants("consumers"))
         rows.push(...consumerRows(await measureConsumers({ ...shared, consumers }), consumers));
     } finally {

@@ -109,3 +109,65 @@ test("after a restart they are all there", async () => {
   const some = sample();
   expect(await answersOf(some), `seed ${seed}`).toEqual(some.map((index) => rightAnswer(index)));
 });
+
+test("30,000 more in one import on four workers disturb no connection", async () => {
+  const origin = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request, server) =>
+      server.upgrade(request) ? undefined : new Response(request.headers.get("host")),
+    websocket: { message: (socket, text) => void socket.send(text) },
+  });
+  const four = await startGateway({ binary: executable, workers: 4 });
+  const sockets: WebSocket[] = [];
+  try {
+    await four.ok("POST", "/api/v1/services", {
+      name: "app",
+      targets: [{ host: "127.0.0.1", port: origin.port }],
+    });
+    await four.ok("POST", "/api/v1/routes", {
+      name: "all",
+      service_id: "app",
+      hosts: ["localhost"],
+    });
+    let closed = 0;
+    for (let socket = 0; socket < 8; socket++) {
+      const client = new WebSocket(`ws://localhost:${four.httpPort}/`);
+      client.onclose = () => closed++;
+      sockets.push(client);
+      await new Promise((resolve) => (client.onopen = resolve));
+    }
+    const routes = Array.from({ length: 30_000 }, (_, index) => ({
+      ...{ name: `one-${index}`, service_id: "app", hosts: [`one-${index}.test`] },
+    }));
+    let isDone = false;
+    const importing = four.ok("POST", "/api/v1/import", { format: 1, routes }).finally(() => {
+      isDone = true;
+    });
+    let [healthy, served] = [0, 0];
+    while (!isDone) {
+      if ((await fetch(`${four.admin}/healthz`)).ok) healthy++;
+      const { status } = await fetch(`http://localhost:${four.httpPort}/`);
+      if (status === 200) served++;
+    }
+    await importing;
+    expect([healthy > 10, served]).toEqual([true, healthy]);
+    expect(closed).toBe(0);
+    for (const client of sockets) {
+      const answered = new Promise((resolve) => (client.onmessage = ({ data }) => resolve(data)));
+      client.send("still here");
+      expect(await answered).toBe("still here");
+    }
+    expect(four.stderr).not.toContain("worker stopped");
+    const connection = await QuickConnection.open(four.httpPort);
+    expect((await connection.get("/", "one-29999.test")).body).toBe("one-29999.test");
+    connection.close();
+  } finally {
+    for (const client of sockets) {
+      client.onclose = null;
+      client.close();
+    }
+    await four.stop();
+    await origin.stop(true);
+  }
+});

@@ -4,7 +4,7 @@ import { createDataPlane } from "../../src/dataplane/runtime.ts";
 import { ManagementCookies } from "../../src/http/management-cookies.ts";
 import { decode } from "../../src/model/decode.ts";
 import { type ListenerInput, listenerInput } from "../../src/model/listener.ts";
-import { pathMatchOf, type RouteInput, routeInput } from "../../src/model/route.ts";
+import { pathMatchOf, type Route, type RouteInput, routeInput } from "../../src/model/route.ts";
 import { type ServiceInput, serviceInput } from "../../src/model/service.ts";
 import { type SettingsInput, settingsInput } from "../../src/model/settings.ts";
 import { scopeOf } from "../../src/model/plugin.ts";
@@ -13,17 +13,20 @@ import type { AnyPlugin } from "../../src/pdk/definition.ts";
 import { plugins } from "./plugins.ts";
 import type { PluginCatalogue } from "../../src/snapshot/plugin-config.ts";
 import { inlineTargetInput } from "../../src/model/target.ts";
-import type { CounterTable } from "../../src/shared-memory/counter-table.ts";
+import type { Issue } from "../../src/model/error.ts";
+import { CounterTable } from "../../src/shared-memory/counter-table.ts";
 import { TargetBoard } from "../../src/shared-memory/target-board.ts";
 import { WorkerBoard } from "../../src/shared-memory/worker-board.ts";
 import { ConsumerStore } from "../../src/supervisor/consumer-store.ts";
+import type { Pace } from "../../src/pace.ts";
+import { cut } from "../../src/snapshot/pieces.ts";
+import { RouteStore } from "../../src/supervisor/route-store.ts";
 import type {
   CertificatePlan,
   ConsumerPlan,
   CredentialPlan,
   ListenerPlan,
   PluginPlan,
-  RoutePlan,
   ServicePlan,
   SnapshotChange,
   StreamRoutePlan,
@@ -43,6 +46,8 @@ export type ServiceSketch = Sketch<ServiceInput> & {
   readonly id?: string;
   readonly clientCertificate?: ServicePlan["clientCertificate"];
   readonly targets?: readonly {
+    /** Default: `<service>-<position>`. */
+    readonly id?: string;
     readonly host?: string;
     readonly port?: number | null;
     readonly weight?: number;
@@ -92,9 +97,12 @@ export interface RunningDataPlane {
   readonly webSocketUrl: string;
   readonly board: WorkerBoard;
   readonly targets: TargetBoard;
+  readonly counters: CounterTable;
   readonly log: readonly LoggedLine[];
   /** Serves the next version, in which what is named here is new or replaced. */
   apply(change: DataPlaneChange): Promise<void>;
+  /** Prepares such a version, waits for `meanwhile`, and discards it; returns why it could not have been served. */
+  discard(change: DataPlaneChange, meanwhile?: () => Promise<unknown>): Promise<readonly Issue[]>;
   drain(timeoutMs: number): Promise<number>;
   /** Cuts everything. */
   stop(): Promise<void>;
@@ -112,20 +120,17 @@ function servicePlan(sketch: ServiceSketch): ServicePlan {
     id,
     service: { ...decode(serviceInput, service), ...identity(id) },
     clientCertificate,
-    targets: targets.map((target, index) => ({
+    targets: targets.map(({ id: own, ...target }, index) => ({
       ...decode(inlineTargetInput, { host: "127.0.0.1", ...target }),
       service_id: id,
-      ...identity(`${id}-${index}`),
+      ...identity(own ?? `${id}-${index}`),
     })),
   };
 }
 
-function routePlan(sketch: RouteSketch): RoutePlan {
+function routeFrom(sketch: RouteSketch): Route {
   const route = decode(routeInput, sketch);
-  return {
-    id: sketch.name,
-    route: { ...route, paths: route.paths.map(pathMatchOf), ...identity(sketch.name) },
-  };
+  return { ...route, paths: route.paths.map(pathMatchOf), ...identity(sketch.name) };
 }
 
 function pluginPlan(sketch: PluginSketch, catalogue: PluginCatalogue): PluginPlan {
@@ -218,10 +223,13 @@ export async function startDataPlane(
     readonly counters?: CounterTable;
     /** Beside those of the product. */
     readonly ownPlugins?: readonly AnyPlugin[];
+    /** Cuts the work on versions into slices. */
+    readonly pace?: Pace;
   },
 ): Promise<RunningDataPlane> {
   const board = WorkerBoard.create(1);
   const targets = TargetBoard.create(1);
+  const counters = sketch.counters ?? CounterTable.create({ keys: 1024, workers: 1 });
   const log: LoggedLine[] = [];
   const catalogue = catalogueOf([...plugins, ...(sketch.ownPlugins ?? [])]);
   const dataPlane = createDataPlane({
@@ -236,21 +244,29 @@ export async function startDataPlane(
     webSocketTimes: sketch.webSocketTimes,
     dnsServers: sketch.dnsServers ?? [],
     logPlaces: sketch.logPlaces ?? null,
-    ...(sketch.counters === undefined ? {} : { counters: sketch.counters }),
+    counters,
+    ...(sketch.pace === undefined ? {} : { pace: sketch.pace }),
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });
   const listener = listenerPlan(sketch.listener ?? {}, sketch.tls ?? null);
   const consumers = new ConsumerStore();
+  const routes = new RouteStore();
   let revision = 0;
-  const serve = async (next: DataPlaneChange, listeners: readonly ListenerPlan[]) => {
-    const change: SnapshotChange = {
+  const changeOf = async (
+    next: DataPlaneChange,
+    listeners: readonly ListenerPlan[],
+  ): Promise<SnapshotChange> => {
+    const upserts = (next.routes ?? []).map(routeFrom);
+    const stored = await routes.write({ upserts, removals: next.removedRoutes ?? [] });
+    return {
+      routeTable: stored.table,
+      routes: { upserts: stored.upserts, removals: stored.removals },
       base: revision === 0 ? null : revision,
       revision: revision + 1,
       services: {
         upserts: (next.services ?? []).map(servicePlan),
         removals: next.removedServices ?? [],
       },
-      routes: { upserts: (next.routes ?? []).map(routePlan), removals: next.removedRoutes ?? [] },
       listeners: { upserts: listeners, removals: [] },
       streamRoutes: { upserts: next.streamRoutes ?? [], removals: next.removedStreamRoutes ?? [] },
       plugins: {
@@ -270,29 +286,44 @@ export async function startDataPlane(
               updated_at: "2026-01-01T00:00:00.000Z",
             },
     };
-    // As the supervisor does it: what crosses to a worker is a copy.
-    const issues = await dataPlane.prepare(structuredClone(change));
+  };
+  // As the supervisor does it: what crosses to a worker is a copy, and not too much of it at a time.
+  const prepare = async (change: SnapshotChange) => {
+    const { pieces, last } = cut(change);
+    for (const piece of pieces) await dataPlane.take(change.revision, structuredClone(piece));
+    return await dataPlane.prepare(structuredClone(last));
+  };
+  const serve = async (next: DataPlaneChange, listeners: readonly ListenerPlan[]) => {
+    const change = await changeOf(next, listeners);
+    const issues = await prepare(change);
     if (issues.length > 0) throw new Error(`not served: ${JSON.stringify(issues)}`);
     consumers.keep();
+    routes.keep();
     revision = change.revision;
-    dataPlane.activate(revision);
+    await dataPlane.activate(revision);
   };
   await serve(sketch, [listener]);
   const { port } = listener.listener;
+  const listenersOf = ({ listener: own }: DataPlaneChange) =>
+    own === undefined ? [] : [listenerPlan({ ...sketch.listener, ...own, port }, listener.tls)];
   return {
     port,
     url: `${listener.listener.protocol}://127.0.0.1:${port}`,
     webSocketUrl: `${sketch.tls === undefined ? "ws" : "wss"}://127.0.0.1:${port}`,
     board,
     targets,
+    counters,
     log,
-    apply: (change) =>
-      serve(
-        change,
-        change.listener === undefined
-          ? []
-          : [listenerPlan({ ...sketch.listener, ...change.listener, port }, listener.tls)],
-      ),
+    apply: (change) => serve(change, listenersOf(change)),
+    async discard(next, meanwhile = () => Promise.resolve()) {
+      const change = await changeOf(next, listenersOf(next));
+      const issues = await prepare(change);
+      await meanwhile();
+      consumers.undo();
+      routes.undo();
+      dataPlane.discard(change.revision);
+      return issues;
+    },
     drain: (timeoutMs) => dataPlane.drain({ timeoutMs, lingerMs: 0 }),
     stop: async () => {
       await dataPlane.drain({ timeoutMs: 0, lingerMs: 0 });

@@ -1,12 +1,8 @@
 // Endpoints of export and import: which form a document has on the wire; knows nothing of what is in it.
 import type { ControlPlane } from "../../control/control-plane.ts";
 import { importSources, MAX_SOURCE_BYTES } from "../../control/import/convert.ts";
-import {
-  type DocumentType,
-  documentTypes,
-  readSource,
-  type SourceDocument,
-} from "../../control/transfer/source.ts";
+import type { DocumentForm, ReadTask } from "../../control/transfer/reading.ts";
+import { type DocumentType, documentTypes } from "../../control/transfer/source.ts";
 import { ApiError } from "../../model/error.ts";
 import { importModes } from "../../model/export-document.ts";
 import {
@@ -16,9 +12,8 @@ import {
   queryParameter,
   writeResponses,
 } from "../description.ts";
-import type { ReportEntry } from "../../control/import/report.ts";
 import type { Call, Endpoint } from "../endpoint.ts";
-import { parseJson, readBytes, readText } from "../json-body.ts";
+import { parseJson, readBytes } from "../json-body.ts";
 import { changeHeaders, flagOf, forcibleOptionsOf, requireKnownQuery } from "../write-options.ts";
 
 const tags = ["Export and import"];
@@ -54,16 +49,17 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
       description: importDescription,
       answer: async (call) => {
         const options = forcibleOptionsOf(call, ["mode", "from"]);
-        const { source, ...report } = await sourceOf(call, transfer);
+        const mode = wordOf(call, "mode", importModes);
+        const source = await transfer.read(taskOf(call), parseJson);
         const { changes, revision, warnings } = await transfer.import(source, {
           by: call.principal,
-          mode: wordOf(call, "mode", importModes),
+          mode,
           dryRun: options.dryRun,
           force: options.force === true,
-          passphrase: call.headers.get(PASSPHRASE),
         });
+        const { report } = source;
         return {
-          body: { changes, ...report },
+          body: { changes, ...(report === null ? {} : { report }) },
           headers: changeHeaders(revision, options, warnings),
         };
       },
@@ -71,14 +67,12 @@ export function transferEndpoints({ transfer }: ControlPlane, program: string): 
   ];
 }
 
-/** A document of ours, or one that is made from what another program is configured with. */
-async function sourceOf(
-  call: Call,
-  transfer: ControlPlane["transfer"],
-): Promise<{ readonly source: SourceDocument; readonly report?: readonly ReportEntry[] }> {
-  if (!call.query.has("from")) return { source: call.body as SourceDocument };
-  const from = wordOf(call, "from", importSources);
-  return await transfer.convert(from, call.body as Uint8Array, parseJson);
+/** A document of ours, or what another program is configured with. */
+function taskOf(call: Call): ReadTask {
+  const { bytes, type } = call.body as ReceivedDocument;
+  const form: DocumentForm =
+    type === null ? { from: wordOf(call, "from", importSources) } : { type };
+  return { bytes, form, passphrase: call.headers.get(PASSPHRASE) };
 }
 
 function toResponse(document: object, type: DocumentType): Response {
@@ -92,16 +86,17 @@ function toResponse(document: object, type: DocumentType): Response {
   });
 }
 
-/** Of another program's configuration its bytes, whatever they are said to be. */
-async function readBody(request: Request): Promise<SourceDocument | Uint8Array> {
-  if (new URL(request.url).searchParams.has("from"))
-    return await readBytes(request, { maxBytes: MAX_SOURCE_BYTES, deadlineMs: IMPORT_DEADLINE_MS });
-  const type = typeOf(request.headers.get("content-type"));
-  const text = await readText(request, {
-    maxBytes: MAX_IMPORT_BYTES,
-    deadlineMs: IMPORT_DEADLINE_MS,
-  });
-  return readSource(text, type, parseJson);
+interface ReceivedDocument {
+  readonly bytes: Uint8Array;
+  /** Null: it is another program's configuration, whatever it is said to be. */
+  readonly type: DocumentType | null;
+}
+
+async function readBody(request: Request): Promise<ReceivedDocument> {
+  const isForeign = new URL(request.url).searchParams.has("from");
+  const type = isForeign ? null : typeOf(request.headers.get("content-type"));
+  const maxBytes = isForeign ? MAX_SOURCE_BYTES : MAX_IMPORT_BYTES;
+  return { bytes: await readBytes(request, { maxBytes, deadlineMs: IMPORT_DEADLINE_MS }), type };
 }
 
 function typeOf(contentType: string | null): DocumentType {

@@ -1,7 +1,13 @@
 // Gives every target and service in use its row on the board and takes it back when the last request has ended; knows no health.
 import { ApiError, type Issue } from "../../model/error.ts";
 import type { Target } from "../../model/target.ts";
-import { BoardFullError, type TargetBoard } from "../../shared-memory/target-board.ts";
+import {
+  connectionsKey,
+  IN_FLIGHT_KEY,
+  inFlightKey,
+  streamBoardKey,
+} from "../../shared-memory/series-key.ts";
+import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import { endEjection, forget } from "../../shared-memory/target-health.ts";
 import { diffMaps } from "../../snapshot/diff.ts";
 import type { ServicePlan, Snapshot } from "../../snapshot/snapshot.ts";
@@ -10,29 +16,31 @@ import type { Rollout } from "../change.ts";
 type Plans = Snapshot["services"];
 
 /**
- * Rows are made here before workers ask for them, so that a board without room refuses a change instead of ending a worker.
- * Stands between the changes and the workers: every version passes through it.
+ * Rows are made here before workers ask for them, and whether there is room for them is found out while a version is prepared:
+ * a board that is full refuses a change instead of ending a worker. Stands between the changes and the workers: every version
+ * passes through it.
  */
 export class TargetRows implements Rollout {
   readonly #board: TargetBoard;
   readonly #rollout: Rollout;
-  #served: Plans = new Map();
-  #next: Plans | null = null;
+  #served: Snapshot;
+  #next: Snapshot | null = null;
   /** Out of use, but requests may still be in flight on them. */
   readonly #leaving = new Set<string>();
 
   /** Throws an ApiError when there is no room for what is served first. */
-  constructor(board: TargetBoard, rollout: Rollout, served: Plans) {
+  constructor(board: TargetBoard, rollout: Rollout, served: Snapshot) {
     this.#board = board;
     this.#rollout = rollout;
-    this.#reserve(served);
     this.#served = served;
+    this.#requireRoom(null, served);
+    for (const key of newKeys(null, served)) board.rowOf(key);
   }
 
   async prepare(next: Snapshot): Promise<readonly Issue[]> {
     this.sweep();
-    this.#next = next.services;
-    this.#reserve(next.services);
+    this.#requireRoom(this.#served, next);
+    this.#next = next;
     return this.#rollout.prepare(next);
   }
 
@@ -47,7 +55,6 @@ export class TargetRows implements Rollout {
   }
 
   discard(revision: number): Promise<void> {
-    for (const id of this.#onlyNext()) this.#leaving.add(id);
     this.#next = null;
     return this.#rollout.discard(revision);
   }
@@ -58,18 +65,14 @@ export class TargetRows implements Rollout {
 
   /** Gives up rows on which nothing is in flight any more; call it now and then. */
   sweep(): void {
-    // What the next version uses must not go, and it is not known yet whether that version comes.
-    if (this.#next !== null) return;
     for (const id of this.#leaving) if (this.#board.release(id)) this.#leaving.delete(id);
   }
 
-  #reserve(next: Plans): void {
-    try {
-      for (const plan of diffMaps(this.#served, next).upserts)
-        for (const id of idsOf(plan)) this.#board.rowOf(id);
-    } catch (error) {
-      if (!(error instanceof BoardFullError)) throw error;
-      const { capacity } = this.#board;
+  #requireRoom(before: Snapshot | null, next: Snapshot): void {
+    const { capacity, inUse } = this.#board;
+    let room = capacity - inUse;
+    for (const key of newKeys(before, next)) {
+      if (this.#board.findRow(key) !== null || --room >= 0) continue;
       throw new ApiError(
         409,
         `there is no room for so many targets and services: ${capacity} may be enabled together`,
@@ -80,7 +83,8 @@ export class TargetRows implements Rollout {
   /** Makes the next version the served one; returns what is out of use then. */
   #take(): ReadonlySet<string> {
     const next = this.#next ?? this.#served;
-    const { before, after } = this.#changed(next);
+    for (const key of newKeys(this.#served, next)) this.#board.rowOf(key);
+    const { before, after } = changedPlans(this.#served.services, next.services);
     const left = new Set(before.flatMap(idsOf));
     for (const id of after.flatMap(idsOf)) {
       left.delete(id);
@@ -121,22 +125,26 @@ export class TargetRows implements Rollout {
         );
     }
   }
+}
 
-  #onlyNext(): ReadonlySet<string> {
-    if (this.#next === null) return new Set();
-    const { before, after } = this.#changed(this.#next);
-    const ids = new Set(after.flatMap(idsOf));
-    for (const id of before.flatMap(idsOf)) ids.delete(id);
-    return ids;
-  }
-
-  /** Plans that differ between what is served and `next`, as they are and as they will be. */
-  #changed(next: Plans) {
-    const { upserts, removals } = diffMaps(this.#served, next);
-    const ids = [...upserts.map(({ id }) => id), ...removals];
-    const before = ids.flatMap((id) => this.#served.get(id) ?? []);
-    return { before, after: upserts };
-  }
+/** Plans that differ between what is served and `next`, as they are and as they will be. */
+function changedPlans(served: Plans, next: Plans) {
+  const { upserts, removals } = diffMaps(served, next);
+  const ids = [...upserts.map(({ id }) => id), ...removals];
+  const before = ids.flatMap((id) => served.get(id) ?? []);
+  return { before, after: upserts };
 }
 
 const idsOf = ({ id, targets }: ServicePlan) => [id, ...targets.map((target) => target.id)];
+
+/** Keys of the rows that workers look for in what `next` changes; some of them are there already. */
+function* newKeys(before: Snapshot | null, next: Snapshot): Generator<string> {
+  for (const plan of diffMaps(before?.services, next.services).upserts) yield* idsOf(plan);
+  for (const { id } of diffMaps(before?.streamRoutes, next.streamRoutes).upserts)
+    yield streamBoardKey(id);
+  for (const { id, listener } of diffMaps(before?.listeners, next.listeners).upserts) {
+    yield connectionsKey(id);
+    if (listener.max_in_flight_requests > 0) yield inFlightKey(id);
+  }
+  if (next.settings.limits.max_in_flight_total > 0) yield IN_FLIGHT_KEY;
+}

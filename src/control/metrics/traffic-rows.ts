@@ -10,8 +10,8 @@ import {
   routeSeriesKey,
   streamSeriesKey,
 } from "../../shared-memory/series-key.ts";
-import { diffMaps } from "../../snapshot/diff.ts";
-import type { Snapshot } from "../../snapshot/snapshot.ts";
+import { diffMaps, diffRoutes } from "../../snapshot/diff.ts";
+import type { CollectionChange, Snapshot } from "../../snapshot/snapshot.ts";
 import type { Clock } from "../../clock.ts";
 import type { Rollout } from "../change.ts";
 
@@ -74,7 +74,7 @@ export interface TrafficRowsOptions {
   readonly served: Snapshot;
 }
 
-/** Rows are made before the workers look for them. Stands between the changes and the workers: every version passes through it. */
+/** Rows are made when a version is decided, before the workers look for them. Stands between the changes and the workers: every version passes through it. */
 export class TrafficRows implements Rollout {
   readonly #options: TrafficRowsOptions;
   readonly #entries = new Map<string, Entry>();
@@ -90,7 +90,6 @@ export class TrafficRows implements Rollout {
   prepare(next: Snapshot) {
     this.sweep();
     this.#next = next;
-    this.#claim(changedPlaces(this.#served, next).after);
     return this.#options.rollout.prepare(next);
   }
 
@@ -98,17 +97,17 @@ export class TrafficRows implements Rollout {
     const before = this.#served;
     this.#served = this.#next ?? before;
     this.#next = null;
+    const changed = changedPlaces(before, this.#served);
+    this.#claim(changed.after);
     try {
       await this.#options.rollout.activate(revision);
     } finally {
-      this.#retire(before, this.#served);
+      this.#retire(changed.before, changed.after, before);
     }
   }
 
   discard(revision: number): Promise<void> {
-    const next = this.#next;
     this.#next = null;
-    if (next !== null) this.#retire(next, this.#served);
     return this.#options.rollout.discard(revision);
   }
 
@@ -120,12 +119,10 @@ export class TrafficRows implements Rollout {
   read(): CountedTraffic[] {
     this.sweep();
     const { metrics } = this.#options;
-    const found = [...this.#entries.values()]
-      .filter(({ row }) => row !== OTHER_ROW)
-      .map(({ place, row, left }) => ({
-        owner: left?.owner ?? ownerOf(place, this.#served),
-        traffic: metrics.read(row),
-      }));
+    const found = [...this.#entries.values()].map(({ place, row, left }) => ({
+      owner: left?.owner ?? ownerOf(place, this.#served),
+      traffic: metrics.read(row),
+    }));
     return [
       ...found,
       { owner: NONE, traffic: metrics.read(NO_ROUTE_ROW) },
@@ -135,12 +132,10 @@ export class TrafficRows implements Rollout {
 
   /** Gives up the rows of what has been gone for long enough. */
   sweep(): void {
-    // What the next version uses must not go.
-    if (this.#next !== null) return;
     const now = this.#options.clock.now();
-    for (const [key, { row, left }] of this.#entries) {
+    for (const [key, { left }] of this.#entries) {
       if (left === null || now - left.at < KEPT_MS) continue;
-      if (row !== OTHER_ROW) this.#options.metrics.release(key);
+      this.#options.metrics.release(key);
       this.#entries.delete(key);
     }
   }
@@ -148,61 +143,61 @@ export class TrafficRows implements Rollout {
   #claim(places: readonly Place[]): void {
     for (const place of places) {
       const known = this.#entries.get(place.key);
-      if (known !== undefined && known.row !== OTHER_ROW) continue;
+      if (known !== undefined) {
+        known.left = null;
+        continue;
+      }
       const row = this.#options.metrics.claim(place.key);
-      this.#entries.set(place.key, { place, row, left: null });
+      if (row !== OTHER_ROW) this.#entries.set(place.key, { place, row, left: null });
     }
   }
 
-  /** What was in `before` and is not in `after` is out of use from here on. */
-  #retire(before: Snapshot, after: Snapshot): void {
-    const changed = changedPlaces(before, after);
-    const kept = new Set(changed.after.map(({ key }) => key));
+  /** What was in `before`, in the version `was`, and is not in `after` is out of use from here on. */
+  #retire(before: readonly Place[], after: readonly Place[], was: Snapshot): void {
+    const kept = new Set(after.map(({ key }) => key));
     const at = this.#options.clock.now();
-    for (const key of kept) this.#setLeft(key, null);
-    for (const place of changed.before)
-      if (!kept.has(place.key)) this.#setLeft(place.key, { at, owner: ownerOf(place, before) });
-  }
-
-  #setLeft(key: string, left: Entry["left"]): void {
-    const entry = this.#entries.get(key);
-    if (entry !== undefined) entry.left = left;
+    for (const place of before) {
+      const entry = kept.has(place.key) ? undefined : this.#entries.get(place.key);
+      if (entry !== undefined) entry.left = { at, owner: ownerOf(place, was) };
+    }
   }
 }
 
 /** Where two versions differ, as each of them has it. */
 function changedPlaces(before: Snapshot | null, after: Snapshot) {
   const changed = { before: [] as Place[], after: [] as Place[] };
-  const compare = <P extends { readonly id: string }>(
-    collection: (of: Snapshot) => ReadonlyMap<string, P>,
+  const note = <P extends { readonly id: string }>(
+    { upserts, removals }: CollectionChange<P>,
+    old: ReadonlyMap<string, P> | undefined,
     toPlace: (plan: P) => Place,
   ) => {
-    const old = before === null ? new Map<string, P>() : collection(before);
-    const { upserts, removals } = diffMaps(old, collection(after));
     for (const plan of upserts) changed.after.push(toPlace(plan));
+    if (old === undefined) return;
     for (const id of [...upserts.map((plan) => plan.id), ...removals]) {
       const plan = old.get(id);
       if (plan !== undefined) changed.before.push(toPlace(plan));
     }
   };
-  compare(
-    ({ routes }) => routes,
-    ({ id, route }) => ({ kind: "route", id, key: routeSeriesKey(id, route.service_id) }),
+  const { routes, streamRoutes, listeners } = after;
+  note(diffRoutes(before?.routes, routes), before?.routes, ({ id, service_id: service }) => ({
+    ...{ kind: "route", id, key: routeSeriesKey(id, service) },
+  }));
+  note(
+    diffMaps(before?.streamRoutes, streamRoutes),
+    before?.streamRoutes,
+    ({ id, route: { service_id: service } }) => ({
+      ...{ kind: "stream_route", id, key: streamSeriesKey(id, service) },
+    }),
   );
-  compare(
-    ({ streamRoutes }) => streamRoutes,
-    ({ id, route }) => ({ kind: "stream_route", id, key: streamSeriesKey(id, route.service_id) }),
-  );
-  compare(
-    ({ listeners }) => listeners,
-    ({ id }) => ({ kind: "listener", id, key: listenerSeriesKey(id) }),
-  );
+  note(diffMaps(before?.listeners, listeners), before?.listeners, ({ id }) => ({
+    ...{ kind: "listener", id, key: listenerSeriesKey(id) },
+  }));
   return changed;
 }
 
 function ownerOf({ kind, id }: Place, { routes, streamRoutes, listeners, services }: Snapshot) {
   const found = {
-    route: () => routes.get(id)?.route,
+    route: () => routes.get(id),
     stream_route: () => streamRoutes.get(id)?.route,
     listener: () => listeners.get(id)?.listener,
   }[kind]();

@@ -30,7 +30,7 @@ export interface CountedTarget {
 type Plans = Snapshot["services"];
 
 /**
- * Rows are made before the workers look for them. Stands between the changes and the workers: every version passes through it.
+ * Rows are made when a version is decided, before the workers look for them. Stands between the changes and the workers: every version passes through it.
  * Targets have memory of their own, so that many of them take no row from a route.
  */
 export class TargetSeries implements Rollout {
@@ -49,7 +49,6 @@ export class TargetSeries implements Rollout {
   prepare(next: Snapshot) {
     this.#sweep();
     this.#next = next.services;
-    this.#claim(diffMaps(this.#served, next.services).upserts);
     return this.#options.rollout.prepare(next);
   }
 
@@ -57,6 +56,7 @@ export class TargetSeries implements Rollout {
     const before = this.#served;
     this.#served = this.#next ?? before;
     this.#next = null;
+    this.#claim(diffMaps(before, this.#served).upserts);
     try {
       await this.#options.rollout.activate(revision);
     } finally {
@@ -65,9 +65,7 @@ export class TargetSeries implements Rollout {
   }
 
   discard(revision: number): Promise<void> {
-    const next = this.#next;
     this.#next = null;
-    if (next !== null) this.#retire(next, this.#served);
     return this.#options.rollout.discard(revision);
   }
 
@@ -89,7 +87,7 @@ export class TargetSeries implements Rollout {
   #claim(plans: readonly ServicePlan[]): void {
     for (const { targets } of plans)
       for (const { id } of targets)
-        if (!this.#left.has(id) && this.#options.metrics.claim(targetSeriesKey(id)) !== OTHER_ROW)
+        if (this.#left.has(id) || this.#options.metrics.claim(targetSeriesKey(id)) !== OTHER_ROW)
           this.#left.set(id, null);
   }
 
@@ -97,7 +95,6 @@ export class TargetSeries implements Rollout {
   #retire(before: Plans, after: Plans): void {
     const { upserts, removals } = diffMaps(before, after);
     const kept = new Set(upserts.flatMap(idsOf));
-    for (const id of kept) if (this.#left.has(id)) this.#left.set(id, null);
     const now = this.#options.clock.now();
     for (const serviceId of [...upserts.map(({ id }) => id), ...removals])
       for (const id of idsOf(before.get(serviceId)))
@@ -105,8 +102,6 @@ export class TargetSeries implements Rollout {
   }
 
   #sweep(): void {
-    // What the next version uses must not go.
-    if (this.#next !== null) return;
     const now = this.#options.clock.now();
     for (const [id, at] of this.#left) {
       if (at === null || now - at < KEPT_MS) continue;

@@ -6,6 +6,7 @@ import {
   type GatewayConfig,
   singletonNames,
 } from "../../model/gateway-config.ts";
+import { finish, type Steps } from "../../pace.ts";
 import { isAdminPart, type Part } from "../admin-parts.ts";
 import { type Difference, fieldChanges } from "../audit-detail.ts";
 import { kindOf } from "../audit-entry.ts";
@@ -31,10 +32,15 @@ export interface Changed {
 const MAX_WHOLE = 500;
 
 /** One entry for each object that a change writes or deletes; times alone make no entry. */
-export function objectDifferences(
+export const objectDifferences = (
+  ...task: Parameters<typeof differenceSteps>
+): ObjectDifference[] => finish(differenceSteps(...task));
+
+/** The same in steps. */
+export function* differenceSteps(
   changed: Changed,
   { withAdminParts }: { readonly withAdminParts: boolean },
-): ObjectDifference[] {
+): Steps<ObjectDifference[]> {
   const { before, after, change } = changed;
   const mayShow = (part: Part) => withAdminParts || !isAdminPart(part);
   const touched = collectionNames.filter(mayShow).flatMap((name) => {
@@ -42,7 +48,11 @@ export function objectDifferences(
     return [...upserts.map(({ id }) => id), ...removals].map((id) => ({ name, id }));
   });
   const isWhole = touched.length <= MAX_WHOLE;
-  const entries = touched.map(({ name, id }) => describe(changed, { name, id, isWhole }));
+  const entries: ObjectDifference[] = [];
+  for (const { name, id } of touched) {
+    entries.push(describe(changed, { name, id, isWhole }));
+    yield;
+  }
   const singles = singletonNames
     .filter((name) => mayShow(name) && change[name] !== null)
     .map((name): ObjectDifference => ({

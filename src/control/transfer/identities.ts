@@ -7,6 +7,7 @@ import {
   type GatewayConfig,
 } from "../../model/gateway-config.ts";
 import { emailKey } from "../../model/user.ts";
+import type { Steps } from "../../pace.ts";
 import type { ImportMode } from "../../model/export-document.ts";
 import { type Document, isDocument } from "../body.ts";
 
@@ -29,53 +30,81 @@ export interface Item {
   readonly id: string;
   readonly createdAt: unknown;
   readonly updatedAt: unknown;
+  /** Whether the fields are as they are stored, but for references. */
+  readonly isDecoded: boolean;
 }
 
-type Raw = Omit<Item, "id"> & { id: string | null };
+type Raw = Omit<Item, "id" | "fields"> & { id: string | null; fields: Document };
+
+/** What became of the objects of a document. */
+export interface Identified {
+  readonly items: readonly Item[];
+  /** Leads from ids in the document to those of the gateway where they differ. */
+  readonly renamed: ReadonlyMap<string, string>;
+}
 
 /**
- * Gives every object of a document its id and turns names in references into ids. `renamed` leads from ids in the document to
- * those of the gateway where they differ. Throws a 400 for an id that is none.
+ * Gives every object of a document its id and turns names in references into ids. Throws a 400 for an id that is none.
  */
-export function identify(
+export function* identify(
   document: Document,
   base: GatewayConfig,
-  mode: ImportMode,
-): { readonly items: readonly Item[]; readonly renamed: ReadonlyMap<string, string> } {
-  const raws = collectionNames.flatMap((name) => readItems(name, document[name]));
+  { mode, decoded }: { readonly mode: ImportMode; readonly decoded?: WeakSet<object> },
+): Steps<Identified> {
+  const raws: Raw[] = [];
+  for (const name of collectionNames)
+    yield* readItems({ name, list: document[name], decoded }, raws);
   const registry = new Registry(base, mode);
   // What refers to others is told apart by them, so those that do not come first.
-  for (const raw of raws) if (!refersInKey(raw.collection)) registry.assign(raw);
-  const items = raws.map((raw) => ({ ...raw, fields: registry.resolve(raw.fields) as Document }));
-  for (const item of items) if (refersInKey(item.collection)) registry.assign(item);
-  return {
-    items: items.map((item) => ({
-      ...item,
-      // Applications refer to what has got its id only now.
-      fields:
-        item.collection === "applications"
-          ? (registry.resolve(item.fields) as Document)
-          : item.fields,
-      id: item.id ?? Bun.randomUUIDv7(),
-    })),
-    renamed: registry.renamed,
-  };
+  for (const raw of raws)
+    if (!refersInKey(raw.collection)) {
+      registry.assign(raw);
+      yield;
+    }
+  for (const raw of raws) {
+    raw.fields = registry.resolve(raw.fields) as Document;
+    yield;
+  }
+  for (const raw of raws)
+    if (refersInKey(raw.collection)) {
+      registry.assign(raw);
+      yield;
+    }
+  // Applications refer to what has got its id only now.
+  for (const raw of raws)
+    if (raw.collection === "applications") raw.fields = registry.resolve(raw.fields) as Document;
+  const items = raws.map((raw): Item => ({ ...raw, id: raw.id ?? Bun.randomUUIDv7() }));
+  return { items, renamed: registry.renamed };
 }
 
 const refersInKey = (name: CollectionName) =>
   keyFields[name]?.some((field) => field.endsWith("_id")) ?? false;
 
-function readItems(collection: CollectionName, list: unknown): Raw[] {
-  if (list === undefined) return [];
+function* readItems(
+  {
+    name: collection,
+    list,
+    decoded,
+  }: {
+    readonly name: CollectionName;
+    readonly list: unknown;
+    readonly decoded: WeakSet<object> | undefined;
+  },
+  raws: Raw[],
+): Steps<void> {
+  if (list === undefined) return;
   if (!Array.isArray(list)) throw invalid(collection, "must be a list");
-  return list.map((value: unknown, index) => {
+  for (const [index, value] of (list as readonly unknown[]).entries()) {
     const place = `${collection}[${index}]`;
     if (!isDocument(value)) throw invalid(place, "must be an object");
     const { id = null, created_at: createdAt, updated_at: updatedAt, ...fields } = value;
     if (id !== null && (typeof id !== "string" || !UUID_PATTERN.test(id)))
       throw invalid(`${place}.id`, "must be an id");
-    return { collection, place, fields, id: id?.toLowerCase() ?? null, createdAt, updatedAt };
-  });
+    const known = id?.toLowerCase() ?? null;
+    const isDecoded = decoded?.has(value) === true;
+    raws.push({ collection, place, fields, id: known, createdAt, updatedAt, isDecoded });
+    yield;
+  }
 }
 
 class Registry {
@@ -110,19 +139,30 @@ class Registry {
     if (name !== null) this.#namesOf(collection).set(name, raw.id);
   }
 
-  /** A copy in which members that refer to others hold ids. A name that nobody has stays: the rules name the field. */
+  /**
+   * The same, or a copy where something is another: members that refer to others hold ids. An unknown name stays: the rules
+   * of compiling report it with its field.
+   */
   resolve(value: unknown, field = ""): unknown {
-    if (Array.isArray(value)) return value.map((item) => this.resolve(item, field));
     if (typeof value === "string") return this.#idOf(value, field);
-    if (!isDocument(value)) return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([name, inner]) => [name, this.resolve(inner, name)]),
-    );
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) {
+      const items = value.map((item) => this.resolve(item, field));
+      return items.every((item, index) => item === value[index]) ? value : items;
+    }
+    const members = value as Document;
+    let changed: Record<string, unknown> | null = null;
+    for (const name of Object.keys(members)) {
+      const inner = this.resolve(members[name], name);
+      if (inner === members[name]) continue;
+      changed ??= { ...members };
+      changed[name] = inner;
+    }
+    return changed ?? value;
   }
 
   #idOf(text: string, field: string): string {
-    const [, word] = /^(.+)_ids?$/.exec(field) ?? [];
-    const collection = word === undefined ? null : collectionOf(word);
+    const collection = collectionOf(field);
     // Ids of other systems, such as that of a client of single sign-on.
     if (collection === null) return text;
     if (!UUID_PATTERN.test(text)) return this.#namesOf(collection).get(text) ?? text;
@@ -176,8 +216,24 @@ function nameOf(collection: CollectionName, object: object): string | null {
   return typeof name === "string" ? name : null;
 }
 
+const collections = new Map<string, CollectionName | null>();
+
+/** What the ids in a field are those of: `client_certificate_id` -> `certificates`. There are few names of fields. */
+function collectionOf(field: string): CollectionName | null {
+  if (!field.endsWith("_id") && !field.endsWith("_ids")) return null;
+  let found = collections.get(field);
+  if (found === undefined) {
+    found = collectionNamed(field.replace(/_ids?$/, ""));
+    if (collections.size < MOST_FIELDS) collections.set(field, found);
+  }
+  return found;
+}
+
+/** Documents may name any field. */
+const MOST_FIELDS = 1000;
+
 /** `client_certificate` -> `certificates`, `stream_route` -> `stream_routes`: the longest name that fits. */
-function collectionOf(word: string): CollectionName | null {
+function collectionNamed(word: string): CollectionName | null {
   const fits = collectionNames.filter((name) => {
     const singular = name.slice(0, -1);
     return word === singular || word.endsWith(`_${singular}`);

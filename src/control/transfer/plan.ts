@@ -10,13 +10,14 @@ import {
   type SingletonOf,
   singletonNames,
 } from "../../model/gateway-config.ts";
+import { finish, type Steps } from "../../pace.ts";
 import type { Identity } from "../../model/fields.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { type Document, isDocument } from "../body.ts";
 import type { Draft } from "../draft.ts";
 import { ownedBy } from "../reference.ts";
 import type { RecordFinishers } from "./finishers.ts";
-import { identify, type Item } from "./identities.ts";
+import { type Identified, identify, type Item } from "./identities.ts";
 import { withoutLostKeys } from "./lost-keys.ts";
 import { unspokenOf } from "./unspoken.ts";
 import { sealSecrets } from "./secret-material.ts";
@@ -27,25 +28,30 @@ export interface PlanOptions {
   readonly box: SecretBox;
   /** What a mask stands for that the gateway has no value for; default: such a mask is refused. */
   readonly standsFor?: string;
+  /** Objects of the document that have passed their schema and hold no secret; default: none. */
+  readonly decoded?: WeakSet<object>;
 }
 
 /**
  * Brings `document` into the draft. Collections and objects that it does not name stay as they are. Throws the ApiError of
  * the first thing that is wrong, `routes[3].hosts[0]: ...`.
  */
-export function applyDocument(
+export function* applySteps(
   document: unknown,
   draft: Draft,
   options: PlanOptions & { readonly finishers?: RecordFinishers },
-): { readonly renamed: ReadonlyMap<string, string> } {
+): Steps<Pick<Identified, "renamed">> {
   if (!isDocument(document)) throw invalid("", "the document must be an object");
   checkMembers(document);
-  const { items: given, renamed } = identify(document, draft.base, options.mode);
+  const { items: given, renamed } = yield* identify(document, draft.base, options);
   // A check without a gateway knows no keys at all.
   const items = options.standsFor === undefined ? withoutLostKeys(given, draft.base) : given;
   // One for all: thousands of times that never repeat would run ahead of the clock.
   const now = draft.stamp();
-  for (const item of items) writeItem(item, draft, { ...options, now });
+  for (const item of items) {
+    writeItem(item, draft, { ...options, now });
+    yield;
+  }
   if (options.mode === "replace") removeOthers(document, items, draft);
   for (const name of singletonNames)
     if (document[name] !== undefined)
@@ -53,6 +59,11 @@ export function applyDocument(
   for (const name of collectionNames) draft.sortByAge(name);
   return { renamed };
 }
+
+/** The same at once. */
+export const applyDocument = (
+  ...task: Parameters<typeof applySteps>
+): Pick<Identified, "renamed"> => finish(applySteps(...task));
 
 function checkMembers(document: Document): void {
   const { format } = document;
@@ -78,8 +89,9 @@ function writeItem(
   const old = draft.base[collection].get(id);
   draft.place(id, place);
   try {
-    const sealed = sealSecrets(item.fields, { ...options, old });
-    const decoded = decodeRecord[collection](sealed) as Document;
+    const decoded = item.isDecoded
+      ? item.fields
+      : (decodeRecord[collection](sealSecrets(item.fields, { ...options, old })) as Document);
     const before = old as Document | undefined;
     const fields = options.finishers?.[collection]?.(decoded, before) ?? decoded;
     const times = timesOf(item, old, { now: options.now, isExact: options.mode === "replace" });

@@ -1,6 +1,7 @@
 // The history of the configuration: who changed what when, and the way back to any state that is kept; knows no HTTP.
 import { decodeRecord } from "../../store/records.ts";
 import type { PartialChange, RevisionHead, RevisionRow } from "../../store/revisions.ts";
+import type { Steps } from "../../pace.ts";
 import { ApiError } from "../../model/error.ts";
 import type { Identity } from "../../model/fields.ts";
 import {
@@ -20,7 +21,7 @@ import type { Changes } from "../change.ts";
 import { HIDDEN_SUMMARY } from "../config-event.ts";
 import type { Draft } from "../draft.ts";
 import { includesRole, type Principal } from "../principal.ts";
-import { type ObjectDifference, objectDifferences } from "./differences.ts";
+import { differenceSteps, type ObjectDifference, objectDifferences } from "./differences.ts";
 import type { Imported, ImportOptions } from "./transfer.ts";
 
 /** Where the history is kept. */
@@ -96,10 +97,10 @@ export class Revisions {
       by,
       dryRun,
       force: force === true,
-      mutate: (draft) => {
+      mutate: async (draft, pace) => {
         this.#existing(number);
         const { past, singletons } = this.#pastOf(number);
-        for (const [name, objects] of past) restoreObjects(draft, name, objects);
+        for (const [name, objects] of past) await pace.run(restoreSteps(draft, name, objects));
         for (const name of singletonNames) {
           const old = singletons[name];
           if (old === undefined || Bun.deepEquals(old, draft.base[name])) continue;
@@ -107,7 +108,7 @@ export class Revisions {
         }
         draft.summary = `restore revision ${number}`;
         const changed = { before: draft.base, after: draft.config, change: draft.change() };
-        return objectDifferences(changed, { withAdminParts: true });
+        return await pace.run(differenceSteps(changed, { withAdminParts: true }));
       },
     });
     return { changes: value, ...served };
@@ -176,14 +177,15 @@ function takeBack(undo: PartialChange, past: Past): void {
   }
 }
 
-function restoreObjects(
+function* restoreSteps(
   draft: Draft,
   name: CollectionName,
   objects: ReadonlyMap<string, Identity | null>,
-): void {
+): Steps<void> {
   for (const [id, object] of objects) {
     if (object !== null) restoreObject(draft, name, object);
     else if (!isNeeded(draft, name, id)) draft.remove(name, id);
+    yield;
   }
   draft.sortByAge(name);
 }

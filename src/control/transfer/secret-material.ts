@@ -28,6 +28,15 @@ function mapSecrets(value: unknown, map: (field: string, inner: unknown) => unkn
 const isSecret = (field: string, value: unknown) =>
   isSecretField(field) && isPresent(value) && !isWrapper(value);
 
+/** Whether something secret stands in it, masked or in the clear. */
+export function holdsSecrets(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(holdsSecrets);
+  if (!isDocument(value)) return false;
+  return Object.entries(value).some(
+    ([field, inner]) => isSecret(field, inner) || holdsSecrets(inner),
+  );
+}
+
 const isWrapper = (value: unknown) =>
   isDocument(value) && Object.keys(value).every((name) => name === "$secret" || name === "sealed");
 

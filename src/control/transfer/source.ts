@@ -21,20 +21,41 @@ export type DocumentType = (typeof documentTypes)[number];
 
 export function readSource(text: string, type: DocumentType, parseJson: ParseJson): SourceDocument {
   const value = type === "json" ? parseJson(text) : parseYaml(text);
-  const find = type === "json" ? findJsonLine : findYamlLine;
-  return { value, lineOf: (path) => find(text, stepsOf(path)) };
+  return { value, lineOf: (path) => findLine(text, type, path) };
 }
+
+/** Line, from 1, of what the path leads to; the text must be valid. Null when it is not known. */
+export const findLine = (text: string, type: DocumentType, path: string): number | null =>
+  (type === "json" ? findJsonLine : findYamlLine)(text, stepsOf(path));
 
 /** A document that was made by a program. */
 export const withoutLines = (value: unknown): SourceDocument => ({ value, lineOf: () => null });
 
-/** The same error with the line that it speaks of. */
-export function withLine(error: ApiError, source: SourceDocument): ApiError {
+/** The text of a request body; throws a 400. A byte order mark is dropped. */
+export function decodeText(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new ApiError(400, "the body is not valid UTF-8");
+  }
+}
+
+/** The path that an error speaks of; null when it speaks of none, or names the line already. */
+export function linePathOf(error: ApiError): string | null {
   const { path, message } = splitMessage(error.message);
-  if (path === "" || /\(line \d+\)$/.test(message)) return error;
-  const line = source.lineOf(path);
+  return path === "" || /\(line \d+\)$/.test(message) ? null : path;
+}
+
+/** The same error with the line that it speaks of. */
+export function atLine(error: ApiError, line: number | null): ApiError {
   if (line === null) return error;
   return new ApiError(error.status, `${error.message} (line ${line})`, { cause: error });
+}
+
+/** The two together, where the text is at hand. */
+export function withLine(error: ApiError, source: SourceDocument): ApiError {
+  const path = linePathOf(error);
+  return path === null ? error : atLine(error, source.lineOf(path));
 }
 
 /** `hosts[0]: must be ...` taken apart; messages without a path keep all of it. */

@@ -1,6 +1,6 @@
 // Export and import of the configuration: as a plain document, or as a whole under a passphrase; knows no HTTP.
 import type { Clock } from "../../clock.ts";
-import { decryptUnder, encryptUnder, PassphraseError } from "../../crypto/passphrase-box.ts";
+import { encryptUnder } from "../../crypto/passphrase-box.ts";
 import type { SecretBox } from "../../crypto/secret-box.ts";
 import { decode } from "../../model/decode.ts";
 import { ApiError, invalid } from "../../model/error.ts";
@@ -9,7 +9,6 @@ import {
   accessParts,
   DOCUMENT_FORMAT,
   type EncryptedDocument,
-  encryptedDocument,
   type ImportMode,
   personalCollections,
 } from "../../model/export-document.ts";
@@ -23,14 +22,14 @@ import { type Document, isDocument } from "../body.ts";
 import type { Changes } from "../change.ts";
 import { type Actor, includesRole, type Principal } from "../principal.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
-import { type Conversion, convert, type ImportSource } from "../import/convert.ts";
-import { openTables } from "../import/foreign-tables.ts";
-import { type ObjectDifference, objectDifferences } from "./differences.ts";
+import { differenceSteps, type ObjectDifference } from "./differences.ts";
 import { documentOf } from "./document.ts";
+import { DocumentReader, type OpenDocument } from "./document-reader.ts";
 import { createFinishers } from "./finishers.ts";
-import { applyDocument } from "./plan.ts";
+import { applySteps } from "./plan.ts";
+import { checkPassphrase, type ReadTask } from "./reading.ts";
 import { maskSecrets, openSecrets } from "./secret-material.ts";
-import { type ParseJson, type SourceDocument, withLine, withoutLines } from "./source.ts";
+import { atLine, linePathOf, type ParseJson } from "./source.ts";
 
 export interface TransferOptions {
   readonly changes: Changes;
@@ -42,6 +41,8 @@ export interface TransferOptions {
   readonly totpStore: TotpStore;
   readonly tokenStore: AdminTokenStore;
   readonly adminToken: AdminToken;
+  /** Entry file of the thread that reads large documents. Default: they are read in this one. */
+  readonly importerUrl?: URL;
 }
 
 export interface ImportOptions {
@@ -50,8 +51,6 @@ export interface ImportOptions {
   readonly dryRun: boolean;
   /** As in `ChangeRequest`. */
   readonly force?: boolean;
-  /** Of a document that is encrypted as a whole; null: none was given. */
-  readonly passphrase: string | null;
 }
 
 export interface Imported {
@@ -60,14 +59,13 @@ export interface Imported {
   readonly warnings: readonly string[];
 }
 
-const MIN_PASSPHRASE = 12;
-const MAX_PASSPHRASE = 1024;
-
 export class Transfer {
   readonly #options: TransferOptions;
+  readonly #reader: DocumentReader;
 
   constructor(options: TransferOptions) {
     this.#options = options;
+    this.#reader = new DocumentReader({ ...options, url: options.importerUrl ?? null });
   }
 
   /** Without users and tokens, secrets masked; for those below admin without anything that only admins see. */
@@ -103,35 +101,29 @@ export class Transfer {
     return { format: DOCUMENT_FORMAT, program, encrypted };
   }
 
-  /** The configuration of another program as a document to import, made for the plugins of this gateway. */
-  async convert(
-    from: ImportSource,
-    bytes: Uint8Array,
-    parseJson: ParseJson,
-  ): Promise<Pick<Conversion, "report"> & { readonly source: SourceDocument }> {
-    const { plugins } = this.#options;
-    const { document, report } = await convert(from, bytes, { plugins, parseJson, openTables });
-    return { source: withoutLines(document), report };
+  /** Reads what is to be imported; throws a 400 for bytes that are no document. */
+  read(task: ReadTask, parseJson: ParseJson): Promise<OpenDocument> {
+    return this.#reader.read(task, parseJson);
   }
 
   /** Brings a document into service as one change, or nothing of it. */
-  async import(source: SourceDocument, options: ImportOptions): Promise<Imported> {
-    const { value } = source;
-    if (!isDocument(value) || !("encrypted" in value)) return await this.#run(source, options);
-    const inner: unknown = await decryptDocument(value, options.passphrase);
-    if (!isDocument(inner)) throw invalid("", "the encrypted document must hold an object");
-    const { totp, admin_token, ...document } = inner;
+  async import(source: OpenDocument, options: ImportOptions): Promise<Imported> {
+    const { value, wasEncrypted } = source;
+    if (!wasEncrypted) return await this.#run(source, options);
+    if (!isDocument(value)) throw invalid("", "the encrypted document must hold an object");
+    const { totp, admin_token, ...document } = value;
     const access = decode(accessParts, { totp: totp ?? [], admin_token: admin_token ?? null });
-    return await this.#run(withoutLines(document), options, access);
+    return await this.#run({ ...source, value: document }, options, access);
   }
 
   async #run(
-    source: SourceDocument,
+    source: OpenDocument,
     { by, mode, dryRun, force = false }: ImportOptions,
     access: AccessParts | null = null,
   ): Promise<Imported> {
     const { changes, box, plugins, clock } = this.#options;
     const finishers = createFinishers(box, plugins);
+    const { value: document, decoded } = source;
     let writeAccess = () => {};
     let isWritten = false;
     try {
@@ -139,13 +131,14 @@ export class Transfer {
         by,
         dryRun,
         force,
-        mutate: (draft) => {
-          const { renamed } = applyDocument(source.value, draft, { mode, box, finishers });
-          if (isDocument(source.value)) completeApplications(source.value, draft, clock);
+        mutate: async (draft, pace) => {
+          const steps = applySteps(document, draft, { mode, box, finishers, decoded });
+          const { renamed } = await pace.run(steps);
+          if (isDocument(document)) completeApplications(document, draft, clock);
           if (access !== null)
             writeAccess = () => this.#writeAccess({ access, renamed, mode }, draft.config);
           const changed = { before: draft.base, after: draft.config, change: draft.change() };
-          const all = objectDifferences(changed, { withAdminParts: true });
+          const all = await pace.run(differenceSteps(changed, { withAdminParts: true }));
           draft.summary = `import (${mode}): ${countsOf(all)}`;
           return all;
         },
@@ -161,7 +154,8 @@ export class Transfer {
       }
       return { changes: value, ...served };
     } catch (error) {
-      throw error instanceof ApiError ? withLine(error, source) : error;
+      const path = error instanceof ApiError ? linePathOf(error) : null;
+      throw path === null ? error : atLine(error as ApiError, await source.lineOf(path));
     }
   }
 
@@ -198,25 +192,6 @@ interface AccessImport {
   readonly access: AccessParts;
   readonly renamed: ReadonlyMap<string, string>;
   readonly mode: ImportMode;
-}
-
-function checkPassphrase(passphrase: string | null): string {
-  const text = passphrase ?? "";
-  if (text.length >= MIN_PASSPHRASE && text.length <= MAX_PASSPHRASE) return text;
-  throw new ApiError(
-    400,
-    `X-Passphrase: must hold a passphrase of ${MIN_PASSPHRASE} to ${MAX_PASSPHRASE} characters`,
-  );
-}
-
-async function decryptDocument(value: unknown, passphrase: string | null): Promise<unknown> {
-  const { encrypted } = decode(encryptedDocument, value);
-  try {
-    return JSON.parse(await decryptUnder(checkPassphrase(passphrase), encrypted));
-  } catch (error) {
-    if (error instanceof PassphraseError) throw new ApiError(400, error.message, { cause: error });
-    throw error;
-  }
 }
 
 function countsOf(all: readonly ObjectDifference[]): string {

@@ -18,10 +18,11 @@ export interface CheckedRows {
 export class PassiveCheck {
   readonly #policy: Service["health"]["passive"];
   readonly #board: TargetBoard;
-  readonly #rows: CheckedRows;
+  readonly #rows: () => CheckedRows;
   readonly #statuses: ReadonlySet<number>;
 
-  constructor(policy: Service["health"]["passive"], board: TargetBoard, rows: CheckedRows) {
+  /** `rows`: asked for only when something has changed, because a version that is not served has none. */
+  constructor(policy: Service["health"]["passive"], board: TargetBoard, rows: () => CheckedRows) {
     this.#policy = policy;
     this.#board = board;
     this.#rows = rows;
@@ -83,7 +84,7 @@ export class PassiveCheck {
   }
 
   #note(target: number, now: number): void {
-    noteChange(this.#board, { target, service: this.#rows.service }, now);
+    noteChange(this.#board, { target, service: this.#rows().service }, now);
   }
 
   /** Without active checks a single request decides about the state. */
@@ -94,12 +95,12 @@ export class PassiveCheck {
   /** Makes readers look again. Without active checks the target has been failing since the first of its failures. */
   #noteFailing(row: number, now: number): void {
     if (this.#board.get(row, "check") !== 0) return this.#note(row, now);
-    this.#board.add(this.#rows.service, "version", 1);
+    this.#board.add(this.#rows().service, "version", 1);
   }
 
   /** Never the last one, and no more than the share, though one of several may always go. */
   #mayEject(time: number): boolean {
-    const { targets } = this.#rows;
+    const { targets } = this.#rows();
     const share = Math.floor((targets.length * this.#policy.max_ejection_percent) / 100);
     const most = this.#policy.max_ejection_percent === 0 ? 0 : Math.max(1, share);
     const board = this.#board;

@@ -7,11 +7,11 @@ import { createBalancer } from "../balancer/algorithms.ts";
 import type { Balancer, Candidate, Load, PickRequest } from "../balancer/balancer.ts";
 import { PassiveCheck } from "./passive-check.ts";
 
-/** A target with its place on the board. */
+/** A target with its place on the board, which it has once its version is served. */
 export interface Grouped extends Candidate {
-  readonly row: number;
+  row: number;
   /** Of the row when the target was given it. */
-  readonly epoch: number;
+  epoch: number;
   /** Tier: those with a higher number are used when all lower ones are down. */
   readonly priority: number;
 }
@@ -20,6 +20,9 @@ export interface GroupContext {
   readonly board: TargetBoard;
   readonly worker: number;
 }
+
+/** The row of what has none yet. */
+export const NO_ROW = -1;
 
 /** Time constant of the average latency in milliseconds. */
 const LATENCY_DECAY_MS = 10_000;
@@ -31,7 +34,8 @@ export class TargetGroup<T extends Grouped> {
   readonly passive: PassiveCheck;
   readonly #service: Service;
   readonly #context: GroupContext;
-  readonly #row: number;
+  readonly #all: readonly T[];
+  #row = NO_ROW;
   /** Those with a weight: the others are being drained. */
   readonly #targets: readonly T[];
   readonly #load: Load<T>;
@@ -46,14 +50,23 @@ export class TargetGroup<T extends Grouped> {
   constructor(service: Service, targets: readonly T[], context: GroupContext) {
     this.#service = service;
     this.#context = context;
-    const { board } = context;
-    this.#row = board.rowOf(service.id);
+    this.#all = targets;
     this.#targets = targets.filter((target) => target.weight > 0);
-    this.passive = new PassiveCheck(service.health.passive, board, {
+    this.passive = new PassiveCheck(service.health.passive, context.board, () => ({
       service: this.#row,
       targets: this.#targets.map((target) => target.row),
-    });
+    }));
     this.#load = this.#loadOf(service);
+  }
+
+  /** Takes the rows of the service and its targets on the board. Runs once, before anything else is asked of the group. */
+  claim(): void {
+    const { board } = this.#context;
+    this.#row = board.rowOf(this.#service.id);
+    for (const target of this.#all) {
+      target.row = board.rowOf(target.id);
+      target.epoch = board.get(target.row, "epoch");
+    }
   }
 
   /** The target for a request; null: none may take it. */
@@ -163,13 +176,12 @@ export class TargetGroup<T extends Grouped> {
   #loadOf(service: Service): Load<T> {
     const { board } = this.#context;
     const { max_connections_per_target: most, slow_start: slowStart } = service;
-    const row = this.#row;
     return {
       active: (target) => board.active(target.row),
       latency: (target) => board.get(target.row, "latency"),
       warmth: slowStart === 0 ? () => 1 : (target) => warmthOf(board, target.row, slowStart),
       isFull: most === 0 ? () => false : (target) => board.active(target.row) >= most,
-      nextTurn: () => board.add(row, "turn", 1) & 0x7fff_ffff,
+      nextTurn: () => board.add(this.#row, "turn", 1) & 0x7fff_ffff,
       random: Math.random,
     };
   }

@@ -1,5 +1,6 @@
 // How many connections a listener may have, altogether and from one address, over all workers; knows no socket.
 import type { Listener } from "../../model/listener.ts";
+import { connectionsKey } from "../../shared-memory/series-key.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { Ticket } from "./arriving-connection.ts";
 
@@ -15,7 +16,7 @@ export class ConnectionLimits {
   /** Counts a connection in as the listener's limits are now; a refusal when there are too many. */
   admit(listener: Listener): Ticket | string {
     const [board, worker] = [this.#board, this.#worker];
-    const row = board.rowOf(`listener ${listener.id}`);
+    const row = board.rowOf(connectionsKey(listener.id));
     board.enter(row, worker);
     if (listener.max_connections > 0 && board.active(row) > listener.max_connections) {
       board.leave(row, worker);

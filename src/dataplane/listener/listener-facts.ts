@@ -1,10 +1,13 @@
 // What requests need to know of the listener they came through, prepared once; knows no socket.
 import type { Listener } from "../../model/listener.ts";
 import type { Settings } from "../../model/settings.ts";
+import { IN_FLIGHT_KEY, inFlightKey } from "../../shared-memory/series-key.ts";
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import { HostCache } from "../../http/authority.ts";
 import { compileCidrs } from "../../net/cidr.ts";
 import type { InFlightLimit } from "../overload.ts";
+import { NO_ROW } from "../health/target-group.ts";
+import type { Intents } from "../intents.ts";
 import { clientAuthority } from "./client-auth.ts";
 import type { ListenerChoice } from "./shared-port.ts";
 
@@ -49,19 +52,25 @@ const SHORTEST_IDLE_S = 5;
 export const idleTimeoutOf = (listener: Listener): number =>
   Math.max(listener.idle_timeout, SHORTEST_IDLE_S);
 
-/** Rows that count requests in flight are made only where there is a limit. */
+/** Limits of requests in flight; their rows are claimed when they come into force, and only where there is a limit. */
 export function inFlightLimits(
   listener: Listener,
   settings: Settings,
-  board: TargetBoard,
+  { board, intents }: { readonly board: TargetBoard; readonly intents: Intents },
 ): readonly InFlightLimit[] {
-  const limits = [
-    { key: `requests of ${listener.id}`, most: listener.max_in_flight_requests },
-    { key: "requests", most: settings.limits.max_in_flight_total },
+  const wanted = [
+    { key: inFlightKey(listener.id), most: listener.max_in_flight_requests },
+    { key: IN_FLIGHT_KEY, most: settings.limits.max_in_flight_total },
   ];
-  return limits
+  return wanted
     .filter(({ most }) => most > 0)
-    .map(({ key, most }) => ({ row: board.rowOf(key), most }));
+    .map(({ key, most }) => {
+      const limit = { row: NO_ROW, most };
+      intents.onActivate(() => {
+        limit.row = board.rowOf(key);
+      });
+      return limit;
+    });
 }
 
 /** Prepares them; runs once for each version of the listener or the settings. */

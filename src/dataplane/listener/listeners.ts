@@ -55,7 +55,7 @@ export class Listeners {
     this.#options = options;
   }
 
-  /** Binds what the version needs and is not bound yet. With issues, discard what was opened. */
+  /** Binds what the version needs and is not bound yet; `discard` what was opened when the version is not served. */
   prepare(version: ListenerVersion): {
     readonly opened: OpenedListeners;
     readonly issues: Issue[];
@@ -84,6 +84,12 @@ export class Listeners {
     for (const id of [...this.#bound.keys()]) if (!wanted.has(id)) this.#retire(id);
     this.reconcile();
     if (this.#isPaused) this.#retireAll();
+  }
+
+  /** Closes what `prepare` has bound. Clients that came in there meanwhile were served by the live version, and are to the end. */
+  discard(opened: OpenedListeners): void {
+    for (const listener of opened.values()) this.#leave(listener);
+    opened.clear();
   }
 
   /** Accepts nothing while `isPaused`; listens again afterwards. To be called again and again: what cannot be bound is tried again. */
@@ -196,6 +202,10 @@ export class Listeners {
     const listener = this.#bound.get(id);
     if (listener === undefined) return;
     this.#bound.delete(id);
+    this.#leave(listener);
+  }
+
+  #leave(listener: HttpListener): void {
     this.#closing.add(listener);
     void listener.stop().finally(() => this.#closing.delete(listener));
   }

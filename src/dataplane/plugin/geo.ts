@@ -12,6 +12,8 @@ export interface Geo {
   readonly asn: (address: string) => number | null;
   /** Opens the databases that the settings name, so that they are there when `configure` comes. */
   prepare(settings: GeoSettings): Promise<void>;
+  /** Forgets what `prepare` has opened. */
+  discard(): void;
   /** Looks into these databases from now on; what is not open yet is opened, and says `null` until then. */
   configure(settings: GeoSettings): void;
 }
@@ -32,6 +34,10 @@ export function createGeo(log: LogLine, { pollMs = POLL_MS } = {}): Geo {
     asn: (address) => networks.database?.asn(address) ?? null,
     prepare: async ({ country_db, asn_db }) => {
       await Promise.all([countries.prepare(country_db), networks.prepare(asn_db)]);
+    },
+    discard() {
+      countries.forget();
+      networks.forget();
     },
     configure({ country_db, asn_db }) {
       countries.use(country_db);
@@ -65,6 +71,10 @@ class NamedDatabase {
     if (path === null || path === this.#live?.path) return;
     this.#next = new WatchedFile(path, this.#kind, this.#log);
     await this.#next.refresh();
+  }
+
+  forget(): void {
+    this.#next = null;
   }
 
   use(path: string | null): void {

@@ -1,6 +1,7 @@
 // Makes instances of plugins when the configuration changes and closes those that are gone; knows no request.
 import { hkdfSync } from "node:crypto";
 import type { Issue } from "../../model/error.ts";
+import type { Pace } from "../../pace.ts";
 import type { InstanceView } from "../../pdk/context.ts";
 import type { PluginSource } from "../../pdk/catalogue.ts";
 import type { PluginHandlers } from "../../pdk/definition.ts";
@@ -25,13 +26,6 @@ export interface PluginLoaderOptions {
   readonly used: (credentialId: string) => void;
 }
 
-/** A set that is not in service yet; `close` undoes what was made for it. */
-export interface LoadedPlugins {
-  readonly set: PluginSet;
-  readonly issues: readonly Issue[];
-  readonly made: readonly PluginRuntime[];
-}
-
 export class PluginLoader {
   readonly #options: PluginLoaderOptions;
 
@@ -39,25 +33,9 @@ export class PluginLoader {
     this.#options = options;
   }
 
-  /** The next set; instances that did not change go on with what they remember. */
-  async load(before: PluginSet, change: CollectionChange<PluginPlan>): Promise<LoadedPlugins> {
-    if (change.upserts.length + change.removals.length === 0)
-      return { set: before, issues: [], made: [] };
-    const all = new Map(before.all);
-    for (const id of change.removals) all.delete(id);
-    const made: PluginRuntime[] = [];
-    const issues: Issue[] = [];
-    for (const plan of change.upserts) {
-      try {
-        const runtime = await this.#make(plan);
-        made.push(runtime);
-        all.set(plan.id, runtime);
-      } catch (error) {
-        const { message } = error as Error;
-        issues.push({ path: "", message: `plugin ${nameOf(plan)}: ${message}`, status: 400 });
-      }
-    }
-    return { set: new PluginSet(all), issues, made };
+  /** The next set in the making; instances that do not change go on with what they remember. */
+  edit(before: PluginSet): PluginEdit {
+    return new PluginEdit(before, (plan) => this.#make(plan));
   }
 
   async #make(plan: PluginPlan): Promise<PluginRuntime> {
@@ -106,6 +84,45 @@ export class PluginLoader {
         error: (error as Error).message,
       });
     }
+  }
+}
+
+/** A set that is not in service yet. */
+export class PluginEdit {
+  readonly #before: PluginSet;
+  readonly #make: (plan: PluginPlan) => Promise<PluginRuntime>;
+  #all: Map<string, PluginRuntime> | null = null;
+  /** Made for this set only: to be closed when it does not come into service. */
+  readonly made: PluginRuntime[] = [];
+  /** Why instances could not be made. */
+  readonly issues: Issue[] = [];
+
+  constructor(before: PluginSet, make: (plan: PluginPlan) => Promise<PluginRuntime>) {
+    this.#before = before;
+    this.#make = make;
+  }
+
+  async apply({ upserts, removals }: CollectionChange<PluginPlan>, pace: Pace): Promise<void> {
+    if (upserts.length + removals.length === 0) return;
+    this.#all ??= new Map(this.#before.all);
+    const all = this.#all;
+    for (const id of removals) all.delete(id);
+    for (const plan of upserts) {
+      try {
+        const runtime = await this.#make(plan);
+        this.made.push(runtime);
+        all.set(plan.id, runtime);
+      } catch (error) {
+        const { message } = error as Error;
+        this.issues.push({ path: "", message: `plugin ${nameOf(plan)}: ${message}`, status: 400 });
+      }
+      if (pace.isDue()) await pace.rest();
+    }
+  }
+
+  /** The set; the same as before when nothing changes. */
+  finish(): PluginSet {
+    return this.#all === null ? this.#before : new PluginSet(this.#all);
   }
 }
 

@@ -31,8 +31,8 @@ export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: P
   const problem = request.read();
   if (problem !== null) return respondUnread(stream, problem, pipeline.worker);
   if (isRefused(request, listener)) return;
-  const { router, plugins: instances } = pipeline.generation;
-  const route = request.listener.isElsewhere ? null : router.match(request);
+  const { routes, plugins: instances } = pipeline.generation;
+  const route = request.listener.isElsewhere ? null : routes.match(request);
   request.route = route;
   const chain = instances.isEmpty
     ? null

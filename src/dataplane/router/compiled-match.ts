@@ -47,27 +47,39 @@ export interface CompiledMatch {
   readonly conditions: readonly Condition[];
 }
 
+/** Stands for every empty list: a worker may hold a hundred thousand routes. */
+const NONE: readonly never[] = Object.freeze([]);
+
 /** Prepares a route; runs once when the route is stored or changed. The route must have passed `routePatternProblems`. */
 export function compileMatch(route: Route): CompiledMatch {
-  const prefixes = valuesOf(route, "prefix").map((value) =>
-    withoutTrailingSlash(comparablePath(value)),
-  );
-  const isWildcard = (host: string) => host.startsWith("*.");
-  const hosts = route.hosts.map((host) => (isWildcard(host) ? host.slice(2) : host));
-  const named = (wanted: boolean) =>
-    unique(
-      hosts
-        .filter((_, index) => isWildcard(route.hosts[index] ?? "") === wanted)
-        .map((host) => normalizeHost(host) ?? host.toLowerCase()),
-    );
+  const exactHosts: string[] = [];
+  const hostSuffixes: string[] = [];
+  for (const host of route.hosts) {
+    const isWildcard = host.startsWith("*.");
+    const name = isWildcard ? host.slice(2) : host;
+    (isWildcard ? hostSuffixes : exactHosts).push(normalizeHost(name) ?? name.toLowerCase());
+  }
+  const exactPaths: string[] = [];
+  const pathPrefixes: string[] = [];
+  const pathRegexes: RegExp[] = [];
+  let anyPath = route.paths.length === 0;
+  for (const { type, value } of route.paths) {
+    if (type === "regex") pathRegexes.push(new RegExp(value));
+    else if (type === "exact") exactPaths.push(comparablePath(value));
+    else {
+      const prefix = withoutTrailingSlash(comparablePath(value));
+      if (prefix === "") anyPath = true;
+      else pathPrefixes.push(prefix);
+    }
+  }
   return {
     enabled: route.enabled,
-    exactHosts: named(false),
-    hostSuffixes: named(true),
-    exactPaths: unique(valuesOf(route, "exact").map(comparablePath)),
-    pathPrefixes: unique(prefixes.filter((prefix) => prefix !== "")),
-    pathRegexes: valuesOf(route, "regex").map((source) => new RegExp(source)),
-    anyPath: route.paths.length === 0 || prefixes.includes(""),
+    exactHosts: unique(exactHosts),
+    hostSuffixes: unique(hostSuffixes),
+    exactPaths: unique(exactPaths),
+    pathPrefixes: unique(pathPrefixes),
+    pathRegexes: pathRegexes.length === 0 ? NONE : pathRegexes,
+    anyPath,
     conditions: compileConditions(route),
   };
 }
@@ -117,7 +129,7 @@ function matchesPath(match: CompiledMatch, path: string): boolean {
   );
 }
 
-function compileConditions(route: Route): Condition[] {
+function compileConditions(route: Route): readonly Condition[] {
   const conditions: Condition[] = [];
   const { protocols, listener_ids: listeners, methods, client_cidrs: cidrs } = route;
   if (listeners.length > 0) {
@@ -154,7 +166,7 @@ function compileConditions(route: Route): Condition[] {
       (name) => (subject) => cookieValue(subject.header("cookie"), name),
     ),
   );
-  return conditions;
+  return conditions.length === 0 ? NONE : conditions;
 }
 
 type Reader = (subject: RouteSubject) => string | null;
@@ -191,14 +203,11 @@ function testOf(
   }
 }
 
-function valuesOf(route: Route, type: Route["paths"][number]["type"]): string[] {
-  return route.paths.filter((path) => path.type === type).map((path) => path.value);
-}
-
 function withoutTrailingSlash(path: string): string {
   return path.endsWith("/") ? path.slice(0, -1) : path;
 }
 
-function unique(values: readonly string[]): string[] {
-  return [...new Set(values)];
+function unique(values: readonly string[]): readonly string[] {
+  if (values.length === 0) return NONE;
+  return values.length === 1 ? values : [...new Set(values)];
 }

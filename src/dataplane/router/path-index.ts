@@ -1,7 +1,7 @@
 // The routes of one host pattern by path: a tree of segments, then regular expressions, then those for any path; knows no hosts.
 import { type CompiledMatch, type RouteSubject, firstFailedCondition } from "./compiled-match.ts";
 import { type Ranked, type RankedList, withItem, withoutItem } from "./ranked-list.ts";
-import { type Edit, ShardedMap } from "./sharded-map.ts";
+import { type Edit, ShardedMap } from "../../pdk/sharded-map.ts";
 
 /** A route as the index holds it. */
 export interface Candidate extends Ranked {

@@ -1,5 +1,5 @@
 // Candidates in the order they are tried; knows what comes first among equals of one host and path, nothing of matching.
-import type { Edit } from "./sharded-map.ts";
+import type { Edit } from "../../pdk/sharded-map.ts";
 
 /** What decides between candidates that match with the same host and path pattern. */
 export interface Ranked {

@@ -1,16 +1,20 @@
 // A stream route ready to be used by one worker: who may connect, which names are its own, where it leads; knows no socket.
 import type { StreamRoute } from "../../model/stream-route.ts";
 import { compileCidrs } from "../../net/cidr.ts";
+import { streamBoardKey } from "../../shared-memory/series-key.ts";
+import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import type { StreamRoutePlan } from "../../snapshot/snapshot.ts";
 import { hashText } from "../balancer/consistent-hash.ts";
+import { NO_ROW } from "../health/target-group.ts";
+import type { Intents } from "../intents.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 
 export interface StreamRouteRuntime {
   readonly id: string;
   readonly plan: StreamRoutePlan;
   readonly route: StreamRoute;
-  /** Place on the board, for connections of all workers. */
-  readonly row: number;
+  /** Place on the board, for connections of all workers; it has one once its version is served. */
+  row: number;
   /** Whether a client at this address may connect. */
   admits(address: string): boolean;
   /** Whether the PROXY header of a peer at this address is believed. */
@@ -18,18 +22,25 @@ export interface StreamRouteRuntime {
 }
 
 /** Prepares one version of a stream route. */
-export function streamRouteRuntime(plan: StreamRoutePlan, row: number): StreamRouteRuntime {
+export function streamRouteRuntime(
+  plan: StreamRoutePlan,
+  { board, intents }: { readonly board: TargetBoard; readonly intents: Intents },
+): StreamRouteRuntime {
   const { route } = plan;
   const allowed = compileCidrs(route.allow);
   const denied = compileCidrs(route.deny);
-  return {
+  const runtime: StreamRouteRuntime = {
     id: plan.id,
     plan,
     route,
-    row,
+    row: NO_ROW,
     admits: (address) => !denied(address) && (route.allow.length === 0 || allowed(address)),
     trusts: compileCidrs(route.proxy_protocol_trusted),
   };
+  intents.onActivate(() => {
+    runtime.row = board.rowOf(streamBoardKey(plan.id));
+  });
+  return runtime;
 }
 
 /** What consistent_hash hashes of a stream: its client's address, since there is nothing else to know; null for other algorithms. */

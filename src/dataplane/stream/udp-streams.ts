@@ -82,8 +82,14 @@ export class UdpStreams {
         issues.push(bindIssue(route, key, error));
       }
     }
-    if (issues.length > 0) discardUdpPorts(opened);
+    if (issues.length > 0) closePorts(opened);
     return { opened, issues };
+  }
+
+  /** Closes what `prepare` has bound for a version that is not served, and counts on no port for it any more. */
+  discard(opened: OpenedUdpPorts): void {
+    this.#wanted = new Set();
+    closePorts(opened);
   }
 
   /** Serves a version for which `prepare` has bound the ports. */
@@ -275,8 +281,7 @@ interface Drop {
   count: number;
 }
 
-/** Closes ports that were bound for a version that is not served. */
-export function discardUdpPorts(opened: OpenedUdpPorts): void {
+function closePorts(opened: OpenedUdpPorts): void {
   for (const { port } of opened.values()) port?.close();
   opened.clear();
 }

@@ -1,5 +1,6 @@
 // Documents to import, right ones and broken ones: all of it is brought in or nothing, and what came in goes out and in again.
 import fc from "fast-check";
+import { opened } from "../../../src/control/transfer/document-reader.ts";
 import { readSource } from "../../../src/control/transfer/source.ts";
 import { parseJson } from "../../../src/api/json-body.ts";
 import { ApiError } from "../../../src/model/error.ts";
@@ -63,8 +64,8 @@ export const target = defineTarget<Input>({
     const before = control.changes.config;
     const text = JSON.stringify(document) ?? "";
     try {
-      const source = readSource(text, type, parseJson);
-      await control.transfer.import(source, { by: options.by, mode, dryRun, passphrase: null });
+      const source = opened(readSource(text, type, parseJson));
+      await control.transfer.import(source, { by: options.by, mode, dryRun });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       must(error.status < 500, `status ${error.status}: ${error.message}`);
@@ -94,13 +95,8 @@ async function checkRoundTrip(
   const out = transfer.exportPlain({ role: "admin" }, "fuzz");
   const text = JSON.stringify(out);
   const other = controlPlane(configOf({})).control;
-  const source = readSource(text, "json", parseJson);
-  await other.transfer.import(source, {
-    by: options.by,
-    mode: "replace",
-    dryRun: false,
-    passphrase: null,
-  });
+  const source = opened(readSource(text, "json", parseJson));
+  await other.transfer.import(source, { by: options.by, mode: "replace", dryRun: false });
   mustEqual(other.changes.config.routes.size, config.routes.size, "number of routes");
   mustEqual(
     JSON.stringify(other.transfer.exportPlain({ role: "admin" }, "fuzz")),

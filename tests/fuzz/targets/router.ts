@@ -1,6 +1,7 @@
 // Tables of routes of every kind, built at once and by changes: each request gets the route that a scan over all of them finds.
 import fc from "fast-check";
-import { Router } from "../../../src/dataplane/router.ts";
+import type { Router } from "../../../src/dataplane/router.ts";
+import { routerOf, withRoutes } from "../../support/router.ts";
 import { compileMatch, firstMismatch } from "../../../src/dataplane/router/compiled-match.ts";
 import type { Route } from "../../../src/model/route.ts";
 import { naiveMatch } from "../../unit/router/naive-router.ts";
@@ -93,32 +94,28 @@ export const target = defineTarget<Input>({
     const table = new Map(
       routes.map((fields, at) => [`r${at}`, routeOf({ id: `r${at}`, ...fields })]),
     );
-    let router = Router.of([...table.values()].map((each) => ({ route: each })));
+    let router = routerOf([...table.values()]);
     checkAnswers(router, table, requests);
     for (const { at, to } of changed) {
       const id = `r${at}`;
       table.delete(id);
       if (to !== null) table.set(id, routeOf({ id, ...to }));
       const upserts = [...table.values()].filter((each) => each.id === id);
-      const change = {
-        upserts: upserts.map((each) => ({ route: each })),
-        removals: to === null ? [id] : [],
-      };
-      router = router.with(change);
+      router = withRoutes(router, { upserts, removals: to === null ? [id] : [] });
     }
     checkAnswers(router, table, requests);
   },
 });
 
 function checkAnswers(
-  router: Router<{ route: Route }>,
+  router: Router<Route>,
   table: ReadonlyMap<string, Route>,
   requests: readonly SubjectFields[],
 ): void {
   mustEqual(router.size, table.size, "number of routes");
   for (const fields of requests) {
     const subject = subjectOf(fields);
-    const found = router.match(subject)?.route.id ?? null;
+    const found = router.match(subject)?.id ?? null;
     mustEqual(found, naiveMatch([...table.values()], subject)?.id ?? null, "the route");
     for (const each of table.values()) {
       const wanted = naiveMatch([each], subject) !== null;

@@ -31,7 +31,8 @@ async function threads(port: number) {
       targets: [target("t", { service_id: "s", host: "127.0.0.1", port })],
     }),
   );
-  const change = structuredClone(diff(null, snapshot, null));
+  const routes = { table: null, upserts: [], removals: [] };
+  const change = structuredClone(diff(null, snapshot, { routes, consumers: null }));
   for (const { service: checked } of change.services.upserts)
     Object.assign(checked.health.active, { interval: INTERVAL, unhealthy_interval: INTERVAL });
   const [workerBoard, board] = [WorkerBoard.create(WORKERS), TargetBoard.create(WORKERS)];
@@ -41,33 +42,31 @@ async function threads(port: number) {
     cleanups.push(() => thread.terminate());
     return thread;
   });
+  const { revision } = snapshot;
   await Promise.all(
-    all.map((thread, worker) =>
-      thread.ask(
-        {
-          kind: "start",
-          worker,
-          workers: WORKERS,
-          instanceId: "test",
-          sessions: [],
-          stickyKey: "test",
-          pluginKey: "test",
-          logPlaces: null,
-          dnsServers: [],
-          shared: {
-            workers: workerBoard.buffer,
-            targets: board.buffer,
-            counters: CounterTable.create({ keys: 1024, workers: WORKERS }).buffer,
-            traffic: TrafficMetrics.create(WORKERS).memory,
-            targetTraffic: TrafficMetrics.create(WORKERS).memory,
-            requests: null,
-          },
-          change,
+    all.map(async (thread, worker) => {
+      thread.post({
+        kind: "start",
+        worker,
+        workers: WORKERS,
+        instanceId: "test",
+        sessions: [],
+        stickyKey: "test",
+        pluginKey: "test",
+        logPlaces: null,
+        dnsServers: [],
+        shared: {
+          workers: workerBoard.buffer,
+          targets: board.buffer,
+          counters: CounterTable.create({ keys: 1024, workers: WORKERS }).buffer,
+          traffic: TrafficMetrics.create(WORKERS).memory,
+          targetTraffic: TrafficMetrics.create(WORKERS).memory,
+          requests: null,
         },
-        ["ready"],
-        20_000,
-      ),
-    ),
+      });
+      await thread.ask({ kind: "prepare", change }, ["prepared"], 20_000);
+      await thread.ask({ kind: "activate", revision }, ["active"], 20_000);
+    }),
   );
   return { board, all };
 }

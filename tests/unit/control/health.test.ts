@@ -218,7 +218,7 @@ function trafficTo(
 ) {
   const { passive } = serviceOf().health;
   const targets = rows.map(({ target }) => target);
-  return new PassiveCheck(passive, board, { service: rows[0]!.service, targets });
+  return new PassiveCheck(passive, board, () => ({ service: rows[0]!.service, targets }));
 }
 
 test("a service whose targets all fail is failing, and degraded while one of them works", async () => {

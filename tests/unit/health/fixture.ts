@@ -32,10 +32,11 @@ export function groupOf(sketches: readonly TargetSketch[], fields: object = {}, 
     target: targets[index]?.row ?? -1,
     service: board.rowOf("s"),
   });
-  const groups = Array.from(
-    { length: workers },
-    (_, worker) => new TargetGroup(service, targets, { board, worker }),
-  );
+  const groups = Array.from({ length: workers }, (_, worker) => {
+    const group = new TargetGroup(service, targets, { board, worker });
+    group.claim();
+    return group;
+  });
   const [group] = groups;
   if (group === undefined) throw new Error("no worker");
   return {
@@ -80,7 +81,7 @@ export function passiveOf(count: number, settings: object = {}) {
   const { board, targets } = scene;
   const policy = serviceOf({ health: { passive: settings } }).health.passive;
   const rows = { service: board.rowOf("s"), targets: targets.map(({ row }) => row) };
-  const check = new PassiveCheck(policy, board, rows);
+  const check = new PassiveCheck(policy, board, () => rows);
   const row = (index: number) => targets[index]?.row ?? -1;
   return {
     ...scene,

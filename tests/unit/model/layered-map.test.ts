@@ -92,11 +92,14 @@ describe("rows", () => {
     const rows = PackedRows.of([other, thing, { ...other, id: crypto.randomUUID() }], indexes);
     expect(rows.at(1)).toEqual(thing);
     expect(rows.at(2).name).toBe(other.name);
-    expect([...rows.find(nameOf, thing.name, null)]).toEqual([thing]);
+    expect(rows.find(nameOf, thing.name, null)).toEqual([thing]);
   });
 });
 
-describe("a layered map", () => {
+describe.each([
+  ["packed", indexes],
+  ["plain", null],
+] as const)("a layered map over %s rows", (kind, indexes) => {
   test("says over many versions what a plain map says, and earlier versions stay as they were", () => {
     const { make, random } = createThings(4);
     const first = Array.from({ length: 2_000 }, () => make());
@@ -153,6 +156,34 @@ describe("a layered map", () => {
     expect(undone.changesSince(second)).toEqual({ upserts: [], removals: [] });
   });
 
+  test("takes very much that was written into its rows, and still knows what differs", () => {
+    const { make } = createThings(8);
+    const first = LayeredMap.of([make(), make()], indexes);
+    const draft = first.draft();
+    const many = Array.from({ length: 6_000 }, () => make());
+    for (const thing of many) draft.set(thing.id, thing);
+    const [gone] = first.keys();
+    draft.delete(gone ?? "");
+    const settled = draft.settled();
+    expect(settled).not.toBe(draft);
+    expectSame(settled, new Map([...draft]));
+    expect(settled.changesSince(first)).toEqual({ upserts: many, removals: [gone ?? ""] });
+    expect(
+      first
+        .draft()
+        .set("a", { ...make(), id: "a" })
+        .settled().size,
+    ).toBe(3);
+  });
+
+  test("keeps plain objects as they are", () => {
+    const { make } = createThings(9);
+    const things = [make(), make()];
+    const map = LayeredMap.of(things, indexes).draft();
+    const isSame = things.every((thing) => map.get(thing.id) === thing);
+    expect(isSame).toBe(kind === "plain");
+  });
+
   test("knows the latest time, also of what was written since", () => {
     const { make } = createThings(6);
     const map = LayeredMap.of([make(10), make(20)], indexes);
@@ -161,7 +192,9 @@ describe("a layered map", () => {
     expect(draft.latest).toBe(Date.parse(at(9_000)));
     expect(map.latest).toBeLessThan(draft.latest);
   });
+});
 
+describe("a layered map over packed rows", () => {
   test("has no indexes but its own", () => {
     const map = LayeredMap.of([createThings(7).make()], [nameOf]);
     expect(map.find(ownerOf, "owner 1")).toBeUndefined();

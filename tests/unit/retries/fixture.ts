@@ -1,5 +1,6 @@
 // The attempts of a request without any socket: real targets on a real board, a request that only has a method and fields.
 import type { ListenerFacts } from "../../../src/dataplane/listener/listener-facts.ts";
+import { Intents } from "../../../src/dataplane/intents.ts";
 import { NameResolver } from "../../../src/dataplane/names/name-resolver.ts";
 import { ClientRequest, type ServeContext } from "../../../src/dataplane/request/client-request.ts";
 import { UpstreamAttempts } from "../../../src/dataplane/request/upstream-attempts.ts";
@@ -11,6 +12,7 @@ import {
   serviceRuntime,
 } from "../../../src/dataplane/service-runtime.ts";
 import { ManagementCookies } from "../../../src/http/management-cookies.ts";
+import { Pace } from "../../../src/pace.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { serviceInput } from "../../../src/model/service.ts";
 import { inlineTargetInput } from "../../../src/model/target.ts";
@@ -50,9 +52,12 @@ export class World {
     };
     const names = { resolver: new NameResolver({ servers: [] }), now: () => 0, log() {} };
     const pools = new PoolRegistry(() => 0, names);
+    const intents = new Intents();
     const managementCookies = new ManagementCookies("test", () => false);
-    const context = { board, worker, stickyKey, managementCookies };
-    this.runtime = serviceRuntime(plan, pools, context);
+    const context = { board, worker, stickyKey, managementCookies, pools, intents };
+    this.runtime = serviceRuntime(plan, context);
+    // At once: it rests only between slices.
+    void intents.activate(new Pace({ objects: Number.POSITIVE_INFINITY, ms: 1e9 }));
   }
 
   row(index: number): number {

@@ -1,6 +1,7 @@
 // The indexed router gives the answers of a plain scan, whatever the number of routes and however it came to hold them.
 import { expect, test } from "bun:test";
 import { Router } from "../../../src/dataplane/router.ts";
+import { routerOf, withRoutes } from "../../support/router.ts";
 import {
   type RouteSubject,
   compileMatch,
@@ -94,13 +95,13 @@ function randomSubject(random: Random): RouteSubject {
 }
 
 function expectSameAnswers(
-  router: Router<{ route: Route }>,
+  router: Router<Route>,
   routes: readonly Route[],
   run: { random: Random; requests: number },
 ) {
   for (let i = 0; i < run.requests; i++) {
     const subject = randomSubject(run.random);
-    const found = router.match(subject)?.route.id ?? null;
+    const found = router.match(subject)?.id ?? null;
     const wanted = naiveMatch(routes, subject)?.id ?? null;
     if (found !== wanted)
       throw new Error(`${found} instead of ${wanted} for ${subject.host}${subject.path}`);
@@ -125,7 +126,7 @@ test.each([
       const routes = Array.from({ length: count }, (_, i) =>
         randomRoute(random, `r${i}`, seed % 2 === 0),
       );
-      const router = Router.of(routes.map((route) => ({ route })));
+      const router = routerOf(routes);
       expect(router.size).toBe(count);
       expectSameAnswers(router, routes, { random, requests });
     }
@@ -135,7 +136,7 @@ test.each([
 test("any sequence of changes leaves the table that building it afresh gives, and old versions answer as before", () => {
   for (let seed = 1; seed <= 12; seed++) {
     const random = new Random(seed);
-    let router = Router.empty<{ route: Route }>();
+    let router = Router.empty<Route>();
     let routes = new Map<string, Route>();
     const versions: { router: typeof router; routes: Route[] }[] = [];
     for (let step = 0; step < 25; step++) {
@@ -145,14 +146,14 @@ test("any sequence of changes leaves the table that building it afresh gives, an
       routes = new Map(routes);
       for (const id of removals) routes.delete(id);
       for (const route of upserts) routes.set(route.id, route);
-      router = router.with({ upserts: upserts.map((route) => ({ route })), removals });
+      router = withRoutes(router, { upserts, removals });
       versions.push({ router, routes: [...routes.values()] });
     }
     for (const version of versions) {
       expect(version.router.size).toBe(version.routes.length);
       expectSameAnswers(version.router, version.routes, { random, requests: 25 });
     }
-    const emptied = router.with({ upserts: [], removals: [...routes.keys()] });
+    const emptied = withRoutes(router, { removals: [...routes.keys()] });
     expect(emptied.size).toBe(0);
     expect(emptied.match(subjectOf())).toBeNull();
   }
@@ -162,19 +163,19 @@ test("changes to a table large enough to be kept in shards leave every version a
   const random = new Random(42);
   const hosted = (i: number, path: string) =>
     routeOf({ id: `r${i}`, hosts: [`h${i}.test`], paths: [prefix(path)] });
-  const first = Router.of(Array.from({ length: 3000 }, (_, i) => ({ route: hosted(i, `/p${i}`) })));
+  const first = routerOf(Array.from({ length: 3000 }, (_, i) => hosted(i, `/p${i}`)));
   let latest = first;
   const changed = new Set<number>();
   for (let step = 0; step < 200; step++) {
     const i = random.below(3000);
     changed.add(i);
-    latest = latest.with({ upserts: [{ route: hosted(i, "/moved") }], removals: [] });
+    latest = withRoutes(latest, { upserts: [hosted(i, "/moved")] });
   }
   for (let i = 0; i < 3000; i++) {
     const old = subjectOf({ host: `h${i}.test`, path: `/p${i}/x` });
     const moved = subjectOf({ host: `h${i}.test`, path: "/moved" });
-    expect([first.match(old)?.route.id, first.match(moved)]).toEqual([`r${i}`, null]);
-    expect(latest.match(changed.has(i) ? moved : old)?.route.id).toBe(`r${i}`);
+    expect([first.match(old)?.id, first.match(moved)]).toEqual([`r${i}`, null]);
+    expect(latest.match(changed.has(i) ? moved : old)?.id).toBe(`r${i}`);
   }
 });
 
@@ -184,6 +185,6 @@ test("the explanation of a single route agrees with the router", () => {
     const route = randomRoute(random, "r", true);
     const subject = randomSubject(random);
     const mismatch = firstMismatch(compileMatch(route), subject);
-    expect(mismatch === null).toBe(Router.of([{ route }]).match(subject) !== null);
+    expect(mismatch === null).toBe(routerOf([route]).match(subject) !== null);
   }
 });

@@ -1,6 +1,6 @@
 // What a route matches and which of two matching routes wins.
 import { describe, expect, test } from "bun:test";
-import { Router } from "../../../src/dataplane/router.ts";
+import { routerOf, withRoutes } from "../../support/router.ts";
 import { compileMatch, firstMismatch } from "../../../src/dataplane/router/compiled-match.ts";
 import type { Route } from "../../../src/model/route.ts";
 import { type SubjectFields, exact, prefix, regex, routeOf, subjectOf } from "./sample-routes.ts";
@@ -141,9 +141,9 @@ describe("a route", () => {
       no: [{ listenerId: "lan" }],
     },
   ])("$why", ({ route, yes = [], no = [] }) => {
-    const router = Router.of([{ route: routeOf({ id: "r", ...route }) }]);
+    const router = routerOf([routeOf({ id: "r", ...route })]);
     for (const subject of yes)
-      expect([subject, router.match(subjectOf(subject))?.route.id]).toEqual([subject, "r"]);
+      expect([subject, router.match(subjectOf(subject))?.id]).toEqual([subject, "r"]);
     for (const subject of no)
       expect([subject, router.match(subjectOf(subject))]).toEqual([subject, null]);
   });
@@ -216,28 +216,24 @@ describe("of two routes that match, the winner is", () => {
       subject: { host: "a.test" },
     },
   ])("$why", ({ winner, loser, subject = {} }) => {
-    const routes = [
-      { route: routeOf({ id: "loser", ...loser }) },
-      { route: routeOf({ id: "winner", ...winner }) },
-    ];
-    expect(Router.of(routes).match(subjectOf(subject))?.route.id).toBe("winner");
-    expect(Router.of(routes.reverse()).match(subjectOf(subject))?.route.id).toBe("winner");
+    const routes = [routeOf({ id: "loser", ...loser }), routeOf({ id: "winner", ...winner })];
+    expect(routerOf(routes).match(subjectOf(subject))?.id).toBe("winner");
+    expect(routerOf(routes.reverse()).match(subjectOf(subject))?.id).toBe("winner");
   });
 
   test("by id when everything else is equal, so that all workers agree", () => {
-    const routes = ["b", "a", "c"].map((id) => ({ route: routeOf({ id }) }));
-    expect(Router.of(routes).match(subjectOf())?.route.id).toBe("a");
+    const routes = ["b", "a", "c"].map((id) => routeOf({ id }));
+    expect(routerOf(routes).match(subjectOf())?.id).toBe("a");
   });
 });
 
 describe("a change", () => {
   test("leaves the old table as it was", () => {
-    const first = Router.of([{ route: routeOf({ id: "a", paths: [prefix("/x")] }) }]);
-    const second = first.with({
-      upserts: [{ route: routeOf({ id: "a", paths: [prefix("/y")] }) }],
-      removals: [],
+    const first = routerOf([routeOf({ id: "a", paths: [prefix("/x")] })]);
+    const second = withRoutes(first, {
+      upserts: [routeOf({ id: "a", paths: [prefix("/y")] })],
     });
-    const third = second.with({ upserts: [], removals: ["a", "unknown"] });
+    const third = withRoutes(second, { removals: ["a", "unknown"] });
     const seen = [first, second, third].map((router) =>
       ["/x", "/y"].map((path) => router.match(subjectOf({ path })) !== null),
     );
@@ -249,18 +245,22 @@ describe("a change", () => {
     expect([first.size, second.size, third.size]).toEqual([1, 1, 0]);
   });
 
-  test("keeps the objects of the routes that it does not name", () => {
-    const kept = { route: routeOf({ id: "kept", paths: [prefix("/kept")] }) };
-    const router = Router.of([kept]).with({
-      upserts: [{ route: routeOf({ id: "new" }) }],
-      removals: [],
-    });
-    expect(router.match(subjectOf({ path: "/kept" }))).toBe(kept);
+  test("keeps the entries of the routes that it does not name", () => {
+    const before = routerOf([routeOf({ id: "kept", paths: [prefix("/kept")] })]);
+    const after = withRoutes(before, { upserts: [routeOf({ id: "new" })] });
+    const subject = subjectOf({ path: "/kept" });
+    expect(after.match(subject)).toBe(before.match(subject)!);
+    expect(after.match(subject)?.id).toBe("kept");
+  });
+
+  test("of nothing gives the same table", () => {
+    const router = routerOf([routeOf({ id: "a" })]);
+    expect(router.edit().finish()).toBe(router);
   });
 
   test("with one id twice counts the last", () => {
-    const twice = [1, 0].map((priority) => ({ route: routeOf({ id: "a", priority }) }));
-    expect(Router.of(twice).match(subjectOf())?.route.priority).toBe(0);
+    const twice = [1, 0].map((priority) => routeOf({ id: "a", priority }));
+    expect(routerOf(twice).match(subjectOf())?.priority).toBe(0);
   });
 });
 

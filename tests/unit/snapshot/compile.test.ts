@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { compile, warningsOf } from "../../../src/snapshot/compile.ts";
-import { diff } from "../../../src/snapshot/diff.ts";
+import { diff, diffRoutes } from "../../../src/snapshot/diff.ts";
 import {
   compiled,
   configOf,
@@ -25,6 +25,12 @@ function issuesOf(config: GatewayConfig, previous: GatewayConfig | null = null):
 
 const web = service("web");
 const inWeb = (id: string, fields: object) => target(id, { service_id: "web", ...fields });
+
+/** What is written into shared memory is not looked at here. */
+const nothingStored = {
+  routes: { table: null, upserts: [], removals: [] },
+  consumers: null,
+};
 
 describe("a configuration is refused", () => {
   const uuid = "01a1fc40-e7a0-70e9-b0cd-2502aa065ff2";
@@ -262,7 +268,7 @@ describe("a snapshot", () => {
 
   test("holds what is enabled; a disabled service has no target", () => {
     const { snapshot } = compiled(full);
-    expect([...snapshot.routes.keys()]).toEqual(["on"]);
+    expect(diffRoutes(undefined, snapshot.routes).upserts.map(({ id }) => id)).toEqual(["on"]);
     expect(snapshot.services.get("web")?.targets.map(({ id }) => id)).toEqual(["t1", "t3"]);
     expect(snapshot.services.get("off")?.targets).toEqual([]);
     expect([...snapshot.listeners.keys()]).toEqual(["http", "https"]);
@@ -277,11 +283,16 @@ describe("a snapshot", () => {
     expect(after.snapshot.services).toBe(before.snapshot.services);
     expect(after.snapshot.listeners).toBe(before.snapshot.listeners);
     expect(after.snapshot.consumers).toBe(before.snapshot.consumers);
-    expect(diff(before.snapshot, after.snapshot, null)).toEqual({
+    expect(diffRoutes(before.snapshot.routes, after.snapshot.routes)).toEqual({
+      upserts: [changed],
+      removals: [],
+    });
+    expect(diff(before.snapshot, after.snapshot, nothingStored)).toEqual({
       base: 1,
       revision: 2,
       services: { upserts: [], removals: [] },
-      routes: { upserts: [{ id: "on", route: changed }], removals: [] },
+      routes: { upserts: [], removals: [] },
+      routeTable: null,
       listeners: { upserts: [], removals: [] },
       streamRoutes: { upserts: [], removals: [] },
       certificates: { upserts: [], removals: [] },
@@ -321,12 +332,13 @@ describe("a snapshot", () => {
     const before = compiled(full);
     const off = { ...full.routes.get("on")!, enabled: false };
     const without = compiled({ ...full, routes: new Map(full.routes).set("on", off) }, before);
-    expect(diff(before.snapshot, without.snapshot, null).routes).toEqual({
+    expect(diffRoutes(before.snapshot.routes, without.snapshot.routes)).toEqual({
       upserts: [],
       removals: ["on"],
     });
     const again = compiled(full, without);
-    expect([...again.snapshot.routes.keys()]).toEqual(["on"]);
+    const back = diffRoutes(without.snapshot.routes, again.snapshot.routes);
+    expect(back).toEqual({ upserts: [full.routes.get("on")!], removals: [] });
   });
 
   test("gives https listeners a new certificate when there is one", () => {
@@ -335,13 +347,13 @@ describe("a snapshot", () => {
     const after = compile(full, before, { ...context, tls, revision: 2 });
     if ("issues" in after) throw new Error("refused");
     expect(
-      diff(before.snapshot, after.snapshot, null).listeners.upserts.map(({ id }) => id),
+      diff(before.snapshot, after.snapshot, nothingStored).listeners.upserts.map(({ id }) => id),
     ).toEqual(["https"]);
   });
 
   test("from nothing is a change that holds all of it", () => {
     const { snapshot } = compiled(full);
-    const change = diff(null, snapshot, null);
+    const change = diff(null, snapshot, nothingStored);
     expect(change.base).toBeNull();
     expect(change.settings).toBe(full.settings);
     expect(change.services.upserts).toHaveLength(2);

@@ -1,6 +1,6 @@
 // Routes that one of a higher priority hides: which are found, and that none is named that could ever take a request.
 import { describe, expect, test } from "bun:test";
-import { Router } from "../../../src/dataplane/router.ts";
+import { routerOf } from "../../support/router.ts";
 import type { Route } from "../../../src/model/route.ts";
 import { warningsOf } from "../../../src/snapshot/compile.ts";
 import { seedOfRun } from "../../support/random.ts";
@@ -160,13 +160,13 @@ test(`no route with a warning ever takes a request (seed ${seedOfRun()})`, () =>
     );
     const hidden = new Set(hiddenIn(routes));
     warned += hidden.size;
-    const router = Router.of(routes.map((one) => ({ route: one })));
+    const router = routerOf(routes);
     for (const host of HOSTS)
       for (const path of PATHS)
         for (const method of ["GET", "POST"])
           for (const protocol of ["http", "https"] as const) {
             const subject = subjectOf({ host, path, method, protocol });
-            const taken = router.match(subject)?.route.id ?? "";
+            const taken = router.match(subject)?.id ?? "";
             if (hidden.has(taken))
               throw new Error(
                 `${taken} took ${JSON.stringify(subject)} of ${JSON.stringify(routes)}`,

@@ -1,11 +1,16 @@
 // What is committed is loaded again, as it was and in order; what cannot be written leaves no trace.
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { undoOf } from "../../../src/control/undo.ts";
 import type { GatewayConfig } from "../../../src/model/gateway-config.ts";
 import { decode } from "../../../src/model/decode.ts";
 import { type User, userRecord } from "../../../src/model/user.ts";
-import { inspectStore } from "../../../src/store/store.ts";
+import { Pace } from "../../../src/pace.ts";
+import { inspectStore } from "../../../src/store/inspect.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { eventually } from "../../support/poll.ts";
 import {
   at,
   commitOf,
@@ -172,6 +177,56 @@ describe("a commit", () => {
     );
   });
 });
+
+describe("a large change", () => {
+  /** More than are written at once. */
+  const many = Array.from({ length: 700 }, (_, index) => routeOf(`r-${index}`, shop));
+
+  test("is loaded again as it was, in its order, after replacements and removals", async () => {
+    using dir = temporaryDirectory();
+    const changed = many.slice(0, 600).map((route) => ({ ...route, description: "changed" }));
+    {
+      using fixture = openStore(dir.path);
+      fixture.store.commit(firstCommit);
+      await commitStaged(fixture.store, 2, { services: upsert(shop), routes: upsert(...many) });
+      const gone = many.slice(650).map(({ id }) => id);
+      const both = { routes: { upserts: changed, removals: gone } };
+      await commitStaged(fixture.store, 3, both);
+    }
+    using fixture = openStore(dir.path);
+    const { config, revision } = fixture.store.load();
+    expect(revision).toBe(3);
+    expect([...config.routes.values()]).toEqual([...changed, ...many.slice(600, 650)]);
+  });
+
+  test("is copied out of the -wal file when others have had their turn", async () => {
+    using dir = temporaryDirectory();
+    using fixture = openStore(dir.path);
+    fixture.store.commit(firstCommit);
+    await commitStaged(fixture.store, 2, { services: upsert(shop), routes: upsert(...many) });
+    const inFile = () => {
+      const bytes = new Uint8Array(readFileSync(join(dir.path, "sluice.db")));
+      // Without its -wal file.
+      bytes.fill(1, 18, 20);
+      using database = Database.deserialize(bytes);
+      return database.query<{ count: number }, []>("SELECT count(*) AS count FROM routes").get();
+    };
+    await eventually(() => inFile()?.count === many.length);
+  });
+});
+
+/** As the control plane does it. */
+async function commitStaged(
+  store: Store,
+  revision: number,
+  change: Parameters<typeof commitOf>[1],
+): Promise<void> {
+  const commit = commitOf(revision, change);
+  const undo = undoOf(commit.change, store.load().config);
+  const staged = await store.stage(commit.change, undo, new Pace());
+  expect(staged).not.toBeNull();
+  store.commit({ ...commit, undo, staged });
+}
 
 describe("documents of an older program", () => {
   test("get the defaults of the fields that they lack, once", () => {

@@ -1,11 +1,14 @@
 // How a test says where a worker fails: in the name of a service, `worker 0 throw at prepare`.
 
-const places = ["start", "prepare", "activate", "serve"] as const;
-const kinds = ["reject", "throw", "exit", "wait", "loop"] as const;
+const places = ["start", "take", "prepare", "activate", "serve"] as const;
+const kinds = ["reject", "throw", "exit", "wait", "loop", "slow"] as const;
 
 export interface Fault {
   readonly worker: number;
-  /** `start` fails in every new thread, the other ones only in the thread that is told to change. */
+  /**
+   * `start` fails in every new thread, the other ones only in the thread that is told to change. `slow`: each piece takes its
+   * time, and the thread shows no life meanwhile.
+   */
   readonly place: (typeof places)[number];
   readonly kind: (typeof kinds)[number];
 }

@@ -2,10 +2,14 @@
 import type { DataPlane, DataPlaneOptions } from "../../../src/dataplane/data-plane.ts";
 import { runWorkerLoop } from "../../../src/dataplane/worker-loop.ts";
 import type { Issue } from "../../../src/model/error.ts";
-import type { SnapshotChange } from "../../../src/snapshot/snapshot.ts";
+import { sizeOf } from "../../../src/snapshot/pieces.ts";
+import type { SnapshotChange, SnapshotPiece } from "../../../src/snapshot/snapshot.ts";
 import { type Fault, readFault } from "./fault.ts";
 
 declare const self: Worker;
+
+/** Several of these are longer than the tests let a worker be silent. */
+const SLOW_MS = 250;
 
 /** Answers `{worker, revision}` on every listener, so that a test sees what a client would be served with. */
 class FaultyDataPlane implements DataPlane {
@@ -13,6 +17,7 @@ class FaultyDataPlane implements DataPlane {
   #faults: readonly Fault[] = [];
   #prepared: SnapshotChange | null = null;
   #revision = 0;
+  #isSlow = false;
   #servers: Bun.Server<undefined>[] = [];
 
   constructor(options: DataPlaneOptions) {
@@ -32,7 +37,21 @@ class FaultyDataPlane implements DataPlane {
     return issues;
   }
 
-  activate(revision: number): void {
+  async take(revision: number, piece: SnapshotPiece): Promise<void> {
+    const { log, worker, board } = this.#options;
+    log("info", "piece", { revision, objects: sizeOf(piece) });
+    this.#faults = piece.services.upserts
+      .map(({ service }) => readFault(service.name))
+      .filter((fault) => fault?.worker === worker)
+      .filter((fault) => fault !== null);
+    this.#isSlow ||= this.#faults.some(({ kind }) => kind === "slow");
+    await this.#failAt("take");
+    if (!this.#isSlow) return;
+    board.set = () => undefined;
+    await Bun.sleep(SLOW_MS);
+  }
+
+  async activate(revision: number): Promise<void> {
     const change = this.#prepared;
     if (change?.revision !== revision) throw new Error(`revision ${revision} is not prepared`);
     if (change.base !== null) void this.#failAt("activate");
@@ -89,6 +108,8 @@ class FaultyDataPlane implements DataPlane {
         return new Promise(() => undefined);
       case "loop":
         for (;;);
+      case "slow":
+        return Promise.resolve([]);
     }
   }
 }

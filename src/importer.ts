@@ -1,0 +1,14 @@
+// Entry of the thread that reads large documents: joins the reader to the thread it runs in; knows nothing else.
+import { parseJson } from "./api/json-body.ts";
+import { openTables } from "./control/import/foreign-tables.ts";
+import { serveReader } from "./control/transfer/reader-thread.ts";
+import { catalogueOf, loadPlugins } from "./pdk/catalogue.ts";
+import { pluginFiles } from "./plugins/index.ts";
+
+declare const self: Worker;
+
+serveReader(self, {
+  plugins: async () => catalogueOf(await loadPlugins(pluginFiles)),
+  parseJson,
+  openTables,
+});

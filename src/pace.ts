@@ -1,0 +1,67 @@
+// Cuts long work into slices, so that the rest of the thread gets its turn between them; knows nothing of the work.
+
+export interface PaceOptions {
+  /** Objects in one slice, at most; default 100. */
+  readonly objects?: number;
+  /** Milliseconds after which a slice ends with the object that is under way; default 5. */
+  readonly ms?: number;
+  /** Called after each rest with the number of objects in the slice before it. */
+  readonly rested?: (objects: number) => void;
+}
+
+/** Work that stops after each object, so that its caller may rest: `Pace.run` in slices, `finish` all at once. */
+export type Steps<T> = Generator<undefined, T>;
+
+/** Does the work without a rest. */
+export function finish<T>(steps: Steps<T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** A turn of the event loop in which sockets and timers are served; a resolved promise gives them none. */
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** `for (...) { ...; if (pace.isDue()) await pace.rest(); }`: work that fits into one slice never waits. */
+export class Pace {
+  readonly #objects: number;
+  readonly #ms: number;
+  readonly #rested: (objects: number) => void;
+  #done = 0;
+  #began = performance.now();
+
+  constructor({ objects = 100, ms = 5, rested = () => {} }: PaceOptions = {}) {
+    this.#objects = objects;
+    this.#ms = ms;
+    this.#rested = rested;
+  }
+
+  /** Something new begins: what was done before it, and the time since, do not count. */
+  begin(): void {
+    this.#done = 0;
+    this.#began = performance.now();
+  }
+
+  /** Counts one object as done; whether it was the last one of its slice. */
+  isDue(): boolean {
+    return ++this.#done >= this.#objects || performance.now() - this.#began >= this.#ms;
+  }
+
+  /** Does the work in slices. */
+  async run<T>(steps: Steps<T>): Promise<T> {
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
+      if (this.isDue()) await this.rest();
+    }
+  }
+
+  /** Ends the slice. */
+  async rest(): Promise<void> {
+    const done = this.#done;
+    await nextTurn();
+    this.begin();
+    this.#rested(done);
+  }
+}

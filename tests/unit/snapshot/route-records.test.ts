@@ -1,0 +1,124 @@
+// Routes in shared memory: every field comes back as it was, defaults take no room, and versions stay apart.
+import { describe, expect, test } from "bun:test";
+import { RouteRecords } from "../../../src/dataplane/route-index.ts";
+import { decode } from "../../../src/model/decode.ts";
+import { type Route, routeInput } from "../../../src/model/route.ts";
+import { decodeRoute, encodeRoute, isRecordOf } from "../../../src/snapshot/route-records.ts";
+import { RouteStore } from "../../../src/supervisor/route-store.ts";
+import { routeOf } from "../router/sample-routes.ts";
+
+const defaults = decode(routeInput, {});
+
+const full: Partial<Route> = {
+  name: 'a "quoted" name, ünïcode \u2028 😀',
+  service_id: "s",
+  hosts: ["a.test", "*.b.test"],
+  paths: [{ type: "regex", value: "^/x\\d" }],
+  methods: ["GET"],
+  headers: [{ name: "a", op: "present", value: "" }],
+  query: [{ name: "a", op: "equals", value: "1" }],
+  cookies: [{ name: "a", op: "absent", value: "" }],
+  client_cidrs: ["10.0.0.0/8"],
+  protocols: ["https"],
+  listener_ids: ["l"],
+  priority: -5,
+  strip_path: true,
+  path_rewrite: { regex: "a", to: "b" },
+  preserve_host: false,
+  https_redirect: 301,
+  timeouts: { ...defaults.timeouts, read_timeout: 5 },
+  maintenance: { retry_after: 1, html: "<p>", bypass_cidrs: [] },
+  websocket: false,
+  tags: ["t"],
+  description: "d",
+};
+
+describe("a record", () => {
+  test("of a route with everything gives everything back", () => {
+    const route = routeOf({ id: "r", ...full });
+    expect(decodeRoute(encodeRoute(route, defaults), defaults)).toEqual(route);
+  });
+
+  test.each(Object.entries(full))("gives %s back by itself", (name, value) => {
+    const route = routeOf({ id: "r", [name]: value });
+    const text = encodeRoute(route, defaults);
+    expect(decodeRoute(text, defaults)).toEqual(route);
+    expect(text).toContain(`"${name}"`);
+  });
+
+  test("holds nothing that is as the schema has it", () => {
+    const route = routeOf({ id: "r", hosts: ["a.test"] });
+    const at = "2026-01-01T00:00:00.000Z";
+    const text = encodeRoute(route, defaults);
+    expect(JSON.parse(text)).toEqual({
+      id: "r",
+      hosts: ["a.test"],
+      created_at: at,
+      updated_at: at,
+    });
+    // Two schemes in another order are not the default.
+    const turned = routeOf({ id: "r", protocols: ["http", "http"] });
+    expect(decodeRoute(encodeRoute(turned, defaults), defaults)).toEqual(turned);
+  });
+
+  test("is that of its own id only", () => {
+    const text = encodeRoute(routeOf({ id: "ab" }), defaults);
+    expect(["ab", "a", "abc", ""].map((id) => isRecordOf(text, id))).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+});
+
+describe("the store of routes", () => {
+  const routes = (count: number, description: string) =>
+    Array.from({ length: count }, (_, index) => routeOf({ id: `r${index}`, description }));
+
+  test("gives each version its own routes, and forgets what was undone", async () => {
+    const store = new RouteStore();
+    const first = await store.write({ upserts: routes(50, "first"), removals: [] });
+    store.keep();
+    await store.write({ upserts: routes(20, "undone"), removals: ["r40"] });
+    store.undo();
+    expect(store.whole().upserts).toHaveLength(50);
+    const second = await store.write({ upserts: routes(10, "second"), removals: ["r30"] });
+    store.keep();
+    expect(second.removals).toEqual(["r30"]);
+    const [old, now] = [new RouteRecords(first.table!), new RouteRecords(second.table!)];
+    expect(old.byId("r5").description).toBe("first");
+    expect(old.byId("r30").description).toBe("first");
+    expect(now.byId("r5").description).toBe("second");
+    expect(now.byId("r15").description).toBe("first");
+    expect(() => now.byId("r30")).toThrow("r30");
+    const whole = store.whole();
+    const all = new RouteRecords(whole.table!);
+    const ids = whole.upserts.map((position) => all.at(position).id);
+    expect(ids.sort()).toEqual(
+      routes(50, "")
+        .map(({ id }) => id)
+        .filter((id) => id !== "r30")
+        .sort(),
+    );
+  });
+
+  test("keeps what workers hold readable while memory is made anew", async () => {
+    const store = new RouteStore();
+    const first = await store.write({ upserts: routes(500, "x".repeat(100)), removals: [] });
+    store.keep();
+    for (let change = 0; change < 30; change++) {
+      await store.write({ upserts: routes(500, `${change}`), removals: [] });
+      store.keep();
+    }
+    expect(store.whole().table!.records.epoch).toBeGreaterThan(first.table!.records.epoch);
+    expect(new RouteRecords(first.table!).byId("r7").description).toBe("x".repeat(100));
+    expect(new RouteRecords(store.whole().table!).byId("r7").description).toBe("29");
+  });
+
+  test("says nothing of no change", async () => {
+    const store = new RouteStore();
+    const change = await store.write({ upserts: [], removals: [] });
+    expect(change).toEqual({ table: null, upserts: [], removals: [] });
+  });
+});
