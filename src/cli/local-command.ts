@@ -1,8 +1,8 @@
 // Runs one local operation: in the gateway that serves the data directory, or without one if none does; knows no operation.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { Rollout } from "../control/change.ts";
 import { ApiError } from "../model/error.ts";
+import type { Rollout } from "../snapshot/rollout.ts";
 import { DirectoryInUseError, StoreError } from "../store/error.ts";
 import { DATABASE } from "../store/store.ts";
 import {

@@ -2,7 +2,7 @@
 import type { Clock } from "../clock.ts";
 import type { Log } from "../log.ts";
 import { Pace } from "../pace.ts";
-import { ApiError, type Issue } from "../model/error.ts";
+import { ApiError } from "../model/error.ts";
 import type { ConfigChange, GatewayConfig } from "../model/gateway-config.ts";
 import {
   type Compiled,
@@ -12,6 +12,7 @@ import {
   warningsOf,
 } from "../snapshot/compile.ts";
 import type { Problem } from "../snapshot/problem.ts";
+import type { Rollout } from "../snapshot/rollout.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
 import { type AuditEntry, auditSteps } from "./audit-entry.ts";
 import { Draft } from "./draft.ts";
@@ -25,22 +26,6 @@ import { requireAdminForDestinations } from "./secret-destinations.ts";
 import { requireAdminForSockets } from "./socket-targets.ts";
 import { createStamp } from "./stamp.ts";
 import { undoOf } from "./undo.ts";
-
-/** Brings versions to the workers. */
-export interface Rollout {
-  /** All workers build the next version beside the live one; the issues say why one cannot. Throws when one dies or is silent. */
-  prepare(next: Snapshot): Promise<readonly Issue[]>;
-  activate(revision: number): Promise<void>;
-  discard(revision: number): Promise<void>;
-  status(): RolloutStatus;
-}
-
-export interface RolloutStatus {
-  readonly workers: number;
-  /** How many serve the current revision. */
-  readonly ready: number;
-  readonly revision: number;
-}
 
 /** Keeps what was decided. `commit` is all or nothing and throws when it could not write. */
 export interface ChangeStore {

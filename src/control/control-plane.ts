@@ -19,11 +19,12 @@ import { Alerts } from "./alerts/alerts.ts";
 import { AlertEngine, type AlertEngineOptions } from "./alerts/engine.ts";
 import { Applications } from "./applications/applications.ts";
 import { ApplicationKeeper } from "./applications/keeper.ts";
+import { ObservedRollout, type Rollout, type RolloutStatus } from "../snapshot/rollout.ts";
 import { AuditLog, type AuditStore } from "./audit.ts";
 import { type SessionStore, Sessions } from "./auth/sessions.ts";
 import { SingleSignOn } from "./auth/sso/single-sign-on.ts";
 import { CachePurge, type TellWorkers } from "./cache-purge.ts";
-import { Changes, type ChangeStore, type Rollout, type RolloutStatus } from "./change.ts";
+import { Changes, type ChangeStore } from "./change.ts";
 import { configEventsOf } from "./config-event.ts";
 import { EventHub } from "./events.ts";
 import { Certificates } from "./certificates.ts";
@@ -156,9 +157,11 @@ export interface ControlPlane {
 export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   const { targetBoard, clock, current } = options;
   const observation = new ObservationBase({ ...options, served: current.snapshot });
-  const rows = new TargetRows(targetBoard, observation.rows, current.snapshot);
+  const rows = new TargetRows(targetBoard, current.snapshot);
+  const observers = [rows, ...observation.observers];
+  const rollout = new ObservedRollout(options.rollout, observers, current.snapshot);
   const states = new TargetStates(targetBoard, clock);
-  const changes = new Changes({ ...options, rollout: rows });
+  const changes = new Changes({ ...options, rollout });
   const adminNetworks = createAdminNetworks(options, changes);
   const audit = new AuditLog({ ...options, store: options.auditStore, changes });
   const events = createEvents(changes, audit);
@@ -204,7 +207,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     revisions: new Revisions(changes, options.revisionStore),
     settings: new SettingsUseCases(changes, adminNetworks),
     observation: observation.complete({ changes, states, targetBoard, acme: acme.engine }),
-    ...createAlerts(options, { changes, audit, events, traffic: observation.rows }),
+    ...createAlerts(options, { changes, audit, events, traffic: observation.traffic }),
     pressure: new Pressure(events, () => clock.now()),
     managementAddresses: () => options.context().managementAddresses,
     rolloutStatus: () => options.rollout.status(),

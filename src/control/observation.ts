@@ -7,15 +7,15 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import { OTHER_ROW, TrafficMetrics } from "../shared-memory/traffic-metrics.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { PluginCatalogue } from "../snapshot/plugin-config.ts";
+import type { Rollout, RolloutObserver } from "../snapshot/rollout.ts";
 import type { Snapshot } from "../snapshot/snapshot.ts";
-import type { Changes, Rollout } from "./change.ts";
+import type { Changes } from "./change.ts";
 import type { TargetStates } from "./health/target-states.ts";
 import { Metrics, type MetricsOptions, type WorkerState } from "./metrics/metrics.ts";
-import { TrafficRows } from "./metrics/traffic-rows.ts";
+import { SeriesRows } from "./metrics/series-rows.ts";
 import type { Log } from "../log.ts";
 import { Rollups, type RollupStore } from "./stats/rollups.ts";
 import { Stats } from "./stats/stats.ts";
-import { TargetSeries } from "./stats/target-series.ts";
 import { TrafficDeltas } from "./stats/traffic-deltas.ts";
 import { LiveRequests } from "./requests/live-requests.ts";
 import { RequestLog } from "./requests/request-log.ts";
@@ -60,13 +60,16 @@ export interface Observed {
   readonly acme: MetricsOptions["acme"];
 }
 
-/** In two steps: versions pass through the rows before there is anybody who makes changes. */
+/** In two steps: the rows must watch the first change, and the rest needs what makes changes. */
 export class ObservationBase {
-  readonly rows: TrafficRows;
+  /** Watch every version on its way to the workers. */
+  readonly observers: readonly RolloutObserver[];
+  /** Counts by route, stream route and listener. */
+  readonly traffic: SeriesRows;
   readonly #options: ObservationOptions;
   readonly #traffic: TrafficMetrics;
   readonly #pluginRows: ReadonlyMap<string, number>;
-  readonly #targetSeries: TargetSeries;
+  readonly #targetRows: SeriesRows;
 
   constructor(options: ObservationOptions) {
     const { observed } = options;
@@ -79,8 +82,10 @@ export class ObservationBase {
     );
     this.#pluginRows = new Map(plugins.filter(([, row]) => row !== OTHER_ROW));
     const targetTraffic = observed?.targetTraffic ?? TrafficMetrics.create(0, { capacity: 0 });
-    this.#targetSeries = new TargetSeries({ ...options, metrics: targetTraffic });
-    this.rows = new TrafficRows({ ...options, metrics: traffic, rollout: this.#targetSeries });
+    const { clock, served } = options;
+    this.traffic = new SeriesRows({ metrics: traffic, clock, served, of: "traffic" });
+    this.#targetRows = new SeriesRows({ metrics: targetTraffic, clock, served, of: "targets" });
+    this.observers = [this.traffic, this.#targetRows];
   }
 
   complete({ changes, states, targetBoard, acme }: Observed): Observation {
@@ -93,7 +98,8 @@ export class ObservationBase {
     });
     const metrics = new Metrics({
       ...{ changes, states, targetBoard, clock, acme },
-      rows: this.rows,
+      rollout: () => this.#options.rollout.status(),
+      rows: this.traffic,
       traffic: this.#traffic,
       workerBoard: observed?.board,
       workerStates: observed?.states,
@@ -106,7 +112,7 @@ export class ObservationBase {
       ring: () => requests.ring,
       view: (entry) => requests.view(entry),
     });
-    return { traffic: this.rows, metrics, requests, live, stats: this.#stats(changes) };
+    return { traffic: this.traffic, metrics, requests, live, stats: this.#stats(changes) };
   }
 
   #stats(changes: Changes): Stats {
@@ -122,8 +128,8 @@ export class ObservationBase {
       ...{ clock, config },
       deltas: new TrafficDeltas({
         config,
-        routes: () => this.rows.read(),
-        targets: () => this.#targetSeries.read(),
+        routes: () => this.traffic.read(),
+        targets: () => this.#targetRows.read(),
       }),
       rollups: new Rollups({ store, clock, log }),
       present: () => ({
@@ -136,7 +142,7 @@ export class ObservationBase {
 
 export interface Observation {
   /** Counts by route, stream route and listener; see `histogram.ts` for percentiles. */
-  readonly traffic: TrafficRows;
+  readonly traffic: SeriesRows;
   readonly metrics: Metrics;
   readonly requests: RequestLog;
   readonly live: LiveRequests;

@@ -1,28 +1,12 @@
 // Brings a version to all workers in two steps, prepare and activate, or not at all; knows no database and no meaning of a version.
 import { ApiError, type Issue } from "../model/error.ts";
 import { diff, diffRoutes } from "../snapshot/diff.ts";
+import type { Rollout } from "../snapshot/rollout.ts";
 import type { Snapshot, SnapshotChange } from "../snapshot/snapshot.ts";
 import { probeNewPorts } from "./port-probe.ts";
 import type { WorkerPool } from "./worker-pool.ts";
 import type { WorkerSlot } from "./worker-slot.ts";
 import { NoAnswer } from "./worker-thread.ts";
-
-export interface Rollout {
-  /**
-   * Every worker builds `next` beside what it serves. The issues say why it cannot be served; an ApiError says that a
-   * worker ended or kept silent. In both cases every worker has forgotten `next`.
-   */
-  prepare(next: Snapshot): Promise<readonly Issue[]>;
-  /**
-   * Every worker serves the prepared version when this resolves; one that could not was replaced. From the call on, a
-   * worker that ends is started again with this version.
-   */
-  activate(revision: number): Promise<void>;
-  /** Every worker forgets the prepared version. */
-  discard(revision: number): Promise<void>;
-  /** `ready`: how many workers serve `revision`, the active one. */
-  status(): { readonly workers: number; readonly ready: number; readonly revision: number };
-}
 
 export function createRollout(pool: WorkerPool): Rollout {
   return new PoolRollout(pool);

@@ -8,7 +8,7 @@ import { openConfig } from "../../snapshot/plugin-config.ts";
 import type { ListenAddress } from "../../snapshot/address-overlap.ts";
 import type { Changes } from "../change.ts";
 import type { EventHub, Subscription } from "../events.ts";
-import type { CountedTraffic } from "../metrics/traffic-rows.ts";
+import type { CountedTraffic } from "../metrics/series-rows.ts";
 import { ErrorShares, shareKey, subjectsOf } from "./error-share.ts";
 import { Incidents, type TellingRules } from "./incidents.ts";
 import { type AlertMessage, MessageHistory } from "./message-history.ts";

@@ -1,7 +1,7 @@
 // The share of 5xx answers over some time, of everything and of single services and routes; knows no sink.
 import type { Alert } from "../../model/alert.ts";
 import type { GatewayConfig } from "../../model/gateway-config.ts";
-import type { CountedTraffic } from "../metrics/traffic-rows.ts";
+import type { CountedTraffic } from "../metrics/series-rows.ts";
 import type { NoticeObject, Signal } from "./notice.ts";
 
 interface Count {

@@ -1,5 +1,5 @@
 // Gives every target and service in use its row on the board and takes it back when the last request has ended; knows no health.
-import { ApiError, type Issue } from "../../model/error.ts";
+import { ApiError } from "../../model/error.ts";
 import type { Target } from "../../model/target.ts";
 import {
   connectionsKey,
@@ -10,57 +10,45 @@ import {
 import type { TargetBoard } from "../../shared-memory/target-board.ts";
 import { endEjection, forget } from "../../shared-memory/target-health.ts";
 import { diffMaps } from "../../snapshot/diff.ts";
+import type { RolloutObserver, VersionStep } from "../../snapshot/rollout.ts";
 import type { ServicePlan, Snapshot } from "../../snapshot/snapshot.ts";
-import type { Rollout } from "../change.ts";
 
 type Plans = Snapshot["services"];
 
 /**
- * Rows are made here before workers ask for them, and whether there is room for them is found out while a version is prepared:
- * a board that is full refuses a change instead of ending a worker. Stands between the changes and the workers: every version
- * passes through it.
+ * Rows are made here before workers look for them, and whether there is room for them is checked while a version is prepared:
+ * a full board refuses a change instead of ending a worker.
  */
-export class TargetRows implements Rollout {
+export class TargetRows implements RolloutObserver {
   readonly #board: TargetBoard;
-  readonly #rollout: Rollout;
-  #served: Snapshot;
-  #next: Snapshot | null = null;
   /** Out of use, but requests may still be in flight on them. */
   readonly #leaving = new Set<string>();
 
   /** Throws an ApiError when there is no room for what is served first. */
-  constructor(board: TargetBoard, rollout: Rollout, served: Snapshot) {
+  constructor(board: TargetBoard, served: Snapshot) {
     this.#board = board;
-    this.#rollout = rollout;
-    this.#served = served;
     this.#requireRoom(null, served);
     for (const key of newKeys(null, served)) board.rowOf(key);
   }
 
-  async prepare(next: Snapshot): Promise<readonly Issue[]> {
+  check({ before, after }: VersionStep): void {
     this.sweep();
-    this.#requireRoom(this.#served, next);
-    this.#next = next;
-    return this.#rollout.prepare(next);
+    this.#requireRoom(before, after);
   }
 
-  async activate(revision: number): Promise<void> {
-    const left = this.#take();
-    try {
-      await this.#rollout.activate(revision);
-    } finally {
-      for (const id of left) this.#leaving.add(id);
-      this.sweep();
-    }
+  beforeActivation({ before, after }: VersionStep): void {
+    for (const key of newKeys(before, after)) this.#board.rowOf(key);
+    const plans = changedPlans(before.services, after.services);
+    for (const id of plans.after.flatMap(idsOf)) this.#leaving.delete(id);
+    this.#forgetMoved(plans);
+    this.#endEjections(plans);
   }
 
-  discard(revision: number): Promise<void> {
-    this.#next = null;
-    return this.#rollout.discard(revision);
-  }
-
-  status() {
-    return this.#rollout.status();
+  afterActivation({ before, after }: VersionStep): void {
+    const plans = changedPlans(before.services, after.services);
+    const inUse = new Set(plans.after.flatMap(idsOf));
+    for (const id of plans.before.flatMap(idsOf)) if (!inUse.has(id)) this.#leaving.add(id);
+    this.sweep();
   }
 
   /** Gives up rows on which nothing is in flight any more; call it now and then. */
@@ -80,25 +68,8 @@ export class TargetRows implements Rollout {
     }
   }
 
-  /** Makes the next version the served one; returns what is out of use then. */
-  #take(): ReadonlySet<string> {
-    const next = this.#next ?? this.#served;
-    for (const key of newKeys(this.#served, next)) this.#board.rowOf(key);
-    const { before, after } = changedPlans(this.#served.services, next.services);
-    const left = new Set(before.flatMap(idsOf));
-    for (const id of after.flatMap(idsOf)) {
-      left.delete(id);
-      this.#leaving.delete(id);
-    }
-    this.#forgetMoved(before, after);
-    this.#endEjections(before, after);
-    this.#served = next;
-    this.#next = null;
-    return left;
-  }
-
   /** Another server is behind the target now: what was learned about the one before says nothing about it. */
-  #forgetMoved(before: readonly ServicePlan[], after: readonly ServicePlan[]): void {
+  #forgetMoved({ before, after }: ChangedPlans): void {
     const old = new Map<string, Target>();
     for (const { targets } of before) for (const target of targets) old.set(target.id, target);
     for (const { id, targets } of after)
@@ -111,7 +82,7 @@ export class TargetRows implements Rollout {
   }
 
   /** Whoever switches passive checks off wants those targets back that they have taken out. */
-  #endEjections(before: readonly ServicePlan[], after: readonly ServicePlan[]): void {
+  #endEjections({ before, after }: ChangedPlans): void {
     const watched = new Set<string>();
     for (const { id, service } of before) if (service.health.passive.enabled) watched.add(id);
     for (const { id, service, targets } of after) {
@@ -127,8 +98,13 @@ export class TargetRows implements Rollout {
   }
 }
 
-/** Plans that differ between what is served and `next`, as they are and as they will be. */
-function changedPlans(served: Plans, next: Plans) {
+/** Plans that differ between two versions, as each of them has them. */
+interface ChangedPlans {
+  readonly before: readonly ServicePlan[];
+  readonly after: readonly ServicePlan[];
+}
+
+function changedPlans(served: Plans, next: Plans): ChangedPlans {
   const { upserts, removals } = diffMaps(served, next);
   const ids = [...upserts.map(({ id }) => id), ...removals];
   const before = ids.flatMap((id) => served.get(id) ?? []);

@@ -14,13 +14,14 @@ import {
   type WorkerBoard,
 } from "../../shared-memory/worker-board.ts";
 import type { PluginCatalogue } from "../../snapshot/plugin-config.ts";
+import type { RolloutStatus } from "../../snapshot/rollout.ts";
 import type { Changes } from "../change.ts";
 import type { TargetStates } from "../health/target-states.ts";
 import { addressOf } from "../requests/request-view.ts";
 import { pluginSamples } from "./plugin-samples.ts";
 import { readProcessFigures } from "./process-figures.ts";
 import { type Labels, type Metric, type MetricsFormat, writeMetrics } from "./text-format.ts";
-import type { TrafficRows } from "./traffic-rows.ts";
+import type { SeriesRows } from "./series-rows.ts";
 import { trafficMetrics } from "./traffic-samples.ts";
 
 /** What is known of one worker. */
@@ -32,7 +33,8 @@ export interface WorkerState {
 }
 
 export interface MetricsOptions {
-  readonly rows: TrafficRows;
+  readonly rows: SeriesRows;
+  readonly rollout: () => RolloutStatus;
   readonly traffic: TrafficMetrics;
   readonly changes: Changes;
   readonly states: TargetStates;
@@ -228,7 +230,7 @@ export class Metrics {
   }
 
   #configMetrics(): Metric[] {
-    const { changes, rows } = this.#options;
+    const { changes, rollout } = this.#options;
     const applied = this.#applied;
     return [
       gauge("sluice_config_revision", "Revision of the configuration in service.", [
@@ -247,7 +249,7 @@ export class Metrics {
       gauge(
         "sluice_config_errors",
         "Workers that do not serve the current revision.",
-        [rows.status()].map(({ workers, ready }) => sampleOf({}, workers - ready)),
+        [rollout()].map(({ workers, ready }) => sampleOf({}, workers - ready)),
       ),
     ];
   }

@@ -3,7 +3,7 @@ import { countUpTo, type Histogram, merge } from "../../shared-memory/histogram.
 import type { TrafficCounter, TrafficHistogram } from "../../shared-memory/traffic-cells.ts";
 import type { TrafficSnapshot } from "../../shared-memory/traffic-metrics.ts";
 import type { HistogramSample, Labels, Metric } from "./text-format.ts";
-import type { CountedTraffic, SeriesKind } from "./traffic-rows.ts";
+import type { CountedTraffic, SeriesKind } from "./series-rows.ts";
 
 /** Bounds that are shown, in microseconds; each is one of the bounds that are counted by. */
 const SHOWN_US = [

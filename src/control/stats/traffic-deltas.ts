@@ -1,9 +1,8 @@
 // What came to the counters of all objects since they were read last; knows no time and no database.
 import type { GatewayConfig } from "../../model/gateway-config.ts";
-import type { CountedTraffic } from "../metrics/traffic-rows.ts";
+import type { CountedTraffic } from "../metrics/series-rows.ts";
 import { addressOf } from "../requests/request-view.ts";
 import { type Tally, tallyOfRow, tallySince, TallySum } from "./tally.ts";
-import type { CountedTarget } from "./target-series.ts";
 
 export const statKinds = ["total", "route", "service", "target"] as const;
 export type StatKind = (typeof statKinds)[number];
@@ -24,7 +23,7 @@ export interface Counted {
 
 export interface CounterSource {
   readonly routes: () => readonly CountedTraffic[];
-  readonly targets: () => readonly CountedTarget[];
+  readonly targets: () => readonly CountedTraffic[];
   readonly config: () => GatewayConfig;
 }
 
@@ -93,7 +92,8 @@ export class TrafficDeltas {
       if (owner.kind === "other") found.add({ kind: "service", id: OTHERS, name: OTHERS, tally });
     }
     const { targets } = this.#source.config();
-    for (const { id, traffic } of this.#source.targets()) {
+    for (const { owner, traffic } of this.#source.targets()) {
+      const { id } = owner;
       if (traffic.counters.ended === 0) continue;
       const tally = since(`target ${id}`, tallyOfRow(traffic));
       if (tally === null) continue;

@@ -2,13 +2,12 @@
 import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
-import type { Rollout } from "../../../src/control/change.ts";
 import { TargetRows } from "../../../src/control/health/target-rows.ts";
-import { TrafficRows } from "../../../src/control/metrics/traffic-rows.ts";
-import { TargetSeries } from "../../../src/control/stats/target-series.ts";
+import { SeriesRows } from "../../../src/control/metrics/series-rows.ts";
 import { TargetBoard } from "../../../src/shared-memory/target-board.ts";
 import { TrafficMetrics } from "../../../src/shared-memory/traffic-metrics.ts";
 import type { Compiled } from "../../../src/snapshot/compile.ts";
+import { ObservedRollout, type Rollout } from "../../../src/snapshot/rollout.ts";
 import { compiled, configOf, listener, route, service, target } from "./fixture.ts";
 
 interface Names {
@@ -48,15 +47,18 @@ function scene({ capacity = 20 } = {}) {
   const served = snapshotOf(first, null);
   const clock = { now: () => 0 };
   const common = { clock, served: served.snapshot };
-  const series = new TargetSeries({ ...common, metrics: targetMetrics, rollout: workers });
-  const traffic = new TrafficRows({ ...common, metrics, rollout: series });
-  const rows = new TargetRows(board, traffic, served.snapshot);
+  const observers = [
+    new TargetRows(board, served.snapshot),
+    new SeriesRows({ ...common, metrics, of: "traffic" }),
+    new SeriesRows({ ...common, metrics: targetMetrics, of: "targets" }),
+  ];
+  const rollout = new ObservedRollout(workers, observers, served.snapshot);
   return {
     board,
-    rows,
+    rollout,
     prepare: (names: Names) => {
       const { snapshot } = snapshotOf(names, served);
-      return { snapshot, prepared: rows.prepare(snapshot) };
+      return { snapshot, prepared: rollout.prepare(snapshot) };
     },
     bytes: () =>
       [board.buffer, metrics.memory.index, targetMetrics.memory.index].map((buffer) =>
@@ -76,13 +78,13 @@ test("random versions that are discarded write nothing", async () => {
   const seed = randomBytes(4).readInt32LE();
   await fc.assert(
     fc.asyncProperty(fc.array(names, { minLength: 1, maxLength: 4 }), async (all) => {
-      const { rows, prepare, bytes } = scene();
+      const { rollout, prepare, bytes } = scene();
       const before = bytes();
       for (const each of all) {
         const { snapshot, prepared } = prepare(each);
         await prepared;
         expect(bytes()).toEqual(before);
-        await rows.discard(snapshot.revision);
+        await rollout.discard(snapshot.revision);
         expect(bytes()).toEqual(before);
       }
     }),
@@ -101,11 +103,11 @@ test("a version for which there is no room is refused before it writes anything"
 });
 
 test("what a version needs has its rows when the workers activate it", async () => {
-  const { rows, prepare, board } = scene();
+  const { rollout, prepare, board } = scene();
   const all = { services: ["a", "b"], routes: ["a"], listeners: ["web", "more"], limit: 5 };
   const { snapshot, prepared } = prepare(all);
   await prepared;
-  await rows.activate(snapshot.revision);
+  await rollout.activate(snapshot.revision);
   const keys = ["a", "a-1", "b", "b-1", "listener web", "requests of web", "requests of more"];
   expect(keys.filter((key) => board.findRow(key) === null)).toEqual([]);
 });

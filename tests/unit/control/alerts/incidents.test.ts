@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { ErrorShares } from "../../../../src/control/alerts/error-share.ts";
 import { Incidents, type TellingRules } from "../../../../src/control/alerts/incidents.ts";
 import type { Signal } from "../../../../src/control/alerts/notice.ts";
-import type { CountedTraffic } from "../../../../src/control/metrics/traffic-rows.ts";
+import type { CountedTraffic } from "../../../../src/control/metrics/series-rows.ts";
 import { type Alert, alertInput } from "../../../../src/model/alert.ts";
 import { decode } from "../../../../src/model/decode.ts";
 import { emptyConfiguration } from "../../../../src/store/first-configuration.ts";

@@ -64,7 +64,10 @@ function scene(objects = 3) {
           },
         ],
         targets: () => [
-          { id: "t0", traffic: targets.read(targets.seriesOf(targetSeriesKey("t0")).row) },
+          {
+            owner: { kind: "target", id: "t0", name: "t0", serviceId: "", serviceName: "" },
+            traffic: targets.read(targets.seriesOf(targetSeriesKey("t0")).row),
+          },
         ],
       }),
       rollups: new Rollups({

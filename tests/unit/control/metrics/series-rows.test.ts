@@ -1,10 +1,10 @@
 // What is counted for whom: routes that are deleted can be read a while longer, and there is an end to how many have rows.
 import { expect, test } from "bun:test";
-import type { Rollout } from "../../../../src/control/change.ts";
-import { TrafficRows } from "../../../../src/control/metrics/traffic-rows.ts";
+import { SeriesRows } from "../../../../src/control/metrics/series-rows.ts";
 import { routeSeriesKey } from "../../../../src/shared-memory/series-key.ts";
 import { TrafficMetrics } from "../../../../src/shared-memory/traffic-metrics.ts";
 import type { Compiled } from "../../../../src/snapshot/compile.ts";
+import { ObservedRollout, type Rollout } from "../../../../src/snapshot/rollout.ts";
 import { compiled, configOf, route, service } from "../fixture.ts";
 
 const MINUTE = 60_000;
@@ -28,18 +28,20 @@ function scene(capacity: number) {
     last = compiled(config, last);
     return last.snapshot;
   };
-  const rows = new TrafficRows({ metrics, rollout: workers, clock, served: next([]) });
+  const served = next([]);
+  const rows = new SeriesRows({ metrics, clock, served, of: "traffic" });
+  const rollout = new ObservedRollout(workers, [rows], served);
   return {
     clock,
     serve: async (...names: string[]) => {
       const snapshot = next(names);
-      await rows.prepare(snapshot);
-      await rows.activate(snapshot.revision);
+      await rollout.prepare(snapshot);
+      await rollout.activate(snapshot.revision);
     },
     give: async (...names: string[]) => {
       const snapshot = next(names);
-      await rows.prepare(snapshot);
-      await rows.discard(snapshot.revision);
+      await rollout.prepare(snapshot);
+      await rollout.discard(snapshot.revision);
     },
     count: (name: string) =>
       metrics.writer(0).ended(metrics.seriesOf(routeSeriesKey(name, "s")), {

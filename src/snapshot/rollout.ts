@@ -1,0 +1,86 @@
+// What brings versions into service, and what watches it; knows no worker and no change.
+import type { Issue } from "../model/error.ts";
+import type { Snapshot } from "./snapshot.ts";
+
+/** Brings versions to the workers. */
+export interface Rollout {
+  /**
+   * Every worker builds `next` beside what it serves. The issues say why it cannot be served; an ApiError says that a
+   * worker ended or kept silent. In both cases every worker has dropped `next`.
+   */
+  prepare(next: Snapshot): Promise<readonly Issue[]>;
+  /**
+   * Every worker serves the prepared version when this resolves; one that could not was replaced. From the call on, a
+   * worker that ends is started again with this version.
+   */
+  activate(revision: number): Promise<void>;
+  /** Every worker drops the prepared version. */
+  discard(revision: number): Promise<void>;
+  status(): RolloutStatus;
+}
+
+export interface RolloutStatus {
+  readonly workers: number;
+  /** How many serve the current revision. */
+  readonly ready: number;
+  readonly revision: number;
+}
+
+/** Two versions, one after the other. */
+export interface VersionStep {
+  readonly before: Snapshot;
+  readonly after: Snapshot;
+}
+
+/** Holds something outside the workers that follows the version in service. None of the calls may reject later. */
+export interface RolloutObserver {
+  /** Throws an ApiError when `after` cannot be served; stores nothing of it, because the version may still be discarded. */
+  check?(step: VersionStep): void;
+  /** The version is stored and prepared; no worker serves it yet. */
+  beforeActivation(step: VersionStep): void;
+  /** The workers serve it, or failed to and are being replaced. */
+  afterActivation(step: VersionStep): void;
+}
+
+/** Tells observers of every version on its way to the workers, in the order of the list. */
+export class ObservedRollout implements Rollout {
+  readonly #rollout: Rollout;
+  readonly #observers: readonly RolloutObserver[];
+  #served: Snapshot;
+  #next: Snapshot | null = null;
+
+  /** `served`: what the workers serve first. */
+  constructor(rollout: Rollout, observers: readonly RolloutObserver[], served: Snapshot) {
+    this.#rollout = rollout;
+    this.#observers = observers;
+    this.#served = served;
+  }
+
+  async prepare(next: Snapshot): Promise<readonly Issue[]> {
+    const step = { before: this.#served, after: next };
+    for (const observer of this.#observers) observer.check?.(step);
+    this.#next = next;
+    return await this.#rollout.prepare(next);
+  }
+
+  async activate(revision: number): Promise<void> {
+    const step = { before: this.#served, after: this.#next ?? this.#served };
+    this.#served = step.after;
+    this.#next = null;
+    for (const observer of this.#observers) observer.beforeActivation(step);
+    try {
+      await this.#rollout.activate(revision);
+    } finally {
+      for (const observer of this.#observers) observer.afterActivation(step);
+    }
+  }
+
+  discard(revision: number): Promise<void> {
+    this.#next = null;
+    return this.#rollout.discard(revision);
+  }
+
+  status(): RolloutStatus {
+    return this.#rollout.status();
+  }
+}
