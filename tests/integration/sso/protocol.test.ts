@@ -283,7 +283,7 @@ describe("a provider is refused", () => {
   const paths = ["/.well-known/openid-configuration", "/token", "/keys"];
   const matrix = answers.flatMap((one) => paths.map((path) => ({ ...one, path })));
   test.each(matrix)("that $why at $path", async ({ answer, path, code }) => {
-    const world = await scene({ timeoutMs: 150 });
+    const world = await scene({ timeoutMs: code === "provider_unreachable" ? 600 : 10_000 });
     world.provider.intercept = (asked) => (asked === path ? answer() : null);
     const started = await world.start();
     if (path.startsWith("/.well-known")) return expect(started).toEqual({ error: code } as never);
