@@ -115,14 +115,14 @@ function decodeForComparison(triplet: string): string {
 }
 
 /**
- * What is left of a canonical path after the prefix that a route matched, always with a leading `/`; null when the
- * prefix does not match. A trailing slash of the prefix does not count. Cutting by length alone would be wrong, as a
+ * What is left of a canonical path after the prefix that a route matched: "" for nothing, else with a leading `/`; null when
+ * the prefix does not match. A trailing slash of the prefix does not count. Cutting by length alone would be wrong, as a
  * path may spell the prefix differently (`//api/x`, `/%40me/x`).
  */
 export function stripPrefix(path: string, prefix: string): string | null {
   const bare = prefix.endsWith("/") ? prefix.slice(0, -1) : prefix;
   if (path.startsWith(bare)) {
-    if (path.length === bare.length) return "/";
+    if (path.length === bare.length) return "";
     if (path.charCodeAt(bare.length) === 47) return path.slice(bare.length);
   }
   const wanted = comparablePath(bare);
@@ -137,6 +137,6 @@ export function stripPrefix(path: string, prefix: string): string | null {
 }
 
 function withLeadingSlash(rest: string): string {
-  if (rest === "" || rest.startsWith("/")) return rest === "" ? "/" : rest;
+  if (rest === "" || rest.startsWith("/")) return rest;
   return `/${rest.replace(/^%(?:2F|5C)/, "")}`;
 }

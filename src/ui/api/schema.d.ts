@@ -1725,7 +1725,7 @@ export interface components {
              */
             protocol: "http" | "https" | "tcp" | "tls" | "udp";
             /**
-             * @description Path put before the request's path
+             * @description Path put before the request's path; where nothing is left of that, this is sent as it is written
              * @default
              */
             path: string;
@@ -2082,7 +2082,7 @@ export interface components {
              */
             protocol?: "http" | "https" | "tcp" | "tls" | "udp";
             /**
-             * @description Path put before the request's path
+             * @description Path put before the request's path; where nothing is left of that, this is sent as it is written
              * @default
              */
             path?: string;

@@ -35,7 +35,4 @@ export function splitPaths(
 }
 
 /** Takes away what the expression matched. */
-export const stripRegex = (source: string) => ({
-  regex: source.endsWith("$") ? source : `${source}/?`,
-  to: "/",
-});
+export const stripRegex = (source: string) => ({ regex: source, to: "" });

@@ -67,7 +67,7 @@ function addService(members: Members, scene: ServiceContext): KongService | null
     {
       name,
       protocol,
-      path: place.path.replace(/\/+$/, ""),
+      path: place.path === "/" ? "" : place.path,
       host_header: "target",
       ...upstream?.fields,
       ...timesOf(members),
