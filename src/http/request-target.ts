@@ -36,6 +36,9 @@ const DOT_SEGMENT = /(?:^|\/|%2F|%5C)\.\.?(?:\/|%2F|%5C|;|%3B|$)/;
 // From the start of the segment on: to begin anew at each `;` would take the square of the length.
 const AMBIGUOUS_PARAMETER = /\/[^/;]*;[^/]*?%(?:2F|5C)/;
 
+// What makes the comparable form another one than the path with its escapes decoded.
+const AMBIGUOUS = /;|\/\/|%(?:2F|3B|5C)/;
+
 /**
  * Splits `req.url`; null when the target is invalid and the request must get 400: it has a fragment (RFC 9112 3.2
  * allows none, and a rule that looks at the end of a path would be fooled), or a path that `canonicalPath` refuses.
@@ -96,6 +99,12 @@ export function comparablePath(path: string): string {
     .replace(ESCAPE, decodeForComparison)
     .replace(/\/{2,}/g, "/");
 }
+
+/**
+ * Whether servers may read a canonical path differently: the comparable form is one of several readings, not the only one. What
+ * is let in by its path can ask for this, as what is kept out need not.
+ */
+export const isAmbiguousPath = (path: string): boolean => AMBIGUOUS.test(path);
 
 /** A loop, because it takes half the time of a regular expression or of three `indexOf` here (17 against 30 ns). */
 function isComparable(path: string): boolean {

@@ -4972,6 +4972,8 @@ export interface components {
                 host?: string[];
                 /** @description The path is one of these: "/x" prefix, "=/x" exact, "~^/x" regular expression */
                 path?: string[];
+                /** @description Whether servers may read the path differently: it has parameters behind `;`, an empty segment, or an escaped slash or backslash */
+                ambiguous_path?: boolean;
                 /** @description The method is one of these */
                 method?: string[];
                 /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
@@ -5015,6 +5017,8 @@ export interface components {
                     host?: string[];
                     /** @description The path is one of these: "/x" prefix, "=/x" exact, "~^/x" regular expression */
                     path?: string[];
+                    /** @description Whether servers may read the path differently: it has parameters behind `;`, an empty segment, or an escaped slash or backslash */
+                    ambiguous_path?: boolean;
                     /** @description The method is one of these */
                     method?: string[];
                     /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
@@ -5125,6 +5129,8 @@ export interface components {
                 host?: string[];
                 /** @description The path is one of these: "/x" prefix, "=/x" exact, "~^/x" regular expression */
                 path?: string[];
+                /** @description Whether servers may read the path differently: it has parameters behind `;`, an empty segment, or an escaped slash or backslash */
+                ambiguous_path?: boolean;
                 /** @description The method is one of these */
                 method?: string[];
                 /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
@@ -5168,6 +5174,8 @@ export interface components {
                     host?: string[];
                     /** @description The path is one of these: "/x" prefix, "=/x" exact, "~^/x" regular expression */
                     path?: string[];
+                    /** @description Whether servers may read the path differently: it has parameters behind `;`, an empty segment, or an escaped slash or backslash */
+                    ambiguous_path?: boolean;
                     /** @description The method is one of these */
                     method?: string[];
                     /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import {
   canonicalPath,
   comparablePath,
+  isAmbiguousPath,
   splitTarget,
   stripPrefix,
 } from "../../../src/http/request-target.ts";
@@ -98,6 +99,18 @@ test.each([
   ["/a%0D%0Ab", "/a%0D%0Ab"],
 ])("%s is compared as %s", (path, comparable) => {
   expect(comparablePath(path)).toBe(comparable);
+});
+
+test.each([
+  ["//a", true],
+  ["/a;", true],
+  ["/a%2F", true],
+  ["/a%5C", true],
+  ["/a%3B", true],
+  ["/a%20%C3%A9%252F", false],
+  ["/", false],
+])("whether servers read %s differently: %p", (path, isAmbiguous) => {
+  expect(isAmbiguousPath(path)).toBe(isAmbiguous);
 });
 
 test.each([
