@@ -16,6 +16,8 @@ export interface KongContext {
   readonly authorities: ReadonlyMap<string, string>;
   /** Plugins that stand inside of other objects, found on the way. */
   readonly plugins: ScopedPlugin[];
+  /** Consumers that are in a group. */
+  readonly grouped: string[];
   /** Algorithms of the credentials for tokens. */
   readonly jwtAlgorithms: Set<string>;
 }

@@ -94,7 +94,10 @@ const acl: PluginConverter = (config) => {
   const words = (list: readonly string[]) =>
     list.map((group) => group.trim().replaceAll(/[\s,]+/g, "-"));
   for (const name of ["always_use_authenticated_groups", "include_consumer_groups"])
-    config.leaveOut(name, "groups of the consumer and those of its token count", false);
+    if (config.flag(name) === true) {
+      config.drop(`${name}: groups of the consumer and those of its token count`);
+      return null;
+    }
   return {
     name: "acl",
     config: {
