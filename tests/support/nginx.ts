@@ -1,5 +1,5 @@
 // A real nginx on a free port, serving a folder of its own; it knows nothing of the gateway in front of it.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { freePort } from "./data-plane.ts";
@@ -15,16 +15,24 @@ export interface NginxOptions {
   readonly files: Readonly<Record<string, string | Uint8Array>>;
   /** More directives for the server. */
   readonly directives?: string;
+  /** More servers beside it, which listen on the same port. */
+  readonly servers?: (port: number) => string;
 }
 
 /** Debian's package puts it where PATH often does not look. */
 const EXECUTABLE = Bun.which("nginx") ?? "/usr/sbin/nginx";
 
+export const hasNginx = (): boolean => existsSync(EXECUTABLE);
+
 /** All files are as old as this, so that validators do not depend on when the test runs. */
 const MODIFIED = new Date("2026-01-02T03:04:05Z");
 
 /** Resolves when nginx answers; throws with its own words when it does not start. */
-export async function startNginx({ files, directives = "" }: NginxOptions): Promise<Nginx> {
+export async function startNginx({
+  files,
+  directives = "",
+  servers = () => "",
+}: NginxOptions): Promise<Nginx> {
   const prefix = mkdtempSync(join(tmpdir(), "sluice-nginx-"));
   for (const [name, content] of Object.entries(files)) {
     const path = join(prefix, "root", name);
@@ -33,7 +41,7 @@ export async function startNginx({ files, directives = "" }: NginxOptions): Prom
     utimesSync(path, MODIFIED, MODIFIED);
   }
   const port = freePort();
-  await Bun.write(join(prefix, "nginx.conf"), configuration(port, directives));
+  await Bun.write(join(prefix, "nginx.conf"), configuration(port, directives, servers(port)));
   const child = Bun.spawn([EXECUTABLE, "-p", prefix, "-c", "nginx.conf", "-e", "error.log"], {
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -61,7 +69,7 @@ async function isServing(port: number): Promise<boolean> {
 /** As root the workers would become another user, who cannot read the temporary folder. */
 const user = process.getuid?.() === 0 ? "user root;" : "";
 
-const configuration = (port: number, directives: string) => `
+const configuration = (port: number, directives: string, servers: string) => `
 daemon off;
 ${user}
 worker_processes 1;
@@ -89,5 +97,6 @@ http {
     index index.html;
     ${directives}
   }
+  ${servers}
 }
 `;

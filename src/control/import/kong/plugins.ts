@@ -118,7 +118,7 @@ function addPlugin({ members, owner, scope }: ScopedPlugin, context: KongContext
     return;
   }
   // What it keeps out may be said in a field that nobody knows here.
-  if (protects && enabled && config.unread().length > 0) output.lose({ scope, what });
+  if (protects && enabled && config.hasUnknown()) output.lose({ scope, what });
   const key = `${name} ${members.text("id") ?? ""} ${members.path} ${Object.values(scope).join(" ")}`;
   const draft = { scope, what, key, protects, enabled, tags: tags as string[] };
   output.plugin({ ...converted, ...draft });
