@@ -8,7 +8,14 @@ import {
 } from "../../../model/credential.ts";
 import { hashBasic } from "../../credential-secrets.ts";
 import type { Members } from "../members.ts";
-import { commonOf, isVaultReference, type KongContext, referenceOf, remember } from "./context.ts";
+import {
+  commonOf,
+  groupName,
+  isVaultReference,
+  type KongContext,
+  referenceOf,
+  remember,
+} from "./context.ts";
 
 interface Owner {
   readonly id: string;
@@ -94,7 +101,7 @@ function addConsumer(
     acl.raw("consumer");
     acl.leaveOut("tags", "groups have no tags");
     for (const name of ["created_at", "ws_id"]) acl.raw(name);
-    const name = group.trim().replaceAll(/[\s,]+/g, "-");
+    const name = groupName(context, group);
     if (name !== group) acl.changed("group", `became ${name}`);
     output.report.carried(acl.label, "became a group of its consumer");
     return name === "" ? [] : [name];

@@ -34,6 +34,7 @@ export async function convertKong(
       authorities: readAuthorities(root),
       plugins: [],
       grouped: [],
+      groups: new Map(),
       jwtAlgorithms: new Set(),
     };
     leaveOutExtras(root);

@@ -9,6 +9,7 @@ const harmless = new Set([
   ...["correlation-id", "proxy-cache", "proxy-cache-advanced", "exit-transformer", "session"],
   ...["file-log", "http-log", "tcp-log", "udp-log", "kafka-log", "syslog", "loggly", "statsd"],
   ...["datadog", "prometheus", "zipkin", "opentelemetry", "grpc-gateway", "grpc-web"],
+  ...["acme", "statsd-advanced", "upstream-timeout"],
 ]);
 
 /** Change what clients say: without them, one could say what is not its own to say. */

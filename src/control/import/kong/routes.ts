@@ -55,12 +55,21 @@ export function addRoutes(context: KongContext, { services, lost }: KongServices
       ...{ hosts: shared[at] ?? [], protections: own, ifTaken: own, ifLeft: own },
     })),
   );
+  const besideRegex = exposures(
+    routes.map(({ paths, protections: own }, at) => ({
+      ...{ hosts: shared[at] ?? [], protections: nothing, ifLeft: nothing },
+      ifTaken: own.size > 0 && paths.some(({ isRegex }) => isRegex) ? null : nothing,
+    })),
+  );
   const exposed = routes.map((route, at) => ({
     ...{ route, hosts: shared[at] ?? [] },
     exposure: found[at] ?? { mayTakeNoMore: true, mayTakeNoLess: true },
+    isBesideRegex: besideRegex[at]?.mayTakeNoMore ?? true,
   }));
   addAll(exposed, context);
 }
+
+const nothing: ReadonlySet<string> = new Set();
 
 const without = (members: Members, owner: Members | null): Source => ({
   ...{ members, owner, service: null, gone: "its service was not carried over" },
@@ -175,24 +184,25 @@ function sourcesOf(members: Members) {
   };
 }
 
-interface Part {
-  readonly route: Route;
+interface Part extends ExposedRoute {
   readonly part: PathParts;
   readonly index: number;
-  readonly exposure: Exposure;
 }
 
 interface ExposedRoute {
   readonly route: Route;
   readonly exposure: Exposure;
+  /** Whether an expression that denies access may be meant by a path that servers read differently. */
+  readonly isBesideRegex: boolean;
   /** Those that it shares with other routes. */
   readonly hosts: readonly string[];
 }
 
 function addAll(routes: readonly ExposedRoute[], context: KongContext): void {
   const { format, output } = context;
-  const parts = routes.flatMap(({ route, exposure, hosts }): Part[] => {
-    if (!route.isGone) return partsOf(route, exposure, format);
+  const parts = routes.flatMap((exposed): Part[] => {
+    const { route, exposure, hosts } = exposed;
+    if (!route.isGone) return partsOf(exposed, format);
     const { label } = route.members;
     const instead = { hosts, priority: Number.POSITIVE_INFINITY };
     if (exposure.mayTakeNoLess) output.lose({ scope: {}, what: label, instead });
@@ -210,16 +220,18 @@ function addAll(routes: readonly ExposedRoute[], context: KongContext): void {
 
 const isExact = ({ mayTakeNoMore, mayTakeNoLess }: Exposure) => mayTakeNoMore || mayTakeNoLess;
 
-function partsOf(route: Route, exposure: Exposure, format: string): Part[] {
+function partsOf(exposed: ExposedRoute, format: string): Part[] {
+  const { route, exposure } = exposed;
   const { paths, strip, members } = route;
   const isPlainly = !isExact(exposure);
   if (isPlainly && paths.some(({ text, isRegex }) => !isRegex && prefixOf(text) !== "/"))
     members.changed("paths", "a path matches whole segments: /api takes /api/x, but not /apix");
   const parts = isPlainly ? plainParts(paths, strip) : exactParts(paths, { strip, format });
-  return parts.map((part, index) => ({ route, part, index, exposure }));
+  return parts.map((part, index) => ({ ...exposed, part, index }));
 }
 
-function addPart({ route, part, index, exposure }: Part, priority: number, context: KongContext) {
+function addPart(placed: Part, priority: number, context: KongContext): void {
+  const { route, part, index, exposure } = placed;
   const { members, key, fields, strip } = route;
   const { output } = context;
   const suffix = index === 0 ? "" : ` ${index + 1}`;
@@ -247,7 +259,7 @@ function addPart({ route, part, index, exposure }: Part, priority: number, conte
     },
   );
   members.report.carried(label, `became the route ${name}`);
-  if (exposure.mayTakeNoMore) guard(route, { id, label }, context);
+  if (exposure.mayTakeNoMore) guard(placed, { id, label }, context);
   if (asksBeforeRedirect(route.protections))
     output.lose({ scope: { route_id: id }, what: "authentication in front of a redirect" });
   if (index === 0) remember(context, { kind: "routes", words: route.words, id });
@@ -271,7 +283,7 @@ function headersFor({ headers, hosts }: Route, exposure: Exposure) {
 
 /** Refuses what the route takes beyond what Kong's does, or all of it where that cannot be said. */
 function guard(
-  { headers, paths, isWider, hosts, members }: Route,
+  { route: { headers, paths, isWider, hosts, members }, isBesideRegex }: ExposedRoute,
   { id, label }: { readonly id: string; readonly label: string },
   { output }: KongContext,
 ): void {
@@ -285,8 +297,9 @@ function guard(
   const fields = Object.fromEntries(
     (headers.under ?? []).map(({ name, value }) => [name.toLowerCase(), `~${value}`]),
   );
+  const isAnyPath = paths.every(({ text }) => text === "/");
   const exact = {
-    ...(paths.length === 0 ? {} : { ambiguous_path: false }),
+    ...(isAnyPath && !isBesideRegex ? {} : { ambiguous_path: false }),
     ...(headers.plain.length === 0 ? {} : { header: fields }),
   };
   if (Object.keys(exact).length === 0) return;

@@ -57,6 +57,21 @@ describe("a route that is not carried over", () => {
   }
 });
 
+test.each([
+  ["2.1", true],
+  ["3.0", false],
+])(
+  "of the router of %s, kinds of conditions decide before headers: %j",
+  async (format, isFirst) => {
+    const routes = [
+      { name: "hosts", hosts: ["*.a.test"], methods: ["GET"] },
+      { name: "headers", paths: ["/"], headers: { "x-a": ["b"] } },
+    ];
+    const { route } = await made({ ...service({ routes }), _format_version: format });
+    expect(route("hosts").priority > route("headers").priority).toBe(isFirst);
+  },
+);
+
 describe("a plugin", () => {
   test.each([
     ["that nobody knows", unknown],
@@ -85,7 +100,7 @@ describe("a plugin", () => {
     expect((await withPlugin({ ...plugin, enabled: false })).closed).toEqual([]);
   });
 
-  test.each([["cors"], ["rate-limiting-advanced"], ["zipkin"], ["opentelemetry"]])(
+  test.each([["cors"], ["acme"], ["rate-limiting-advanced"], ["zipkin"], ["opentelemetry"]])(
     "that keeps nobody out closes nothing: %s",
     async (name) => expect((await withPlugin({ name })).closed).toEqual([]),
   );
@@ -108,6 +123,21 @@ describe("a plugin", () => {
     });
     expect(plugins[0].config.request.headers).toEqual({ set: { "X-A": "b" }, remove: ["X-User"] });
   });
+});
+
+test("two ACL groups never become one", async () => {
+  const { document, plugins } = await withPlugin(
+    { name: "acl", config: { allow: ["big-spenders", "big  spenders"] } },
+    {
+      consumers: [
+        { username: "a", acls: [{ group: "big spenders" }] },
+        { username: "b", acls: [{ group: "big-spenders" }, { group: "big  spenders" }] },
+      ],
+    },
+  );
+  const [a, b] = document.consumers.map(({ groups }: Anything) => groups);
+  expect([a, b]).toEqual([["big-spenders"], ["big-spenders-2", "big-spenders-3"]]);
+  expect(plugins[0].config.allow).toEqual(["big-spenders-2", "big-spenders-3"]);
 });
 
 describe("groups of consumers", () => {
