@@ -452,3 +452,51 @@ test("what a list in a list asks for is asked for behind it as well", async () =
   const { routes: found, of } = await made(site(...routes, { handle: [proxy()] }));
   expect(of(found[0]).map(({ name }) => name)).toEqual(["basic-auth"]);
 });
+
+describe("ports that are passed on", () => {
+  const to = { handler: "proxy", upstreams: [{ dial: ["127.0.0.1:5432"] }] };
+  const streams = async (listen: string, ...routes: object[]) => {
+    const servers = { db: { listen: [listen], routes } };
+    const { document, report } = await convertWith("caddy", { apps: { layer4: { servers } } });
+    const isLost = report.some(({ why }) => why.includes("could not be carried over"));
+    return { made: (document.stream_routes ?? []) as readonly Anything[], isLost };
+  };
+
+  test("listen where they listened, and no further", async () => {
+    for (const [listen, address] of [
+      ["127.0.0.1:5432", "127.0.0.1"],
+      ["tcp/[::1]:5432", "::1"],
+      [":5432", undefined],
+    ] as const) {
+      const { made, isLost } = await streams(listen, { handle: [to] });
+      expect([made[0].listen_address, made[0].enabled, isLost]).toEqual([address, false, false]);
+    }
+  });
+
+  test.each([
+    ["db.internal:5432", { handle: [to] }],
+    [":5432", { match: [{ tls: { sni: ["a.test"], alpn: ["db"] } }], handle: [to] }],
+    [":5432", { match: [{ tls: {} }], handle: [to] }],
+    [
+      ":5432",
+      {
+        handle: [
+          { handler: "tls", connection_policies: [{ client_authentication: { mode: "require" } }] },
+          to,
+        ],
+      },
+    ],
+  ])("are said to have lost what kept clients out: %s %j", async (listen, route) => {
+    expect((await streams(listen, route)).isLost).toBe(true);
+  });
+
+  test("are said to have lost a route in front of them", async () => {
+    const blocked = {
+      match: [{ remote_ip: { ranges: ["192.0.2.0/24"] } }],
+      handle: [{ handler: "close" }],
+    };
+    const { made, isLost } = await streams(":5432", blocked, { handle: [to] });
+    expect([made.length, isLost]).toEqual([1, true]);
+    expect((await streams(":5432", { handle: [to] }, blocked)).isLost).toBe(false);
+  });
+});
