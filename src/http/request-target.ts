@@ -36,6 +36,9 @@ const DOT_SEGMENT = /(?:^|\/|%2F|%5C)\.\.?(?:\/|%2F|%5C|;|%3B|$)/;
 // From the start of the segment on: to begin anew at each `;` would take the square of the length.
 const AMBIGUOUS_PARAMETER = /\/[^/;]*;[^/]*?%(?:2F|5C)/;
 
+// What makes the comparable form another one than the path with its escapes decoded.
+const AMBIGUOUS = /;|\/\/|%(?:2F|3B|5C)/;
+
 /**
  * Splits `req.url` into the three; false when the target is invalid and the request must get 400: it has a fragment (RFC
  * 9112 3.2 allows none, and a rule that looks at the end of a path would be fooled), or a path that `canonicalPath` refuses.
@@ -97,6 +100,12 @@ export function comparablePath(path: string): string {
     .replace(/\/{2,}/g, "/");
 }
 
+/**
+ * Whether servers may read a canonical path differently: the comparable form is one of several readings, not the only one. What
+ * is let in by its path can ask for this, as what is kept out need not.
+ */
+export const isAmbiguousPath = (path: string): boolean => AMBIGUOUS.test(path);
+
 /** A loop, because it takes half the time of a regular expression or of three `indexOf` here (17 against 30 ns). */
 function isComparable(path: string): boolean {
   let previous = 0;
@@ -115,14 +124,14 @@ function decodeForComparison(triplet: string): string {
 }
 
 /**
- * What is left of a canonical path after the prefix that a route matched, always with a leading `/`; null when the
- * prefix does not match. A trailing slash of the prefix does not count. Cutting by length alone would be wrong, as a
+ * What is left of a canonical path after the prefix that a route matched: "" for nothing, else with a leading `/`; null when
+ * the prefix does not match. A trailing slash of the prefix does not count. Cutting by length alone would be wrong, as a
  * path may spell the prefix differently (`//api/x`, `/%40me/x`).
  */
 export function stripPrefix(path: string, prefix: string): string | null {
   const bare = prefix.endsWith("/") ? prefix.slice(0, -1) : prefix;
   if (path.startsWith(bare)) {
-    if (path.length === bare.length) return "/";
+    if (path.length === bare.length) return "";
     if (path.charCodeAt(bare.length) === 47) return path.slice(bare.length);
   }
   const wanted = comparablePath(bare);
@@ -143,12 +152,11 @@ export function stripPrefix(path: string, prefix: string): string | null {
 export function replacePrefix(path: string, prefix: string, replacement: string): string | null {
   const rest = stripPrefix(path, prefix);
   if (rest === null) return null;
-  const isWhole = rest === "/" && !path.endsWith("/");
-  if (isWhole) return replacement === "" ? "/" : replacement;
+  if (rest === "") return replacement === "" ? "/" : replacement;
   return (replacement.endsWith("/") ? replacement.slice(0, -1) : replacement) + rest;
 }
 
 function withLeadingSlash(rest: string): string {
-  if (rest === "" || rest.startsWith("/")) return rest === "" ? "/" : rest;
+  if (rest === "" || rest.startsWith("/")) return rest;
   return `/${rest.replace(/^%(?:2F|5C)/, "")}`;
 }

@@ -41,6 +41,12 @@ const own = {
   ),
   host: words("The host is one of these: `shop.example.com`, `*.example.com`"),
   path: words('The path is one of these: "/x" prefix, "=/x" exact, "~^/x" regular expression'),
+  ambiguous_path: t.Optional(
+    t.Boolean({
+      description:
+        "Whether servers may read the path differently: it has parameters behind `;`, an empty segment, or an escaped slash or backslash",
+    }),
+  ),
   method: words("The method is one of these"),
   header: values("Request header fields"),
   query: values("Query parameters"),

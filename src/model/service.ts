@@ -211,7 +211,8 @@ export const serviceInput = t.Object(
       maxLength: 2048,
       pattern: "^(/[^?#\\s]*)?$",
       errorMessage: "must be empty or start with /, without query",
-      description: "Path put before the request's path",
+      description:
+        "Path put before the request's path; where nothing is left of that, this is sent as it is written",
     }),
     host_header: t.String({
       default: "preserve",

@@ -2,7 +2,7 @@
 import type { Condition } from "../model/condition.ts";
 import { normalizeHost } from "../http/authority.ts";
 import { isToken } from "../http/fields.ts";
-import { canonicalPath, comparablePath } from "../http/request-target.ts";
+import { canonicalPath, comparablePath, isAmbiguousPath } from "../http/request-target.ts";
 import { cidrProblem, compileCidrs } from "../net/cidr.ts";
 import type { RequestContext, StreamContext } from "./context.ts";
 
@@ -76,13 +76,16 @@ type Own = Omit<Condition, "not">;
 /** Cheapest first. */
 function testsOf(own: Own): Test[] {
   const tests: Test[] = [];
-  const { method, host, path, tls_client: tlsClient, consumer, group } = own;
+  const { method, host, path, ambiguous_path: isAmbiguous, tls_client: tlsClient } = own;
+  const { consumer, group } = own;
   if (method !== undefined) {
     const wanted = new Set(method.map((each) => each.toUpperCase()));
     tests.push((context) => wanted.has(context.method));
   }
   if (host !== undefined) tests.push(hostTest(host));
   if (path !== undefined) tests.push(pathTest(path));
+  if (isAmbiguous !== undefined)
+    tests.push((context) => isAmbiguousPath(context.path) === isAmbiguous);
   if (tlsClient !== undefined)
     tests.push(({ tls }) => ((tls?.clientCertificate ?? null) !== null) === tlsClient);
   tests.push(

@@ -9,7 +9,7 @@ import type { CredentialView, RequestContext } from "../pdk/context.ts";
 import { verifyPassword } from "../pdk/crypto.ts";
 import { authScopes, definePlugin } from "../pdk/definition.ts";
 import { stays } from "../pdk/destination.ts";
-import { config, listOf, secret } from "../pdk/fields.ts";
+import { config, flag, listOf, secret } from "../pdk/fields.ts";
 import { isFieldValue } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
 import { networkOf } from "../pdk/net.ts";
@@ -39,6 +39,10 @@ const schema = config({
     description:
       "Users that belong to no consumer; they go before consumers with credentials of the same name",
   }),
+  consumers: flag(
+    true,
+    "Also let in consumers that have credentials of the type basic; false: the users above and nobody else",
+  ),
   ...authenticationFields,
 });
 
@@ -171,7 +175,7 @@ class Guard {
     const login = readBasicLogin(context.header("authorization") ?? "");
     if (login === null || !this.#own.hide_credentials) return;
     const { username } = login;
-    if (this.#users.has(username) || context.consumers.credential("basic", username) !== null)
+    if (this.#users.has(username) || this.#credentialOf(context, username) !== null)
       context.upstream.removeHeader("authorization");
   }
 
@@ -245,7 +249,7 @@ class Guard {
   #candidateOf(context: RequestContext, username: string): Candidate {
     const hash = this.#users.get(username);
     if (hash !== undefined) return ofHash(hash, true);
-    const credential = context.consumers.credential("basic", username);
+    const credential = this.#credentialOf(context, username);
     const hashes = credential === null ? [] : hashesOf(credential);
     if (hashes.length === 0) return this.#decoyOf(username);
     return {
@@ -257,6 +261,10 @@ class Guard {
         return verdicts.includes(true);
       },
     };
+  }
+
+  #credentialOf(context: RequestContext, username: string): CredentialView | null {
+    return this.#own.consumers ? context.consumers.credential("basic", username) : null;
   }
 
   /** Takes as long as one of the known users would, and always the same one: time does not tell who exists. */

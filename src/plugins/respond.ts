@@ -7,6 +7,7 @@ import { definePlugin } from "../pdk/definition.ts";
 import {
   cidr,
   config,
+  flag,
   group,
   headerValue,
   integer,
@@ -51,6 +52,10 @@ const schema = config({
   json: t.Optional(t.Unknown({ description: "The answer as a JSON value" })),
   retry_after: nullable(
     t.Integer({ minimum: 0, maximum: 31_536_000, description: "Retry-After in seconds" }),
+  ),
+  after_authentication: flag(
+    false,
+    "Answer only requests that the authentication plugins of the route have let in; else nobody is asked who it is",
   ),
   bypass: group(
     {
@@ -99,11 +104,14 @@ export default definePlugin({
 \`bypass\` lets some through to look at what others do not see yet. It keeps curious people out, and nobody else: use an
 authentication plugin where it matters.
 
+It answers before anybody is asked who it is. With \`after_authentication\` it answers only whom the authentication plugins let in;
+give it a low \`priority\` for other plugins, such as acl, to be asked first.
+
 To try how clients cope with faults, set \`percent\` (5: every twentieth request of a worker) and \`delay_ms\`. A client that
 goes away while it waits takes nothing with it. When 10000 clients of an instance wait, the next ones get their answer at once.`,
   group: "traffic",
   order: 9300,
-  phases: ["early"],
+  phases: ["early", "access"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { status: 503, json: { message: "back soon" }, retry_after: 600, percent: 50 },
@@ -114,12 +122,13 @@ goes away while it waits takes nothing with it. When 10000 clients of an instanc
     const answer = answerOf(own);
     const isHit = sharer(own.percent);
     const waiting = own.delay_ms === 0 ? null : new Waiting();
+    const respond = (context: RequestContext): Outcome | Promise<Outcome> => {
+      if (mayPass(context) || !isHit()) return undefined;
+      if (waiting === null) return answer(context);
+      return waiting.wait(own.delay_ms, context.signal).then(() => answer(context));
+    };
     return {
-      early(context): Outcome | Promise<Outcome> {
-        if (mayPass(context) || !isHit()) return undefined;
-        if (waiting === null) return answer(context);
-        return waiting.wait(own.delay_ms, context.signal).then(() => answer(context));
-      },
+      ...(own.after_authentication ? { access: respond } : { early: respond }),
       close: () => waiting?.end(),
     };
   },

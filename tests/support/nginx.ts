@@ -16,13 +16,19 @@ export interface NginxOptions {
   readonly files: Readonly<Record<string, string | Uint8Array>>;
   /** More directives for the server. */
   readonly directives?: string;
+  /** More servers beside it, which listen on the same port. */
+  readonly servers?: (port: number) => string;
 }
 
 /** All files are as old as this, so that validators do not depend on when the test runs. */
 const MODIFIED = new Date("2026-01-02T03:04:05Z");
 
 /** Resolves when nginx answers; throws with its own words when it does not start. */
-export async function startNginx({ files, directives = "" }: NginxOptions): Promise<Nginx> {
+export async function startNginx({
+  files,
+  directives = "",
+  servers = () => "",
+}: NginxOptions): Promise<Nginx> {
   const prefix = mkdtempSync(join(tmpdir(), "sluice-nginx-"));
   for (const [name, content] of Object.entries(files)) {
     const path = join(prefix, "root", name);
@@ -31,7 +37,7 @@ export async function startNginx({ files, directives = "" }: NginxOptions): Prom
     utimesSync(path, MODIFIED, MODIFIED);
   }
   const port = freePort();
-  await Bun.write(join(prefix, "nginx.conf"), configuration(port, directives));
+  await Bun.write(join(prefix, "nginx.conf"), configuration(port, directives, servers(port)));
   const child = Bun.spawn(
     [pathOf("nginx") ?? "nginx", "-p", prefix, "-c", "nginx.conf", "-e", "error.log"],
     {
@@ -62,7 +68,7 @@ async function isServing(port: number): Promise<boolean> {
 /** As root the workers would become another user, who cannot read the temporary folder. */
 const user = process.getuid?.() === 0 ? "user root;" : "";
 
-const configuration = (port: number, directives: string) => `
+const configuration = (port: number, directives: string, servers: string) => `
 daemon off;
 ${user}
 worker_processes 1;
@@ -90,5 +96,6 @@ http {
     index index.html;
     ${directives}
   }
+  ${servers}
 }
 `;

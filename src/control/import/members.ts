@@ -148,6 +148,13 @@ export class Members {
     for (const inner of this.#objects.values()) inner.ignoreRest();
   }
 
+  /** Whether something that nobody has read says more than no. */
+  hasUnknown(): boolean {
+    return Object.entries(this.#value).some(
+      ([name, value]) => !this.#read.has(name) && !isEmpty(value) && value !== 0 && value !== false,
+    );
+  }
+
   unread(): readonly string[] {
     return Object.entries(this.#value)
       .filter(([name, value]) => !this.#read.has(name) && !isEmpty(value))

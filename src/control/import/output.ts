@@ -16,7 +16,7 @@ export interface Made {
   /** `route "shop"` */
   readonly label: string;
   fields: Record<string, unknown>;
-  /** Whether what it keeps out would come in without it. */
+  /** Whether what it keeps out would come in without it: a plugin, or a route in front of others. */
   readonly protects: boolean;
 }
 
@@ -27,6 +27,8 @@ export type MadeScope = Partial<PluginScope>;
 export interface Loss {
   readonly scope: MadeScope;
   readonly what: string;
+  /** Only routes that could take the requests of this one, which is gone. */
+  readonly instead?: { readonly hosts: readonly string[]; readonly priority: number };
 }
 
 export interface PluginDraft {
@@ -40,6 +42,8 @@ export interface PluginDraft {
   /** Whether it keeps somebody out. */
   readonly protects?: boolean;
   readonly enabled?: boolean;
+  /** In the place of the plugin's own in the order. */
+  readonly priority?: number;
   readonly when?: Document;
   readonly tags?: readonly string[];
 }
@@ -96,7 +100,7 @@ export class Output {
       .slice(0, 100)
       .replace(/[^A-Za-z0-9_.~-]+$/, "");
     const base = clean === "" || UUID_PATTERN.test(clean) ? `${this.#from}-${clean}` : clean;
-    let name = base.replace(/-$/, "");
+    let name = base.replace(/[^A-Za-z0-9_]+$/, "");
     for (let count = 2; this.#names.has(`${collection} ${name}`); count++)
       name = `${base}-${count}`;
     this.#names.add(`${collection} ${name}`);
@@ -106,6 +110,7 @@ export class Output {
   /** Adds a plugin as far as the gateway has it; null when it has not, which is reported. */
   plugin(draft: PluginDraft): string | null {
     const { name, scope, what, key, protects = false, when = null, enabled = true } = draft;
+    const { priority = null, tags = [] } = draft;
     const definition = this.plugins.get(name);
     if (definition === undefined) {
       this.report.leftOut(what, `this gateway has no plugin ${name}`);
@@ -115,9 +120,11 @@ export class Output {
     const fit = fitConfig(definition.config, draft.config);
     for (const field of fit.unknown)
       this.report.leftOut(what, `the plugin ${name} has no field ${field}`);
+    // What it would keep out may be said in the field that is missing.
+    if (protects && enabled && fit.unknown.length > 0) this.lose({ scope, what });
     const target = { key: `${name} ${key}`, label: what, protects: protects && enabled };
     this.report.carried(what, `became the plugin ${name}`);
-    const fields = { name, config: fit.config, ...scope, enabled, when, tags: draft.tags ?? [] };
+    const fields = { name, config: fit.config, ...scope, priority, enabled, when, tags };
     return this.add("plugins", target, fields);
   }
 

@@ -14,7 +14,8 @@ import { describeProblem } from "../reference.ts";
 import { createFinishers } from "../transfer/finishers.ts";
 import { applyDocument } from "../transfer/plan.ts";
 import { sealSecrets } from "../transfer/secret-material.ts";
-import type { Made, MadeScope, Output } from "./output.ts";
+import { shareHosts } from "./exposure.ts";
+import type { Loss, Made, MadeScope, Output } from "./output.ts";
 
 /** More rounds than references lie behind each other. */
 const MAX_ROUNDS = 100;
@@ -37,7 +38,13 @@ export function settle(output: Output): Document {
 function drop(made: Made, why: string, output: Output): void {
   output.report.retract("carried", made.label);
   output.report.leftOut(made.label, `the gateway does not take it: ${why}`);
-  if (made.protects) output.lose({ scope: made.fields as MadeScope, what: made.label });
+  if (!made.protects) return;
+  const { fields, label } = made;
+  if (made.collection === "plugins") output.lose({ scope: fields as MadeScope, what: label });
+  if (made.collection !== "routes") return;
+  const hosts = (fields["hosts"] ?? []) as readonly string[];
+  const priority = Number(fields["priority"] ?? 0);
+  output.lose({ scope: {}, what: label, instead: { hosts, priority } });
 }
 
 /** Object by object, because a document is refused at the first one that is wrong. */
@@ -108,9 +115,9 @@ function documentOf(kept: readonly Made[]): Document {
 
 /** Nobody may come in whom the source kept out. A route that is switched off would leave its requests to another one. */
 function closeUnprotected(kept: readonly Made[], { losses, report }: Output): void {
-  for (const { scope, what } of losses)
+  for (const { scope, what, instead } of losses)
     for (const made of kept) {
-      if (!isHit(made, scope)) continue;
+      if (!isHit(made, scope) || (instead !== undefined && !isBehind(made, instead))) continue;
       const until = `until you have set up another protection: ${what} kept clients out and could not be carried over`;
       if (made.collection === "routes") {
         made.fields["maintenance"] ??= {};
@@ -122,12 +129,23 @@ function closeUnprotected(kept: readonly Made[], { losses, report }: Output): vo
     }
 }
 
+/** Whether requests of a route that is gone could come to this one. */
+function isBehind(
+  { collection, fields }: Made,
+  { hosts, priority }: NonNullable<Loss["instead"]>,
+): boolean {
+  const own = (fields["hosts"] ?? []) as readonly string[];
+  return (
+    collection === "routes" && Number(fields["priority"] ?? 0) <= priority && shareHosts(own, hosts)
+  );
+}
+
 function isHit({ collection, id, fields }: Made, scope: MadeScope): boolean {
   const { route_id = null, service_id = null, consumer_id = null, stream_route_id = null } = scope;
   // Of a protection for a consumer on a route, the consumer is what is held back.
   if (consumer_id !== null) return collection === "consumers" && id === consumer_id;
   if (stream_route_id !== null) return collection === "stream_routes" && id === stream_route_id;
-  if (collection !== "routes") return false;
+  if (collection !== "routes" && collection !== "stream_routes") return false;
   if (route_id !== null) return id === route_id;
   return service_id === null || fields["service_id"] === service_id;
 }

@@ -34,32 +34,37 @@ function editedTarget(
   if (edits === null) return null;
   const path = edits.hasOwnPath ? edits.path : upstreamPath(runtime, own);
   if (path === null) return null;
-  const joined = joinBase(service.service.path, path);
+  const joined = joinBase(service.service.path, edits.hasOwnPath && path === "/" ? "" : path);
   return edits.query === "" ? joined : `${joined}?${edits.query}`;
 }
 
-const joinBase = (base: string, path: string) =>
-  base.endsWith("/") ? base + path.slice(1) : base + path;
+/** Where nothing follows it, the service's path is sent as it is written: `/app` stays `/app`, and `/app/` stays `/app/`. */
+function joinBase(base: string, path: string): string {
+  if (path === "") return base === "" ? "/" : base;
+  return base.endsWith("/") ? base + path.slice(1) : base + path;
+}
 
-/** The path after the route has stripped and rewritten it; null when that is no path. */
+/**
+ * The path after the route has stripped and rewritten it, "" when nothing is left of it or the client has asked for `/`; null
+ * when that is no path.
+ */
 function upstreamPath(runtime: RouteRuntime, own: string): string | null {
-  let path = own;
-  for (const prefix of runtime.prefixes) {
-    const { replacement } = runtime;
+  const path = withPrefixChanged(runtime, own);
+  if (runtime.rewrite === null) return path;
+  const whole = path === "" ? "/" : path;
+  const rewritten = whole.replace(runtime.rewrite.regex, runtime.rewrite.to);
+  if (rewritten === "" || rewritten === whole) return rewritten === "" ? "" : path;
+  return canonicalPath(encodePath(rewritten));
+}
+
+function withPrefixChanged({ prefixes, replacement }: RouteRuntime, own: string): string {
+  if (own === "/" && replacement === null) return "";
+  for (const prefix of prefixes) {
     const changed =
-      replacement === null ? stripPrefix(path, prefix) : replacePrefix(path, prefix, replacement);
-    if (changed === null) continue;
-    path = changed;
-    break;
+      replacement === null ? stripPrefix(own, prefix) : replacePrefix(own, prefix, replacement);
+    if (changed !== null) return changed;
   }
-  if (runtime.rewrite !== null) {
-    const rewritten = canonicalPath(
-      encodePath(path.replace(runtime.rewrite.regex, runtime.rewrite.to)),
-    );
-    if (rewritten === null) return null;
-    path = rewritten;
-  }
-  return path;
+  return own === "/" ? "" : own;
 }
 
 /** A replacement may hold text that a path cannot; it is escaped, not sent as it is. */

@@ -1725,7 +1725,7 @@ export interface components {
              */
             protocol: "http" | "https" | "tcp" | "tls" | "udp";
             /**
-             * @description Path put before the request's path
+             * @description Path put before the request's path; where nothing is left of that, this is sent as it is written
              * @default
              */
             path: string;
@@ -2082,7 +2082,7 @@ export interface components {
              */
             protocol?: "http" | "https" | "tcp" | "tls" | "udp";
             /**
-             * @description Path put before the request's path
+             * @description Path put before the request's path; where nothing is left of that, this is sent as it is written
              * @default
              */
             path?: string;
@@ -5015,6 +5015,8 @@ export interface components {
                 host?: string[];
                 /** @description The path is one of these: "/x" prefix, "=/x" exact, "~^/x" regular expression */
                 path?: string[];
+                /** @description Whether servers may read the path differently: it has parameters behind `;`, an empty segment, or an escaped slash or backslash */
+                ambiguous_path?: boolean;
                 /** @description The method is one of these */
                 method?: string[];
                 /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
@@ -5058,6 +5060,8 @@ export interface components {
                     host?: string[];
                     /** @description The path is one of these: "/x" prefix, "=/x" exact, "~^/x" regular expression */
                     path?: string[];
+                    /** @description Whether servers may read the path differently: it has parameters behind `;`, an empty segment, or an escaped slash or backslash */
+                    ambiguous_path?: boolean;
                     /** @description The method is one of these */
                     method?: string[];
                     /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
@@ -5168,6 +5172,8 @@ export interface components {
                 host?: string[];
                 /** @description The path is one of these: "/x" prefix, "=/x" exact, "~^/x" regular expression */
                 path?: string[];
+                /** @description Whether servers may read the path differently: it has parameters behind `;`, an empty segment, or an escaped slash or backslash */
+                ambiguous_path?: boolean;
                 /** @description The method is one of these */
                 method?: string[];
                 /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */
@@ -5211,6 +5217,8 @@ export interface components {
                     host?: string[];
                     /** @description The path is one of these: "/x" prefix, "=/x" exact, "~^/x" regular expression */
                     path?: string[];
+                    /** @description Whether servers may read the path differently: it has parameters behind `;`, an empty segment, or an escaped slash or backslash */
+                    ambiguous_path?: boolean;
                     /** @description The method is one of these */
                     method?: string[];
                     /** @description Request header fields by name: a text that must be equal, "*" present, null absent, "~..." a regular expression */

@@ -317,11 +317,25 @@ describe("what a service does to the request", () => {
     ["", "/x?q", "/x?q"],
     ["/base", "/x?q", "/base/x?q"],
     ["/base/", "/x", "/base/x"],
-    ["/base", "/", "/base/"],
-    ["/base", "/?", "/base/?"],
+    ["/base", "/", "/base"],
+    ["/base/", "/", "/base/"],
+    ["/base", "/?", "/base?"],
+    ["/base", "//", "/base//"],
     ["/base", "/..%2fx", null],
   ])("path %j and %s become %j", async (path, target, upstream) => {
     await serve([{ name: "r" }], { service: { path } });
+    expect((await get(target)).request?.target ?? null).toBe(upstream);
+  });
+
+  test.each([
+    ["/base", "/away", "/base"],
+    ["/base", "/away/", "/base/"],
+    ["/base", "/away/x?q", "/base/x?q"],
+    ["/base/", "/away?q", "/base/?q"],
+    ["", "/away", "/"],
+    ["/base", "/", "/base"],
+  ])("path %j and %s, rewritten to nothing, become %j", async (path, target, upstream) => {
+    await serve([{ name: "r", path_rewrite: { regex: "^/away", to: "" } }], { service: { path } });
     expect((await get(target)).request?.target ?? null).toBe(upstream);
   });
 

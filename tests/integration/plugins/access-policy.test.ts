@@ -245,6 +245,8 @@ describe("each kind of condition decides", () => {
     [{ query: { a: "~^\\d+$" } }, {}, { path: "/?a=12" }],
     [{ cookie: { c: "*" } }, { Cookie: "c=1" }, {}],
     [{ not: { cidr: ["127.0.0.0/8"] } }, lan, {}],
+    [{ ambiguous_path: true }, {}, { path: "/a;x" }],
+    [{ path: ["/a"], not: { ambiguous_path: false } }, {}, { path: "/a%2Fb" }],
   ])("%j", async (when, headers, { path = "/" }: { path?: string }) => {
     await configure({ rules: [{ when, action: "deny" }] });
     expect((await ask({}, "/zz")).status).toBe(200);
@@ -264,6 +266,25 @@ describe("each kind of condition decides", () => {
     await configure({ rules: [{ when, action: "deny" }] });
     expect((await ask()).status).toBe(status);
   });
+});
+
+test.each([
+  ["/", false, "plain"],
+  ["/a/b.c/~d/", false, "plain"],
+  ["/caf%C3%A9%20%40x", false, "escapes that stand for one text"],
+  ["/a:b@c=d,e", false, "characters that need no escape"],
+  ["/a;x", true, "a parameter"],
+  ["/a%3bx", true, "an escaped parameter"],
+  ["/a//b", true, "an empty segment"],
+  ["/a//", true, "an empty segment at the end"],
+  ["/a%2fb", true, "an escaped slash"],
+  ["/a%5cb", true, "an escaped backslash"],
+  ["/a%252Fb", false, "a percent sign is decoded once"],
+])("ambiguous_path: %s is %p (%s)", async (path, isAmbiguous) => {
+  await configure({ rules: [{ when: { ambiguous_path: true }, action: "deny" }] });
+  expect((await ask({}, path)).status).toBe(isAmbiguous ? 403 : 200);
+  await configure({ rules: [{ when: { ambiguous_path: false }, action: "deny" }] });
+  expect((await ask({}, path)).status).toBe(isAmbiguous ? 200 : 403);
 });
 
 test("an instance for some people alone is judged once it is known who they are", async () => {

@@ -98,6 +98,19 @@ describe("a password", () => {
   });
 });
 
+describe("without consumers", () => {
+  beforeAll(() => fresh("without consumers", { consumers: false }));
+
+  test("the users of the configuration are let in", async () => {
+    expect((await scene.get("/", basic("htpasswd", "secret"))).status).toBe(200);
+  });
+
+  test("consumers are not, whatever they show", async () => {
+    const { status, seen } = await scene.get("/", basic("alice", "pässwort"));
+    expect([status, seen]).toEqual([401, null]);
+  });
+});
+
 describe("refused with 401 is", () => {
   beforeAll(() => fresh("refusals"));
   const good = () => basic("alice", "pässwort").Authorization;

@@ -147,3 +147,51 @@ test.each([
   const problems = respond.check?.({ headers: {}, body: null, template: null, ...config } as never);
   expect(problems?.map((problem) => problem.path)).toEqual([path]);
 });
+
+describe("after_authentication", () => {
+  const login = { Authorization: `Basic ${btoa("inline:secret")}` };
+  let guarded: PluginScene;
+  beforeAll(async () => {
+    const password_hash = await Bun.password.hash("secret", { algorithm: "bcrypt", cost: 4 });
+    const users = [{ username: "inline", password_hash }];
+    guarded = await pluginScene({
+      consumers: [{ username: "staff" }],
+      plugins: [{ name: "basic-auth", config: { users } }],
+    });
+  });
+  afterAll(() => guarded.stop());
+  const answering = (config: object) =>
+    guarded.apply({
+      plugins: [{ name: "respond", config: { status: 200, body: "inside", ...config } }],
+    });
+
+  test("without it everybody is answered", async () => {
+    await answering({});
+    expect(await guarded.get("/")).toMatchObject({ status: 200, body: "inside", seen: null });
+  });
+
+  test("with it only those whom the authentication plugins of the route let in", async () => {
+    await answering({ after_authentication: true });
+    expect(await guarded.get("/")).toMatchObject({ status: 401, seen: null });
+    expect((await guarded.get("/")).body).not.toContain("inside");
+    expect(await guarded.get("/", login)).toMatchObject({
+      status: 200,
+      body: "inside",
+      seen: null,
+    });
+  });
+
+  test("and what other plugins refuse is refused when it comes after them", async () => {
+    await guarded.apply({
+      plugins: [
+        {
+          ...{ name: "respond", priority: -1 },
+          config: { status: 200, body: "inside", after_authentication: true },
+        },
+        { name: "acl", config: { allow: ["staff"] } },
+      ],
+    });
+    expect((await guarded.get("/", login)).status).toBe(403);
+    await guarded.apply({ removedPlugins: ["acl"] });
+  });
+});

@@ -1,7 +1,12 @@
 // The canonical path, the form paths are compared in, and what is refused on the way.
 import { expect, test } from "bun:test";
 import { splitTarget } from "../../support/request-target.ts";
-import { canonicalPath, comparablePath, stripPrefix } from "../../../src/http/request-target.ts";
+import {
+  canonicalPath,
+  comparablePath,
+  isAmbiguousPath,
+  stripPrefix,
+} from "../../../src/http/request-target.ts";
 
 test.each([
   ["http://h/", "/", "", "/"],
@@ -97,11 +102,27 @@ test.each([
 });
 
 test.each([
+  ["//a", true],
+  ["/a;", true],
+  ["/a%2F", true],
+  ["/a%5C", true],
+  ["/a%3B", true],
+  ["/a%20%C3%A9%252F", false],
+  ["/", false],
+])("whether servers read %s differently: %p", (path, isAmbiguous) => {
+  expect(isAmbiguousPath(path)).toBe(isAmbiguous);
+});
+
+test.each([
   ["/api/x", "/api", "/x"],
-  ["/api", "/api", "/"],
+  ["/api", "/api", ""],
   ["/api/", "/api", "/"],
+  ["/api%2F", "/api", "/"],
+  ["/api;v=1", "/api", ""],
+  ["//api", "/api", ""],
   ["/api/x", "/api/", "/x"],
-  ["/api", "/api/", "/"],
+  ["/api", "/api/", ""],
+  ["/", "/", "/"],
   ["/x", "/", "/x"],
   ["/api//x", "/api", "//x"],
   ["//api/x", "/api", "/x"],

@@ -37,7 +37,10 @@ const catalogue: Readonly<Record<string, Entry>> = {
       key_in_body: false,
     },
   },
-  "basic-auth": { scopes: "auth", onError: "closed", fields: { ...common, users: [] } },
+  "basic-auth": {
+    ...{ scopes: "auth", onError: "closed", fields: { ...common, users: [] } },
+    added: { consumers: true },
+  },
   jwt: {
     ...{ scopes: "auth", onError: "closed" },
     fields: {
@@ -260,6 +263,7 @@ const catalogue: Readonly<Record<string, Entry>> = {
       percent: 100,
       delay_ms: 0,
     },
+    added: { after_authentication: false },
   },
   "request-id": {
     ...{ scopes: "edge", onError: "open" },

@@ -1,6 +1,7 @@
 // Handlers of Caddy that answer by themselves, as plugins of a route without a service.
 import type { Document } from "../../body.ts";
 import type { Members } from "../members.ts";
+import { always } from "./terms.ts";
 import { hasPlaceholder } from "./placeholders.ts";
 import type { Step } from "./steps.ts";
 
@@ -8,7 +9,7 @@ import type { Step } from "./steps.ts";
 type Answer = (handler: Members) => Step | null;
 
 const stepOf = (name: string, config: Document, handler: Members): Step => ({
-  ...{ name, config, what: handler.path, protects: false, when: null },
+  ...{ name, config, what: handler.path, protects: false, where: always },
 });
 
 const staticResponse: Answer = (handler) => {

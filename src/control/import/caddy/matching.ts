@@ -1,170 +1,310 @@
-// Caddy's matchers as conditions of a route, or of a plugin; knows no handler.
-import type { Document } from "../../body.ts";
+// Caddy's matchers as bounds of what they take; knows no handler and no route.
+import { isIPv6 } from "node:net";
+import { normalizeHost } from "../../../http/authority.ts";
+import { cidrProblem } from "../../../net/cidr.ts";
+import { regexProblem } from "../../../snapshot/regex-safety.ts";
+import { caseless, escaped, portable } from "../expression.ts";
 import type { Members } from "../members.ts";
-import { escaped } from "./placeholders.ts";
+import { type PathBounds, pathBounds, pathExpression, type Stripped } from "./paths.ts";
+import {
+  always,
+  anything,
+  type Bounds,
+  both,
+  exactly,
+  negated,
+  never,
+  unknown,
+  type ValueTerm,
+} from "./terms.ts";
 
-/** Conditions of a route. An empty list stands for any. */
+/** What Caddy's matchers see of a request at some place, which is not always what the client has sent. */
+export interface View {
+  readonly path: "sent" | "unknown" | Stripped;
+  /** Path patterns of which each request has matched one; empty: none is known. */
+  readonly patterns: readonly string[];
+  /** Lower-case names of fields that were changed on the way, `*` for any. */
+  readonly changedFields: readonly string[];
+  readonly isMethodChanged: boolean;
+  readonly isQueryChanged: boolean;
+  /** Whether clients come through a proxy whose word for their address is taken. */
+  readonly hidesAddresses: boolean;
+}
+
 export interface Match {
-  readonly hosts: readonly string[];
-  readonly paths: readonly PathMatch[];
-  readonly methods: readonly string[];
-  readonly headers: readonly ValueMatch[];
-  readonly query: readonly ValueMatch[];
-  readonly client_cidrs: readonly string[];
-  readonly protocols: readonly string[];
+  readonly bounds: Bounds;
+  readonly view: View;
+  /** Matchers that cannot be said here. */
+  readonly unknown: readonly string[];
+  /** Whether these may be about who the client is. */
+  readonly isVague: boolean;
 }
 
-interface PathMatch {
-  readonly type: "prefix" | "exact" | "regex";
-  readonly value: string;
-}
+type Reader = (members: Members, view: View) => Bounds;
 
-interface ValueMatch {
-  readonly name: string;
-  readonly op: "equals" | "regex" | "present" | "absent";
-  readonly value: string;
-}
-
-export const anything: Match = {
-  ...{ hosts: [], paths: [], methods: [], headers: [], query: [], client_cidrs: [], protocols: [] },
+const readers: Readonly<Record<string, Reader>> = {
+  host: hosts,
+  path: paths,
+  path_regexp: pathRegexp,
+  method: methods,
+  header: headers,
+  header_regexp: headerExpressions,
+  query,
+  remote_ip: (members, view) => addresses(members, "remote_ip", view),
+  client_ip: (members, view) => addresses(members, "client_ip", view),
+  protocol,
 };
 
-/** Null for matchers that no route has, which the caller reports. */
-export function readMatch(members: Members): Match | null {
-  const known = ["host", "path", "path_regexp", "method", "header", "header_regexp", "query"];
-  const all = [...known, "remote_ip", "client_ip", "protocol"];
-  if (members.names.some((name) => !all.includes(name))) return null;
-  const protocol = members.text("protocol");
-  if (protocol !== null && protocol !== "http" && protocol !== "https") return null;
-  const regex = members.object("path_regexp");
-  const pattern = regex?.text("pattern") ?? null;
-  regex?.raw("name");
-  const paths = members.texts("path").map(pathOf);
-  if (paths.length > 0) members.changed("path", "upper and lower case differ");
-  if (paths.length > 0 && pattern !== null) return null;
+/** All matchers of one set, which must hold together. */
+export function readMatch(members: Members, view: View): Match {
+  let bounds = always;
+  const missing: string[] = [];
+  let isVague = false;
+  for (const name of members.names) {
+    const inner = name === "not" ? readNegations(members, view) : readOne(members, name, view);
+    bounds = both(bounds, inner.bounds);
+    missing.push(...inner.unknown);
+    isVague ||= inner.isVague;
+  }
+  const patterns =
+    view.path === "unknown" ? [] : members.has("path") ? members.texts("path") : view.patterns;
+  return { bounds, view: { ...view, patterns }, unknown: missing, isVague };
+}
+
+type Part = Omit<Match, "view">;
+
+/** Matchers that cannot be about who the client is; of expressions, those that do not speak of it. */
+const IMPERSONAL: ReadonlySet<string> = new Set(["host", "path", "path_regexp", "method", "file"]);
+const PERSONAL = /ip|addr|remote|header|cookie|vars|tls|auth|user|query/i;
+
+const isAboutClients = (name: string, value: unknown): boolean =>
+  !IMPERSONAL.has(name) && (name !== "expression" || PERSONAL.test(JSON.stringify(value)));
+
+function readOne(members: Members, name: string, view: View): Part {
+  const reader = Object.hasOwn(readers, name) ? readers[name] : undefined;
+  const bounds = reader?.(members, view) ?? unknown;
+  const value = members.raw(name);
+  if (bounds !== unknown) return { bounds, unknown: [], isVague: false };
+  return { bounds, unknown: [name], isVague: isAboutClients(name, value) };
+}
+
+function readNegations(members: Members, view: View): Part {
+  let bounds = always;
+  const missing: string[] = [];
+  let isVague = false;
+  for (const set of members.objects("not")) {
+    const inner = readMatch(set, view);
+    bounds = both(bounds, negated(inner.bounds));
+    missing.push(...inner.unknown.map((name) => `not ${name}`));
+    isVague ||= inner.isVague;
+  }
+  return { bounds, unknown: missing, isVague };
+}
+
+const hasPlaceholder = (text: string) => text.includes("{");
+
+/** A dot at the end makes a name another one to Caddy. */
+const WITHOUT_DOT = "^(?:\\[.*\\]|[^:]*[^.:])(?::\\d*)?$";
+
+function hosts(members: Members, view: View): Bounds {
+  const given = members.texts("host").map((host) => asciiHost(host.toLowerCase()));
+  if (given.length === 0) return never;
+  if (isChanged("host", view)) return unknown;
+  const names: string[] = [];
+  for (const host of given) {
+    if (host === null) return unknown;
+    names.push(host);
+  }
+  const isListed = names.every((host) => !host.replace(/^\*\./, "").includes("*"));
+  const isPlain = names.every((host) => !host.includes("*"));
+  const whole = `^(?:${names.map(hostSource).join("|")})(?::\\d*)?$`;
+  const isFine = regexProblem(whole) === null;
+  if (!isListed) return isFine ? exactly({ hostFields: [whole] }) : unknown;
+  const over = { ...anything, hosts: [...new Set(names)] };
+  const field = isPlain ? WITHOUT_DOT : isFine ? whole : null;
+  const under = field === null ? null : { ...over, hostFields: [field] };
+  return { over, under, plain: over, isNever: false };
+}
+
+/** Null for what is no name. */
+function asciiHost(host: string): string | null {
+  if (isIPv6(host)) return normalizeHost(`[${host}]`);
+  if (host.includes("*")) return /^[a-z0-9_*.-]+$/.test(host) ? host : null;
+  const ascii = /^[\x00-\x7f]*$/.test(host) ? host : URL.parse(`http://${host}`)?.hostname;
+  return ascii === undefined || /[:{}]/.test(ascii) ? null : normalizeHost(ascii);
+}
+
+/** One label for each asterisk. */
+const hostSource = (host: string) =>
+  host
+    .split(".")
+    .map((label) => (label === "*" ? "[^.:]+" : caseless(label)))
+    .join("\\.");
+
+const boundsOf = ({ over, under, plain }: PathBounds): Bounds => ({
+  over: over === null ? anything : withPaths(over),
+  under:
+    under === null
+      ? null
+      : under.includes("")
+        ? anything
+        : { ...withPaths(under), isUnambiguous: true },
+  plain: plain === null ? null : plain.length === 0 ? anything : { ...anything, paths: [plain] },
+  isNever: false,
+});
+
+const withPaths = (sources: readonly string[]) => ({
+  ...anything,
+  paths: [sources.map((value) => ({ type: "regex", value }) as const)],
+});
+
+function paths(members: Members, { path }: View): Bounds {
+  const patterns = members.texts("path");
+  if (patterns.length === 0) return never;
+  const found = path === "unknown" ? null : pathBounds(patterns, path === "sent" ? null : path);
+  return found === null ? unknown : boundsOf(found);
+}
+
+function pathRegexp(members: Members, { path }: View): Bounds {
+  const regexp = members.object("path_regexp");
+  regexp?.raw("name");
+  const pattern = regexp?.text("pattern") ?? null;
+  const found = pattern === null || path !== "sent" ? null : pathExpression(pattern);
+  return found === null ? unknown : boundsOf(found);
+}
+
+/** Caddy compares them as they are written; methods in lower case are not those that clients send. */
+function methods(members: Members, view: View): Bounds {
+  const given = members.texts("method");
+  if (given.length === 0) return never;
+  if (view.isMethodChanged || given.some(hasPlaceholder)) return unknown;
+  const over = { ...anything, methods: [...new Set(given.map((method) => method.toUpperCase()))] };
+  const usual = given.filter((method) => method === method.toUpperCase());
+  const under = usual.length === 0 ? null : { ...anything, methods: [...new Set(usual)] };
+  return { over, under, plain: under, isNever: false };
+}
+
+const isChanged = (name: string, { changedFields }: View) =>
+  changedFields.includes("*") || changedFields.includes(name.toLowerCase());
+
+function headers(members: Members, view: View): Bounds {
+  const fields = members.object("header");
+  let bounds = always;
+  for (const name of fields?.names ?? []) {
+    const value = fields?.raw(name) ?? null;
+    const found = isChanged(name, view)
+      ? unknown
+      : headerBounds(name, fields?.texts(name) ?? [], value);
+    if (found === unknown) return unknown;
+    bounds = both(bounds, found);
+  }
+  return bounds;
+}
+
+/** Null: the field must be missing; an empty list: it must be there. Several lines of a field are one here. */
+function headerBounds(name: string, values: readonly string[], given: unknown): Bounds {
+  if (given === null) return exactly({ headers: [{ name, op: "absent", value: "" }] });
+  if (values.length === 0 || values.includes("*"))
+    return exactly({ headers: [{ name, op: "present", value: "" }] });
+  if (values.some((value) => hasPlaceholder(value) || /[^\x20-\x7e]/.test(value))) return unknown;
+  const parts = values.map(valuePart);
+  const [only = ""] = values;
+  const strict = values.some((value) => value.includes(","))
+    ? null
+    : regexTerm(
+        name,
+        parts.map(({ least }) => least),
+      );
+  const isPlain = values.length === 1 && !/^\*|\*$/.test(only);
+  return ofHeader(
+    regexTerm(
+      name,
+      parts.map(({ most }) => most),
+    ),
+    isPlain ? { name, op: "equals", value: only } : strict,
+  );
+}
+
+function valuePart(value: string) {
+  const isOpenStart = value.startsWith("*");
+  const isOpenEnd = value.endsWith("*") && value.length > 1;
+  const text = escaped(value.slice(isOpenStart ? 1 : 0, isOpenEnd ? -1 : undefined));
   return {
-    hosts: members.texts("host").map((host) => host.toLowerCase()),
-    paths: pattern === null ? paths : [{ type: "regex", value: pattern }],
-    methods: members.texts("method"),
-    headers: [
-      ...valuesOf(members.object("header")),
-      ...patternsOf(members.object("header_regexp")),
-    ],
-    query: valuesOf(members.object("query")),
-    client_cidrs: rangesOf(members),
-    protocols: protocol === null ? [] : [protocol],
+    most: `${isOpenStart ? "" : LINE_START}${text}${isOpenEnd ? "" : LINE_END}`,
+    least: `${isOpenStart ? "" : "^"}${text}${isOpenEnd ? "" : "$"}`,
   };
 }
 
-const rangesOf = (members: Members): string[] =>
-  ["remote_ip", "client_ip"].flatMap((name) => {
-    const matcher = members.object(name);
-    matcher?.leaveOut("forwarded", "trusted_proxies decides", false);
-    return matcher?.texts("ranges").flatMap(networksOf) ?? [];
+/** Where one line of a field may begin and end among several. */
+const LINE_START = "(?:^|[,;] )";
+const LINE_END = "(?:[,;] |$)";
+
+const regexTerm = (name: string, sources: readonly string[]): ValueTerm => ({
+  ...{
+    name,
+    op: "regex",
+    value: sources.length === 1 ? (sources[0] ?? "") : `(?:${sources.join("|")})`,
+  },
+});
+
+function ofHeader(over: ValueTerm, under: ValueTerm | null): Bounds {
+  const isFine = (term: ValueTerm) => term.op !== "regex" || regexProblem(term.value) === null;
+  const most = isFine(over) ? { ...anything, headers: [over] } : anything;
+  const least = under !== null && isFine(under) ? { ...anything, headers: [under] } : null;
+  return { over: most, under: least, plain: least, isNever: false };
+}
+
+function headerExpressions(members: Members, view: View): Bounds {
+  const fields = members.object("header_regexp");
+  let bounds = always;
+  for (const name of fields?.names ?? []) {
+    const regexp = fields?.object(name);
+    regexp?.raw("name");
+    const source = portable(regexp?.text("pattern") ?? "(?=")?.source ?? null;
+    if (source === null || isChanged(name, view)) return unknown;
+    const most = source.replaceAll(/\\.|\[\^?\]?[^\]]*\]|[$^]/g, (token) =>
+      token === "^" ? LINE_START : token === "$" ? LINE_END : token,
+    );
+    const over = { name, op: "regex", value: `${most}|[^\\x20-\\x7e]` } as const;
+    const under = { name, op: "regex", value: `^(?=[^,;]*$)(?=[^]*?(?:${source}))` } as const;
+    const found = ofHeader(over, under);
+    const plain = { ...anything, headers: [{ name, op: "regex", value: source } as const] };
+    bounds = both(bounds, { ...found, plain: regexProblem(source) === null ? plain : null });
+  }
+  return bounds;
+}
+
+/** Which of several values counts, and whether all names must be there, depends on the version. */
+function query(members: Members, view: View): Bounds {
+  const fields = members.object("query");
+  const terms = (fields?.names ?? []).map((name): ValueTerm => {
+    const values = fields?.texts(name) ?? [];
+    const [only = ""] = values;
+    if (values.includes("*")) return { name, op: "present", value: "" };
+    if (values.length === 1) return { name, op: "equals", value: only };
+    return { name, op: "regex", value: `^(?:${values.map(escaped).join("|")})$` };
   });
+  if (view.isQueryChanged || terms.some(({ name, value }) => hasPlaceholder(name + value)))
+    return unknown;
+  if (terms.length !== 1) return unknown;
+  return { ...unknown, plain: { ...anything, query: terms } };
+}
 
 const PRIVATE = ["192.168.0.0/16", "172.16.0.0/12", "10.0.0.0/8", "127.0.0.1/8", "fd00::/8", "::1"];
 
-const networksOf = (range: string) => (range === "private_ranges" ? PRIVATE : [range]);
-
-/** `*` at the end stands for whatever begins so, at the start for whatever ends so. */
-function pathOf(path: string): PathMatch {
-  if (path === "*" || path === "/*") return { type: "prefix", value: "/" };
-  if (/^[^*]*\/\*$/.test(path)) return { type: "prefix", value: path.slice(0, -2) };
-  if (!path.includes("*")) return { type: "exact", value: path };
-  const parts = path.split("*").map(escaped);
-  const source = parts.join(path.startsWith("*") || path.endsWith("*") ? ".*" : "[^/]*");
-  const open = path.endsWith("*") ? source.replace(/\.\*$/, "") : `${source}$`;
-  return { type: "regex", value: path.startsWith("*") ? open.replace(/^\.\*/, "") : `^${open}` };
+function addresses(members: Members, name: string, view: View): Bounds {
+  const matcher = members.object(name);
+  const isForwarded = matcher?.flag("forwarded") === true;
+  const given = matcher?.texts("ranges") ?? [];
+  const ranges = given.flatMap((range) => (range === "private_ranges" ? PRIVATE : [range]));
+  if (ranges.length === 0) return never;
+  if (isForwarded || view.hidesAddresses) return unknown;
+  return ranges.some((range) => cidrProblem(range) !== null)
+    ? unknown
+    : exactly({ cidrs: [...new Set(ranges)] });
 }
 
-/** By name, each with the values of which one is enough. Null stands for absent. */
-function valuesOf(members: Members | null): ValueMatch[] {
-  if (members === null) return [];
-  return members.names.map((name): ValueMatch => {
-    if (members.raw(name) === null) return { name, op: "absent", value: "" };
-    const values = members.texts(name);
-    const [first = ""] = values;
-    if (values.length === 0) return { name, op: "absent", value: "" };
-    if (values.includes("*")) return { name, op: "present", value: "" };
-    if (values.length === 1 && !first.includes("*")) return { name, op: "equals", value: first };
-    const sources = values.map((value) => value.split("*").map(escaped).join(".*"));
-    return { name, op: "regex", value: `^(?:${sources.join("|")})$` };
-  });
+function protocol(members: Members): Bounds {
+  const name = members.text("protocol");
+  return name === "http" || name === "https" ? exactly({ protocols: [name] }) : unknown;
 }
-
-function patternsOf(members: Members | null): ValueMatch[] {
-  if (members === null) return [];
-  return members.names.flatMap((name): ValueMatch[] => {
-    const regex = members.object(name);
-    regex?.raw("name");
-    const pattern = regex?.text("pattern") ?? null;
-    return pattern === null ? [] : [{ name, op: "regex", value: pattern }];
-  });
-}
-
-/** Both conditions at once; null when a route cannot say so. */
-export function both(outer: Match, inner: Match): Match | null {
-  const pick = <T>(a: readonly T[], b: readonly T[]) => (b.length === 0 ? a : b);
-  const isNested = inner.paths.every((path) => outer.paths.some((other) => lies(path, other)));
-  if (outer.paths.length > 0 && !isNested) return null;
-  const isTwice = (["hosts", "methods", "client_cidrs", "protocols"] as const).some(
-    (name) => outer[name].length > 0 && inner[name].some((value) => !outer[name].includes(value)),
-  );
-  if (isTwice) return null;
-  return {
-    hosts: pick(outer.hosts, inner.hosts),
-    paths: pick(outer.paths, inner.paths),
-    methods: pick(outer.methods, inner.methods),
-    headers: [...outer.headers, ...inner.headers],
-    query: [...outer.query, ...inner.query],
-    client_cidrs: pick(outer.client_cidrs, inner.client_cidrs),
-    protocols: pick(outer.protocols, inner.protocols),
-  };
-}
-
-const lies = (path: PathMatch, other: PathMatch): boolean =>
-  (path.type === other.type && path.value === other.value) ||
-  (other.type === "prefix" &&
-    path.type !== "regex" &&
-    (other.value === "/" ||
-      path.value === other.value ||
-      path.value.startsWith(`${other.value}/`)));
-
-/** The same for a plugin; null when there is nothing to ask. */
-export function conditionOf(match: Match): Document | null {
-  const paths = match.paths.map(({ type, value }) =>
-    type === "exact" ? `=${value}` : type === "regex" ? `~${value}` : value,
-  );
-  const values = (list: readonly ValueMatch[]) =>
-    Object.fromEntries(
-      list.map(({ name, op, value }) => [
-        name,
-        op === "present" ? "*" : op === "absent" ? null : op === "regex" ? `~${value}` : value,
-      ]),
-    );
-  const parts = {
-    ...(match.hosts.length === 0 ? {} : { host: match.hosts }),
-    ...(paths.length === 0 ? {} : { path: paths }),
-    ...(match.methods.length === 0 ? {} : { method: match.methods }),
-    ...(match.headers.length === 0 ? {} : { header: values(match.headers) }),
-    ...(match.query.length === 0 ? {} : { query: values(match.query) }),
-    ...(match.client_cidrs.length === 0 ? {} : { cidr: match.client_cidrs }),
-  };
-  return Object.keys(parts).length === 0 ? null : parts;
-}
-
-/** What a matcher with `not` asks for; null when it cannot be said. */
-export function readNegated(members: Members): { readonly when: Document } | null {
-  if (!members.has("not")) return null;
-  const not = members.objects("not");
-  const [only] = not;
-  const negated = only === undefined || not.length > 1 ? null : readMatch(only);
-  if (negated === null || negated.protocols.length > 0) return null;
-  const rest = readMatch(without(members, "not"));
-  const when = conditionOf(negated);
-  if (rest === null || rest.protocols.length > 0 || when === null) return null;
-  return { when: { ...conditionOf(rest), not: when } };
-}
-
-const without = (members: Members, name: string): Members => members.copyWithout(name);

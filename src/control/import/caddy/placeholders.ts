@@ -29,9 +29,6 @@ export function withVariables(text: string): string | null {
 
 export const hasPlaceholder = (text: string): boolean => /\{[a-z][\w.:-]*\}/.test(text);
 
-/** A text that an expression takes as it is. */
-export const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&");
-
 /** `10s`, `1m30s` or nanoseconds, in milliseconds; null for what is none. */
 export function millisecondsOf(value: unknown): number | null {
   if (typeof value === "number") return Math.round(value / 1_000_000);

@@ -2,8 +2,8 @@
 import type { Document } from "../../body.ts";
 import type { Members } from "../members.ts";
 import { millisecondsOf } from "./placeholders.ts";
-import type { Walk } from "./routes.ts";
-import { headerSteps, type Step } from "./steps.ts";
+import type { CaddyContext } from "./caddy.ts";
+import { headerSteps, lostBy, type Step } from "./steps.ts";
 
 const algorithms: Readonly<Record<string, string>> = {
   round_robin: "round_robin",
@@ -26,8 +26,12 @@ const hashSources: Readonly<Record<string, string>> = {
 
 export function addProxy(
   handler: Members,
-  { context, key }: Walk,
-): { readonly serviceId: string | null; readonly steps: readonly Step[] } {
+  { context, key }: { readonly context: CaddyContext; readonly key: string },
+): {
+  readonly serviceId: string | null;
+  readonly steps: readonly Step[];
+  readonly lost: string | null;
+} {
   const { output } = context;
   const upstreams = handler.objects("upstreams");
   const dials = upstreams.map((upstream) => upstream.text("dial") ?? "");
@@ -36,7 +40,7 @@ export function addProxy(
   const balancing = handler.object("load_balancing");
   const health = handler.object("health_checks");
   const headers = handler.object("headers");
-  const { host, steps } = headersOf(headers);
+  const { host, steps, lost } = headersOf(headers);
   const weights = balancing?.object("selection_policy")?.numbers("weights") ?? [];
   leaveOut(handler);
   const isFastCgi = (transport?.text("protocol") ?? "http") !== "http";
@@ -71,7 +75,7 @@ export function addProxy(
         ...(weight === undefined ? {} : { weight }),
       });
   }
-  return { serviceId, steps };
+  return { serviceId, steps, lost };
 }
 
 function leaveOut(handler: Members): void {
@@ -97,7 +101,7 @@ function placeOf(dial: string): Document | null {
 
 /** The Host for targets is a field of the service; all others are set by a plugin. */
 function headersOf(headers: Members | null) {
-  if (headers === null) return { host: null, steps: [] };
+  if (headers === null) return { host: null, steps: [], lost: null };
   const given = headers.object("request")?.object("set")?.raw("Host");
   const value = Array.isArray(given) ? String(given[0]) : null;
   const isTarget = value?.startsWith("{http.reverse_proxy.upstream.") ?? false;
@@ -107,6 +111,7 @@ function headersOf(headers: Members | null) {
   return {
     host: isTarget ? "target" : isPlain ? value : null,
     steps: headerSteps(headers, ["host"]),
+    lost: lostBy(headers),
   };
 }
 

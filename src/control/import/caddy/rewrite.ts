@@ -1,48 +1,102 @@
-// Caddy's handler `rewrite` as the path fields of a route.
+// Caddy's handler `rewrite` as the path fields of a route; knows no matcher and no other handler.
+import type { PathMatch } from "../../../model/route.ts";
 import type { Document } from "../../body.ts";
+import { caseless, escaped, portable } from "../expression.ts";
 import type { Members } from "../members.ts";
-import type { Match } from "./matching.ts";
-import { escaped, hasPlaceholder } from "./placeholders.ts";
+import { hasPlaceholder } from "./placeholders.ts";
 
 export type Rewrite =
   | { readonly kind: "strip"; readonly prefix: string }
   | { readonly kind: "replace"; readonly regex: string; readonly to: string };
 
-const URI = /^([^{}?]*)\{http\.request\.(?:orig_)?uri(?:\.path)?\}$/;
+export interface Rewriting {
+  /** Null: the path stays as it is. */
+  readonly rewrite: Rewrite | null;
+  readonly method: string | null;
+  /** What cannot be done here: it may keep clients in a part of what the targets serve. */
+  readonly lost: string | null;
+}
 
-/** Null for what a route cannot do, which is reported. */
-export function readRewrite(members: Members): Rewrite | null {
-  members.leaveOut("method", "the method stays as it is: use the plugin transform");
+const URI = /^([^{}?]*)\{http\.request\.uri(?:\.path)?\}$/;
+
+export function readRewrite(members: Members): Rewriting {
+  const found = pathSteps(members);
+  const lost = [...found.lost];
+  if (members.has("query")) lost.push("query");
   members.leaveOut("query", "the query stays as it is: use the plugin transform");
-  const found: Rewrite[] = [];
+  const method = members.text("method");
+  if (method !== null && hasPlaceholder(method)) lost.push("method");
+  const [first = null, ...others] = found.steps;
+  const rewrite = others.reduce<Rewrite | null>((one, next) => composed(one, next), first);
+  if (first !== null && rewrite === null) lost.push("several rewrites at once");
+  const what = lost.length === 0 ? null : `rewrite at ${members.path}: ${lost.join(", ")}`;
+  return { rewrite, method: method?.includes("{") === true ? null : method, lost: what };
+}
+
+function pathSteps(members: Members): { readonly steps: Rewrite[]; readonly lost: string[] } {
+  const steps: Rewrite[] = [];
+  const lost: string[] = [];
+  const uri = members.text("uri");
+  const [, front] = URI.exec(uri ?? "") ?? [];
+  if (front !== undefined) steps.push({ kind: "replace", regex: "^", to: literal(front) });
+  else if (uri !== null && !hasPlaceholder(uri) && !uri.includes("?"))
+    steps.push({ kind: "replace", regex: "^.*$", to: literal(uri) });
+  else if (uri !== null) {
+    members.changed("uri", "the path stays as it is: it has no counterpart");
+    lost.push(`uri ${uri}`);
+  }
   const prefix = members.text("strip_path_prefix");
-  if (prefix !== null) found.push({ kind: "strip", prefix: prefix.replace(/\/+$/, "") });
+  if (prefix !== null) steps.push({ kind: "strip", prefix: withSlash(prefix.replace(/\/+$/, "")) });
   const suffix = members.text("strip_path_suffix");
-  if (suffix !== null) found.push({ kind: "replace", regex: `${escaped(suffix)}$`, to: "" });
-  for (const each of members.objects("path_regexp"))
-    found.push({ kind: "replace", regex: each.text("find") ?? "", to: each.text("replace") ?? "" });
+  if (suffix !== null) steps.push({ kind: "replace", regex: `${escaped(suffix)}$`, to: "" });
   for (const each of members.objects("uri_substring")) {
     each.leaveOut("limit", "the first one is replaced", 1);
     const to = literal(each.text("replace") ?? "");
-    found.push({ kind: "replace", regex: escaped(each.text("find") ?? ""), to });
+    steps.push({ kind: "replace", regex: escaped(each.text("find") ?? ""), to });
   }
-  const uri = members.text("uri");
-  const [, front] = URI.exec(uri ?? "") ?? [];
-  if (front !== undefined) found.push({ kind: "replace", regex: "^", to: literal(front) });
-  else if (uri !== null && !hasPlaceholder(uri) && !uri.includes("?"))
-    found.push({ kind: "replace", regex: "^.*$", to: literal(uri) });
-  else if (uri !== null) members.changed("uri", "the path stays as it is: it has no counterpart");
-  if (found.length > 1) members.changed("rewrite", "only the first of several rewrites is done");
-  return found[0] ?? null;
+  for (const each of members.objects("path_regexp")) {
+    const regex = portable(each.text("find") ?? "")?.source ?? null;
+    const to = each.text("replace") ?? "";
+    if (regex === null || /[{}]/.test(to)) lost.push(`path_regexp ${each.text("find")}`);
+    else steps.push({ kind: "replace", regex, to });
+  }
+  const placeholder = [prefix, suffix].find((text) => text !== null && hasPlaceholder(text));
+  if (placeholder !== undefined) lost.push(placeholder ?? "");
+  return { steps, lost };
 }
+
+const withSlash = (prefix: string) => (prefix.startsWith("/") ? prefix : `/${prefix}`);
 
 const literal = (text: string) => text.replaceAll("$", "$$$$");
 
-export function rewriteFields(rewrite: Rewrite | null, { paths }: Match): Document {
+/** One after the other in one step; null: that takes two. */
+export function composed(first: Rewrite | null, next: Rewrite): Rewrite | null {
+  if (first === null) return next;
+  if (next.kind !== "replace" || next.regex !== "^") return null;
+  if (first.kind === "strip")
+    return { kind: "replace", regex: prefixSource(first.prefix), to: next.to };
+  return first.regex === "^" ? { kind: "replace", regex: "^", to: next.to + first.to } : null;
+}
+
+/** Caddy takes the prefix off in either case, and merges slashes before. */
+const prefixSource = (prefix: string): string =>
+  `^${prefix
+    .split("/")
+    .filter((segment) => segment !== "")
+    .map((segment) => `/+${caseless(encodeURI(segment))}`)
+    .join("")}`;
+
+/** As an expression and what comes in its place. */
+export const replacementOf = (rewrite: Rewrite) =>
+  rewrite.kind === "replace"
+    ? { regex: rewrite.regex, to: rewrite.to }
+    : { regex: prefixSource(rewrite.prefix), to: "" };
+
+export function rewriteFields(rewrite: Rewrite | null, paths: readonly PathMatch[]): Document {
   if (rewrite === null) return {};
-  if (rewrite.kind === "replace") return { path_rewrite: { regex: rewrite.regex, to: rewrite.to } };
-  const { prefix } = rewrite;
-  const isMatched = paths.every(({ type, value }) => type === "prefix" && value === prefix);
-  if (paths.length > 0 && isMatched) return { strip_path: true };
-  return { path_rewrite: { regex: `^${escaped(prefix)}(?:/|$)`, to: "/" } };
+  const isMatched =
+    rewrite.kind === "strip" &&
+    paths.length > 0 &&
+    paths.every(({ type, value }) => type === "prefix" && value === rewrite.prefix);
+  return isMatched ? { strip_path: true } : { path_rewrite: replacementOf(rewrite) };
 }

@@ -1,28 +1,46 @@
-// Routes of Caddy: lists of handlers that a request passes in turn, as routes that end somewhere with the plugins on the way.
+// Routes of Caddy: lists of handlers that a request passes in turn, followed to where it ends; knows nothing of our routes.
 import type { Document } from "../../body.ts";
 import type { Members } from "../members.ts";
-import type { CaddyContext } from "./caddy.ts";
 import { answers } from "./answers.ts";
-import { anything, both, conditionOf, type Match, readMatch, readNegated } from "./matching.ts";
-import { addProxy } from "./proxy.ts";
-import { type Rewrite, readRewrite, rewriteFields } from "./rewrite.ts";
+import type { CaddyContext } from "./caddy.ts";
+import { type Match, readMatch, type View } from "./matching.ts";
+import { liesBelow } from "./paths.ts";
+import { composed, readRewrite, replacementOf, type Rewrite } from "./rewrite.ts";
 import { stepsOf, type Step } from "./steps.ts";
+import { always, type Bounds, both, isAnything, union } from "./terms.ts";
 
-/** A route that was made. */
-export interface Site {
-  readonly id: string;
-  readonly hosts: readonly string[];
-}
-
-/** What holds at a place in the configuration. */
+/** What holds for the requests at a place in the configuration. */
 export interface Scope {
-  readonly match: Match;
+  readonly bounds: Bounds;
+  readonly view: View;
   readonly steps: readonly Step[];
   readonly rewrite: Rewrite | null;
   /** A protection that could not be carried over. */
   readonly lost: string | null;
+  /** Whether what cannot be said of its requests may be about who the client is. */
+  readonly vague: boolean;
   /** Fields of all routes. */
   readonly fields: Document;
+  /** The path in the source that is nearest, for people. */
+  readonly name: string;
+}
+
+/** What becomes of requests that end somewhere. */
+export type Ending =
+  | { readonly kind: "proxy"; readonly handler: Members }
+  | { readonly kind: "answer"; readonly step: Step }
+  /** Nothing is served here. */
+  | { readonly kind: "closed"; readonly status: 404 | 503; readonly why: string };
+
+/** A place where requests end, in the order in which Caddy gets to them. */
+export interface Site {
+  readonly key: string;
+  /** In the source. */
+  readonly path: string;
+  readonly scope: Scope;
+  readonly ending: Ending;
+  /** Whether it stands for what a list of handlers does not serve. */
+  readonly isRest: boolean;
 }
 
 export interface Walk {
@@ -32,162 +50,208 @@ export interface Walk {
   readonly depth: number;
 }
 
+/** What is left of the requests behind some handlers. */
+interface Passed {
+  readonly scope: Scope;
+  /** Whether none is left. */
+  readonly isDone: boolean;
+}
+
 const MAX_DEPTH = 30;
 
 /** Handlers of the ones before hold for those that follow. */
-export function addRoutes(routes: readonly Members[], outer: Scope, walk: Walk): void {
+export function addRoutes(routes: readonly Members[], outer: Scope, walk: Walk): Passed {
+  const groups = new Map<string, Site[]>();
   let scope = outer;
+  let isDone = false;
   for (const [index, route] of routes.entries()) {
-    for (const name of ["group", "@id"]) route.raw(name);
-    const isLast = route.flag("terminal") ?? false;
+    route.raw("@id");
     const inner = { ...walk, key: `${walk.key} ${index}`, depth: walk.depth + 1 };
-    if (walk.depth > MAX_DEPTH) route.drop("it is nested too deeply");
-    else {
-      const after = addRoute(route, scope, inner);
-      // Its requests do not get to the ones behind it.
-      if (!isLast) scope = after;
+    if (walk.depth > MAX_DEPTH) {
+      route.drop("it is nested too deeply");
+      scope = { ...scope, lost: `${route.path}, which is nested too deeply` };
+      continue;
     }
+    const group = route.text("group");
+    const earlier = group === null ? [] : (groups.get(group) ?? []);
+    // Of a group, a request gets to the first that takes it, and to no other.
+    walk.sites.push(...earlier.splice(0));
+    const added = addRoute(route, scope, inner);
+    scope = added.scope;
+    isDone ||= added.isDone;
+    if (group !== null && added.rest.length > 0) groups.set(group, [...earlier, ...added.rest]);
+    if (route.flag("terminal") === true) walk.sites.push(...added.rest);
   }
+  return { scope, isDone };
 }
 
-/** What holds for the routes behind it. */
-function addRoute(route: Members, scope: Scope, walk: Walk): Scope {
-  const sets = route.objects("match");
-  const handlers = route.objects("handle");
-  if (sets.length === 0) return addHandlers(handlers, { scope, own: anything }, walk);
-  let after = scope;
-  for (const [index, set] of sets.entries()) {
-    const inner = { ...walk, key: `${walk.key}.${index}` };
-    const match = readMatch(set);
-    const own = match === null ? null : both(scope.match, match);
-    if (match !== null && own !== null) {
-      const below = { ...after, match: own };
-      const result = addHandlers(handlers, { scope: below, own: match }, inner);
-      after = { ...result, match: scope.match };
-    } else after = withoutMatch(set, handlers, { scope: after, walk: inner });
-  }
-  return after;
-}
-
-/** A matcher that no route can have: what keeps clients out must not be lost by that. */
-function withoutMatch(
-  set: Members,
-  handlers: readonly Members[],
-  { scope, walk }: { readonly scope: Scope; readonly walk: Walk },
-): Scope {
-  const names = set.names.join(", ");
-  const negated = readNegated(set);
-  const [only] = handlers;
-  const status = handlers.length === 1 && only !== undefined ? refusalOf(only) : null;
-  const what = `${set.path}: ${names}`;
-  if (negated !== null && status !== null) {
-    const rules = [{ when: negated.when, action: "deny" }];
-    const body = only?.raw("body") ?? null;
-    const config = { rules, deny_status: status, ...(body === null ? {} : { deny_body: body }) };
-    return {
-      ...scope,
-      steps: [...scope.steps, { name: "access-policy", config, what, protects: true, when: null }],
-    };
-  }
-  set.ignoreRest();
-  const kinds = handlers.map((handler) => handler.text("handler") ?? "");
-  for (const handler of handlers) handler.ignoreRest();
-  walk.context.output.report.leftOut(what, `no route has these conditions: ${kinds.join(", ")}`);
-  const isHarmless = kinds.every((kind) => HARMLESS.includes(kind));
-  return isHarmless ? scope : { ...scope, lost: what };
-}
-
-const HARMLESS = ["reverse_proxy", "file_server", "headers", "encode", "rewrite", "vars"];
-
-/** The status of a handler that turns clients away. */
-function refusalOf(handler: Members): number | null {
-  const kind = handler.text("handler");
-  const status = Number(handler.raw("status_code") ?? (kind === "error" ? 500 : 200));
-  if (kind === "static_response" && handler.flag("abort") === true) return 403;
-  if (kind !== "static_response" && kind !== "error") return null;
-  return status >= 400 && status <= 599 ? status : null;
-}
-
-interface Place {
-  readonly scope: Scope;
-  /** What the route itself asks for: in front of plugins that go on behind it. */
-  readonly own: Match;
-}
-
-function addHandlers(handlers: readonly Members[], { scope, own }: Place, walk: Walk): Scope {
-  let inside = scope;
-  let after = scope;
-  let hasEnded = false;
-  for (const [index, handler] of handlers.entries()) {
-    const kind = handler.text("handler") ?? "";
-    const inner = { ...walk, key: `${walk.key}/${index}` };
-    if (kind === "subroute") {
-      handler.leaveOut("errors", "use the plugin error-pages");
-      addRoutes(handler.objects("routes"), inside, inner);
-    } else if (kind === "rewrite") {
-      const rewrite = readRewrite(handler);
-      inside = { ...inside, rewrite: rewrite ?? inside.rewrite };
-      if (conditionOf(own) === null) after = { ...after, rewrite: inside.rewrite };
-    } else if (kind === "reverse_proxy" && !handler.has("handle_response")) {
-      hasEnded = true;
-      const { serviceId, steps } = addProxy(handler, inner);
-      addSite(
-        handler,
-        { ...inside, steps: [...inside.steps, ...steps] },
-        { serviceId, walk: inner },
-      );
-    } else if (Object.hasOwn(answers, kind)) {
-      hasEnded = true;
-      const step = answers[kind]?.(handler);
-      if (step !== null && step !== undefined)
-        addSite(
-          handler,
-          { ...inside, steps: [...inside.steps, step] },
-          { serviceId: null, walk: inner },
-        );
-    } else {
-      const { steps, lost } = stepsOf(kind, handler);
-      inside = { ...inside, steps: [...inside.steps, ...steps], lost: lost ?? inside.lost };
-      const when = conditionOf(own);
-      const behind = steps.map((step) => ({ ...step, when }));
-      after = { ...after, steps: [...after.steps, ...behind], lost: lost ?? after.lost };
-    }
-  }
-  return hasEnded ? scope : after;
-}
-
-function addSite(
-  handler: Members,
+/** What passes it, and what of the requests that it takes is not served in it. */
+function addRoute(
+  route: Members,
   scope: Scope,
-  { serviceId, walk }: { readonly serviceId: string | null; readonly walk: Walk },
-): void {
-  const { output } = walk.context;
-  const { match, steps, rewrite, lost, fields } = scope;
-  const words = [...match.hosts.slice(0, 1), ...match.paths.slice(0, 1).map(({ value }) => value)];
-  const wanted = words.join(" ") || "everything";
-  const name = output.name("routes", wanted);
-  const label = `route ${name}`;
-  const { protocols, ...conditions } = match;
-  const id = output.add(
-    "routes",
-    { key: walk.key, label },
-    {
-      ...{ name, service_id: serviceId },
-      ...conditions,
-      ...(protocols.length === 0 ? fields : { protocols }),
-      ...(protocols.length === 0 || fields["listener_ids"] === undefined
-        ? {}
-        : { listener_ids: fields["listener_ids"] }),
-      ...rewriteFields(rewrite, match),
-    },
-  );
-  output.report.carried(label, `made from ${handler.path}`);
-  walk.sites.push({ id, hosts: match.hosts });
-  for (const [index, step] of steps.entries())
-    output.plugin({
-      ...{ name: step.name, config: step.config, protects: step.protects },
-      ...{ key: `${walk.key} ${index}`, what: `${step.what} for ${label}` },
-      ...{ scope: { route_id: id }, ...(step.when === null ? {} : { when: step.when }) },
-    });
-  if (lost !== null) output.lose({ scope: { route_id: id }, what: lost });
+  walk: Walk,
+): Passed & { readonly rest: readonly Site[] } {
+  const handlers = route.objects("handle");
+  const matches = matchesOf(route, scope);
+  const isTerminal = route.flag("terminal") === true;
+  const own = union(matches.map(({ bounds }) => bounds));
+  let passed: Passed | null = null;
+  const rest: Site[] = [];
+  for (const [index, match] of matches.entries()) {
+    const inner = { ...walk, key: `${walk.key}.${index}` };
+    const [pattern = null] = match.view.patterns;
+    const inside = {
+      ...{ ...scope, bounds: both(scope.bounds, match.bounds), view: match.view },
+      vague: scope.vague || match.isVague,
+      name: pattern === null ? scope.name : pattern.replace(/\/?\*$/, ""),
+    };
+    const behind = addHandlers(handlers, inside, inner);
+    passed ??= behind;
+    if (!behind.isDone) rest.push(restOf(inside, { route, key: inner.key }));
+  }
+  if (passed === null) {
+    for (const handler of handlers) handler.ignoreRest();
+    return { scope, isDone: false, rest };
+  }
+  const isAll = own.under !== null && isAnything(own.under);
+  const isDone = isAll && (passed.isDone || isTerminal);
+  if (passed.isDone || isTerminal) return { scope, isDone, rest };
+  return { scope: behindOf(scope, { passed: passed.scope, own, isAll, route }), isDone, rest };
+}
+
+function matchesOf(route: Members, { view }: Scope): readonly Match[] {
+  const sets = route.objects("match");
+  if (sets.length === 0) return [{ bounds: always, view, unknown: [], isVague: false }];
+  return sets.flatMap((set) => {
+    const match = readMatch(set, view);
+    if (match.unknown.length > 0)
+      set.report.leftOut(
+        `${set.path}: ${match.unknown.join(", ")}`,
+        "no route has these conditions: what it keeps out is kept out more widely",
+      );
+    if (!match.bounds.isNever) return [match];
+    set.report.leftOut(set.path, "no request fits these conditions");
+    return [];
+  });
+}
+
+const restOf = (
+  scope: Scope,
+  { route, key }: { readonly route: Members; readonly key: string },
+): Site => ({
+  ...{ key: `${key} rest`, path: route.path, scope, isRest: true },
+  ending: { kind: "closed", status: 404, why: `what ${route.path} takes and does not serve` },
+});
+
+interface Behind {
+  readonly passed: Scope;
+  readonly own: Bounds;
+  /** Whether every request has passed. */
+  readonly isAll: boolean;
+  readonly route: Members;
+}
+
+/** What holds behind a route that only some requests have passed. */
+function behindOf(scope: Scope, { passed, own, isAll, route }: Behind): Scope {
+  const added = passed.steps.slice(scope.steps.length);
+  const steps = added.map((step) => ({ ...step, where: both(own, step.where) }));
+  const isRewritten = !Bun.deepEquals(passed.rewrite, scope.rewrite);
+  const lost = passed.lost ?? scope.lost;
+  if (isAll) return { ...passed, bounds: scope.bounds, steps: [...scope.steps, ...steps], lost };
+  const isElsewhere = !Bun.deepEquals(passed.view.path, scope.view.path);
+  const view: View = {
+    ...scope.view,
+    path: isElsewhere ? "unknown" : scope.view.path,
+    patterns: isElsewhere ? [] : scope.view.patterns,
+    changedFields: passed.view.changedFields,
+    isMethodChanged: passed.view.isMethodChanged,
+    isQueryChanged: passed.view.isQueryChanged,
+  };
+  const behind = { ...scope, view, steps: [...scope.steps, ...steps], lost };
+  if (!isRewritten) return behind;
+  const what = `the rewrite at ${route.path}`;
+  // A route rewrites every request or none; a plugin does so before, and then the route does not.
+  if (scope.rewrite !== null || passed.rewrite === null) return { ...behind, lost: lost ?? what };
+  const config = { request: { path_rewrite: replacementOf(passed.rewrite) } };
+  const step = { name: "transform", config, what, protects: true, where: own };
+  return { ...behind, steps: [...behind.steps, step] };
+}
+
+function addHandlers(handlers: readonly Members[], outer: Scope, walk: Walk): Passed {
+  let scope = outer;
+  let isDone = false;
+  for (const [index, handler] of handlers.entries()) {
+    const inner = { ...walk, key: `${walk.key}/${index}` };
+    if (isDone) {
+      handler.drop("no request gets there");
+      continue;
+    }
+    const passed = addHandler(handler, scope, inner);
+    scope = passed.scope;
+    isDone = passed.isDone;
+  }
+  return { scope, isDone };
+}
+
+function addHandler(handler: Members, scope: Scope, walk: Walk): Passed {
+  const kind = handler.text("handler") ?? "";
+  const { key } = walk;
+  const end = (ending: Ending): Passed => {
+    walk.sites.push({ key, path: handler.path, scope, ending, isRest: false });
+    return { scope, isDone: true };
+  };
+  if (kind === "subroute") {
+    handler.leaveOut("errors", "use the plugin error-pages");
+    return addRoutes(handler.objects("routes"), scope, walk);
+  }
+  if (kind === "rewrite") return { scope: rewritten(handler, scope), isDone: false };
+  if (kind === "reverse_proxy" && !handler.has("handle_response"))
+    return end({ kind: "proxy", handler });
+  if (Object.hasOwn(answers, kind)) {
+    const step = answers[kind]?.(handler) ?? null;
+    const why = `${kind} at ${handler.path}, which has no counterpart`;
+    return end(step === null ? { kind: "closed", status: 503, why } : { kind: "answer", step });
+  }
+  const { steps, lost, changes } = stepsOf(kind, handler);
+  const changedFields = [...new Set([...scope.view.changedFields, ...changes])];
+  const view = { ...scope.view, changedFields };
+  return {
+    scope: { ...scope, view, steps: [...scope.steps, ...steps], lost: lost ?? scope.lost },
+    isDone: false,
+  };
+}
+
+function rewritten(handler: Members, scope: Scope): Scope {
+  const { rewrite, method, lost } = readRewrite(handler);
+  const next = rewrite === null ? scope.rewrite : composed(scope.rewrite, rewrite);
+  const isLost = rewrite !== null && next === null;
+  const what = `method of the rewrite at ${handler.path}`;
+  const step: Step = {
+    ...{ name: "transform", config: { request: { method } }, what },
+    ...{ protects: true, where: always },
+  };
+  return {
+    ...scope,
+    rewrite: next ?? scope.rewrite,
+    lost: (isLost ? `the rewrite at ${handler.path} behind another one` : lost) ?? scope.lost,
+    steps: method === null ? scope.steps : [...scope.steps, step],
+    view: viewBehind(scope.view, rewrite, { isOdd: lost !== null, changesMethod: method !== null }),
+  };
+}
+
+function viewBehind(
+  view: View,
+  rewrite: Rewrite | null,
+  { isOdd, changesMethod }: { readonly isOdd: boolean; readonly changesMethod: boolean },
+): View {
+  const isMethodChanged = view.isMethodChanged || changesMethod;
+  const isQueryChanged = view.isQueryChanged || isOdd;
+  if (rewrite === null && !isOdd) return { ...view, isMethodChanged };
+  const changed = { ...view, isMethodChanged, isQueryChanged, patterns: [] };
+  if (isOdd || rewrite?.kind !== "strip" || view.path !== "sent")
+    return { ...changed, path: "unknown" };
+  const { prefix } = rewrite;
+  const isSure =
+    view.patterns.length > 0 && view.patterns.every((pattern) => liesBelow(pattern, `${prefix}*`));
+  return { ...changed, path: { prefix, isSure } };
 }

@@ -1,6 +1,8 @@
 // Handlers of Caddy that a request passes on its way, as plugins.
-import type { Document } from "../../body.ts";
+import { type Document, isDocument } from "../../body.ts";
 import type { Members } from "../members.ts";
+import { GATEWAY_FIELDS } from "../../../http/gateway-fields.ts";
+import { always, type Bounds } from "./terms.ts";
 import { withVariables } from "./placeholders.ts";
 
 /** A plugin for the routes behind it. */
@@ -9,24 +11,37 @@ export interface Step {
   readonly config: Document;
   /** Where it stands. */
   readonly what: string;
+  /** Whether it keeps clients out. */
   readonly protects: boolean;
-  readonly when: Document | null;
+  /** Whether clients could say what is not theirs to say without it. */
+  readonly matters?: boolean;
+  /** Which of the requests there it is for. */
+  readonly where: Bounds;
 }
 
 interface Steps {
   readonly steps: readonly Step[];
   /** A protection that could not be carried over. */
   readonly lost: string | null;
+  /** Names of request fields that are others from here on, in lower case; `*` for any. */
+  readonly changes: readonly string[];
 }
 
-const nothing: Steps = { steps: [], lost: null };
+const nothing: Steps = { steps: [], lost: null, changes: [] };
+
+const stepOf = (step: Pick<Step, "name" | "config" | "what">, protects = false): Step => ({
+  ...{ ...step, protects, where: always },
+});
 
 export function stepsOf(kind: string, handler: Members): Steps {
   switch (kind) {
     case "headers":
-      return { steps: headerSteps(handler), lost: null };
+      return {
+        ...nothing,
+        ...{ steps: headerSteps(handler), changes: changedBy(handler), lost: lostBy(handler) },
+      };
     case "encode":
-      return { steps: [encode(handler)], lost: null };
+      return { ...nothing, steps: [encode(handler)] };
     case "authentication":
       return authentication(handler);
     case "vars":
@@ -38,65 +53,89 @@ export function stepsOf(kind: string, handler: Members): Steps {
     case "intercept":
     case "map":
     case "push":
-    case "invoke":
       handler.drop("this gateway has nothing like it");
       return nothing;
     case "request_body":
-      return { steps: sizeLimit(handler), lost: null };
+      return { ...nothing, steps: sizeLimit(handler) };
     case "reverse_proxy":
       return forwardAuth(handler);
     default:
       handler.drop(`this gateway has no handler ${kind}`);
       // Nobody knows what it does: it may keep clients out.
-      return { steps: [], lost: `${handler.path}: ${kind}` };
+      return { steps: [], lost: `${handler.path}: ${kind}`, changes: ["*"] };
   }
+}
+
+/** Lower-case names of the request fields that a handler changes. */
+function changedBy(handler: Members): string[] {
+  const request = handler.object("request");
+  const names = [
+    ...["set", "add", "replace"].flatMap((member) => request?.object(member)?.names ?? []),
+    ...(request?.texts("delete") ?? []),
+  ];
+  return names.some((name) => /[*{]/.test(name)) ? ["*"] : names.map((name) => name.toLowerCase());
+}
+
+/** Fields of requests that are taken out by a part of their name. */
+export function lostBy(handler: Members): string | null {
+  const names = handler.object("request")?.texts("delete") ?? [];
+  const some = names.filter((name) => name.includes("*"));
+  return some.length === 0 ? null : `${some.join(", ")} taken out at ${handler.path}`;
 }
 
 /** Fields of requests and answers. */
 export function headerSteps(handler: Members, without: readonly string[] = []): Step[] {
-  const request = operationsOf(handler.object("request"), without);
-  const response = operationsOf(handler.object("response"), []);
+  const request = operationsOf(handler.object("request"), { without, isRequest: true });
+  const response = operationsOf(handler.object("response"), { without: [], isRequest: false });
   const parts = [
     ...(request === null ? [] : [["request", { headers: request }] as const]),
     ...(response === null ? [] : [["response", { headers: response }] as const]),
   ];
   if (parts.length === 0) return [];
-  return [
-    {
-      ...{
-        name: "transform",
-        config: Object.fromEntries(parts),
-        what: `headers at ${handler.path}`,
-      },
-      ...{ protects: false, when: null },
-    },
-  ];
+  const what = `headers at ${handler.path}`;
+  const step = stepOf({ name: "transform", config: Object.fromEntries(parts), what });
+  return [{ ...step, matters: request !== null }];
 }
 
-function operationsOf(members: Members | null, without: readonly string[]): Document | null {
+interface Side {
+  readonly without: readonly string[];
+  readonly isRequest: boolean;
+}
+
+function operationsOf(members: Members | null, { without, isRequest }: Side): Document | null {
   if (members === null) return null;
   members.raw("deferred");
   members.leaveOut("require", "fields are set in every answer");
   members.leaveOut("replace", "parts of fields cannot be replaced");
-  const remove = members.texts("delete");
+  const own = isRequest ? [...without, ...GATEWAY_FIELDS] : without;
+  const set = filled(members.object("set"), own);
+  const add = filled(members.object("add"), own);
+  const deleted = members.texts("delete").filter((name) => !own.includes(name.toLowerCase()));
+  // What Caddy would have written over is not the client's to say, such as who it is.
+  const remove = [...deleted, ...(isRequest ? set.missing : [])];
   const found = {
-    ...filled("set", members.object("set"), without),
-    ...filled("add", members.object("add"), without),
+    ...(set.pairs.length === 0 ? {} : { set: Object.fromEntries(set.pairs) }),
+    ...(add.pairs.length === 0 ? {} : { add: Object.fromEntries(add.pairs) }),
     ...(remove.length === 0 ? {} : { remove }),
   };
   return Object.keys(found).length === 0 ? null : found;
 }
 
-function filled(name: string, members: Members | null, without: readonly string[]): Document {
-  if (members === null) return {};
-  const pairs = members.names.flatMap((field) => {
-    const value = withVariables(members.texts(field).join(", "));
-    if (without.includes(field.toLowerCase())) return [];
+function filled(members: Members | null, without: readonly string[]) {
+  const missing: string[] = [];
+  const pairs = (members?.names ?? []).flatMap((field) => {
+    const value = withVariables(members?.texts(field).join(", ") ?? "");
+    if (without.includes(field.toLowerCase())) {
+      if (GATEWAY_FIELDS.has(field.toLowerCase()) && field.toLowerCase() !== "host")
+        members?.changed(field, "is written by the gateway itself");
+      return [];
+    }
     if (value !== null) return [[field, value] as const];
-    members.changed(field, "is not set: its placeholder has no counterpart");
+    members?.changed(field, "is taken out: its placeholder has no counterpart");
+    missing.push(field);
     return [];
   });
-  return pairs.length === 0 ? {} : { [name]: Object.fromEntries(pairs) };
+  return { pairs, missing };
 }
 
 function encode(handler: Members): Step {
@@ -108,14 +147,9 @@ function encode(handler: Members): Step {
   const prefer = handler.texts("prefer");
   const least = handler.number("minimum_length");
   handler.leaveOut("match", "the plugin compress has types of its own");
-  return {
-    name: "compress",
-    config: {
-      encodings: prefer.length > 0 ? prefer : words,
-      ...(least === null ? {} : { min_bytes: least }),
-    },
-    ...{ what: `encode at ${handler.path}`, protects: false, when: null },
-  };
+  const chosen = prefer.length > 0 ? prefer : words;
+  const config = { encodings: chosen, ...(least === null ? {} : { min_bytes: least }) };
+  return stepOf({ name: "compress", config, what: `encode at ${handler.path}` });
 }
 
 function sizeLimit(handler: Members): Step[] {
@@ -124,8 +158,7 @@ function sizeLimit(handler: Members): Step[] {
   const most = handler.number("max_size");
   if (most === null) return [];
   const what = `request_body at ${handler.path}`;
-  const config = { max_body_bytes: most };
-  return [{ name: "request-size-limit", config, what, protects: false, when: null }];
+  return [stepOf({ name: "request-size-limit", config: { max_body_bytes: most }, what })];
 }
 
 function authentication(handler: Members): Steps {
@@ -134,7 +167,7 @@ function authentication(handler: Members): Steps {
   const others = (providers?.names ?? []).filter((name) => name !== "http_basic");
   for (const name of others) providers?.leaveOut(name, "this gateway has nothing like it");
   const what = `authentication at ${handler.path}`;
-  if (basic === null || others.length > 0) return { steps: [], lost: what };
+  if (basic === null || others.length > 0) return { ...nothing, lost: what };
   basic.object("hash")?.ignoreRest();
   basic.leaveOut("hash_cache", "passwords that were right are remembered for a minute", {});
   const realm = basic.text("realm");
@@ -149,9 +182,12 @@ function authentication(handler: Members): Steps {
     );
     return [];
   });
-  if (users.length === 0) return { steps: [], lost: what };
-  const config = { users, hide_credentials: false, ...(realm === null ? {} : { realm }) };
-  return { steps: [{ name: "basic-auth", config, what, protects: true, when: null }], lost: null };
+  if (users.length === 0) return { ...nothing, lost: what };
+  const config = {
+    ...{ users, consumers: false, hide_credentials: false, run_on_preflight: true },
+    ...(realm === null ? {} : { realm }),
+  };
+  return { ...nothing, steps: [stepOf({ name: "basic-auth", config, what }, true)] };
 }
 
 /** Older versions write the hash in base64. */
@@ -168,27 +204,55 @@ function forwardAuth(handler: Members): Steps {
   const uri = rewrite?.text("uri") ?? null;
   const method = rewrite?.text("method") ?? null;
   const dial = upstream?.text("dial") ?? null;
-  const copied = copiedOf(handler);
+  const copied = copiedOf(handler.raw("handle_response"));
+  const asked = changedBy(handler.object("headers") ?? handler.empty("headers"));
   const isTls = handler.object("transport")?.has("tls") ?? false;
   handler.ignoreRest();
+  // What the other server is told beside the usual may be what it goes by.
+  const isUsual = asked.every((name) => /^x-forwarded-(?:method|uri)$/.test(name));
   if (uri === null || dial === null || /[{}]/.test(uri + dial) || method !== "GET") {
     handler.drop("answers of targets are not looked into: use the plugin forward-auth");
-    return { steps: [], lost: what };
+    return { ...nothing, lost: what, changes: ["*"] };
   }
+  if (copied === null || !isUsual) {
+    handler.drop("it does more than to ask and to copy fields: use the plugin forward-auth");
+    return { ...nothing, lost: what, changes: ["*"] };
+  }
+  const { same, renamed } = copied;
   const config = {
     url: `${isTls ? "https" : "http"}://${dial}${uri}`,
-    response_headers_to_upstream: copied,
+    ...{ response_headers_to_upstream: same, run_on_preflight: true },
   };
   handler.changed("headers", "the plugin forward-auth sends the fields that its settings name");
-  return {
-    steps: [{ name: "forward-auth", config, what, protects: true, when: null }],
-    lost: null,
-  };
+  const steps = [stepOf({ name: "forward-auth", config, what }, true)];
+  if (renamed.length > 0) {
+    handler.changed("copy_headers", `fields keep their names: ${renamed.join(", ")} is taken out`);
+    const without = { request: { headers: { remove: renamed } } };
+    steps.push(stepOf({ name: "transform", config: without, what: `fields of ${what}` }, true));
+  }
+  const changes = [...same, ...renamed].map((name) => name.toLowerCase());
+  return { steps, lost: null, changes };
 }
 
-/** Fields of the answer that go upstream: placeholders name them. */
-function copiedOf(handler: Members): string[] {
-  const text = JSON.stringify(handler.raw("handle_response"));
-  const found = text.matchAll(/\{http\.reverse_proxy\.header\.([\w-]+)\}/g);
-  return [...new Set([...found].map(([, name = ""]) => name))];
+interface Copied {
+  /** Fields of the answer that go upstream under their own names. */
+  readonly same: readonly string[];
+  /** Those that go upstream under another name: that one. */
+  readonly renamed: readonly string[];
+}
+
+/** Null for what does anything else than to copy fields, or lets others in than those with a status from 200 to 299. */
+function copiedOf(responses: unknown): Copied | null {
+  if (!Array.isArray(responses) || responses.length !== 1) return null;
+  const [first] = responses as readonly unknown[];
+  if (!isDocument(first) || !Bun.deepEquals(first["match"], { status_code: [2] })) return null;
+  const text = JSON.stringify(first["routes"] ?? []);
+  const kinds = [...text.matchAll(/"handler":"([^"]*)"/g)].map(([, kind = ""]) => kind);
+  if (kinds.some((kind) => kind !== "headers" && kind !== "vars")) return null;
+  const pairs = text.matchAll(/"([\w-]+)":\["\{http\.reverse_proxy\.header\.([\w-]+)\}"\]/g);
+  const same = new Set<string>();
+  const renamed = new Set<string>();
+  for (const [, name = "", from = ""] of pairs)
+    (name.toLowerCase() === from.toLowerCase() ? same : renamed).add(name);
+  return { same: [...same], renamed: [...renamed] };
 }

@@ -1,4 +1,5 @@
 // The layer 4 app of Caddy, as far as it passes whole ports on.
+import { isIP } from "node:net";
 import type { Members } from "../members.ts";
 import type { CaddyContext } from "./caddy.ts";
 
@@ -9,17 +10,43 @@ export function addStreams(app: Members, context: CaddyContext): void {
     if (server === null || server === undefined) continue;
     server.call(`layer 4 server "${name}"`);
     const listening = server.texts("listen");
-    for (const [index, route] of server.objects("routes").entries())
-      for (const address of listening)
-        addRoute(route, { name: `${name}-${index + 1}`, address }, context);
+    // A route that is not carried over may have ended connections in front of the next one.
+    let lost: string | null = null;
+    for (const [index, route] of server.objects("routes").entries()) {
+      let isAdded = true;
+      for (const address of listening) {
+        const id = addRoute(route, { name: `${name}-${index + 1}`, address }, context);
+        isAdded &&= id !== null;
+        const what = lost ?? lossOf(route, address);
+        if (id !== null && what !== null)
+          context.output.lose({ scope: { stream_route_id: id }, what });
+      }
+      if (!isAdded) lost ??= route.path;
+    }
   }
 }
+
+/** What keeps clients out and has no counterpart. */
+function lossOf(route: Members, address: string): string | null {
+  const isForSni = ({ names }: Members) => names.length === 1 && names[0] === "sni";
+  const conditions = route.objects("match").map((match) => match.object("tls"));
+  if (conditions.some((tls) => tls === null || !isForSni(tls)))
+    return `conditions of ${route.path}`;
+  const ends = route.objects("handle").filter((handler) => handler.text("handler") === "tls");
+  if (ends.some(({ names }) => names.length > 1)) return `what TLS of ${route.path} asks for`;
+  const host = hostOf(address);
+  return host === "" || isIP(host) !== 0 ? null : `the address of ${route.path}`;
+}
+
+/** Empty: all. */
+const hostOf = (address: string): string =>
+  /^(?:(?:tcp|udp)\/)?\[?([^/]*?)\]?:\d+$/.exec(address)?.[1] ?? "";
 
 function addRoute(
   route: Members,
   { name, address }: { readonly name: string; readonly address: string },
   { output }: CaddyContext,
-): void {
+): string | null {
   const [, network = "tcp", port] = /^(?:(tcp|udp)\/)?[^/]*:(\d+)$/.exec(address) ?? [];
   const matches = route.objects("match");
   const sni = matches.flatMap((match) => match.object("tls")?.texts("sni") ?? []);
@@ -31,7 +58,7 @@ function addRoute(
   if (proxy === undefined || !isKnown || !isPlain || port === undefined) {
     for (const part of [...matches, ...handlers]) part.ignoreRest();
     route.drop("only ports that are passed on, by TLS name or as a whole, are carried over");
-    return;
+    return null;
   }
   const dials = proxy.objects("upstreams").flatMap((upstream) => upstream.texts("dial"));
   for (const field of ["health_checks", "load_balancing"])
@@ -60,11 +87,13 @@ function addRoute(
       },
     );
   }
-  output.add(
+  const host = hostOf(address);
+  const id = output.add(
     "stream_routes",
     { key: label, label },
     {
       name: output.name("stream_routes", wanted),
+      ...(isIP(host) === 0 ? {} : { listen_address: host }),
       ...{ listen_port: Number(port), protocol: network, service_id: serviceId, sni },
       tls_mode: ends ? "terminate" : sni.length > 0 ? "passthrough" : "none",
       proxy_protocol_out: version === "v1" || version === "v2" ? version : "off",
@@ -75,4 +104,5 @@ function addRoute(
     label,
     "became a stream route that is switched off: enable it when Caddy no longer listens there",
   );
+  return id;
 }

@@ -8,7 +8,14 @@ import {
 } from "../../../model/credential.ts";
 import { hashBasic } from "../../credential-secrets.ts";
 import type { Members } from "../members.ts";
-import { commonOf, isVaultReference, type KongContext, referenceOf, remember } from "./context.ts";
+import {
+  commonOf,
+  groupName,
+  isVaultReference,
+  type KongContext,
+  referenceOf,
+  remember,
+} from "./context.ts";
 
 interface Owner {
   readonly id: string;
@@ -29,6 +36,9 @@ const listNames = Object.keys(lists) as List[];
 export async function addConsumers(context: KongContext): Promise<void> {
   const { root } = context;
   const loose = looseParts(root);
+  const areGrouped =
+    root.has("consumer_group_consumers") ||
+    root.objects("consumer_groups").some((group) => group.has("consumers"));
   for (const members of root.objects("consumers")) {
     const username = members.text("username") ?? members.text("custom_id");
     if (username === null) throw invalid(`${members.path}.username`, "is required");
@@ -42,6 +52,7 @@ export async function addConsumers(context: KongContext): Promise<void> {
     const owner = addConsumer(members, { context, username, id, acls: partsOf("acls") });
     for (const list of listNames)
       for (const part of partsOf(list)) await lists[list](part, owner, context);
+    if (areGrouped || members.list("groups").length > 0) context.grouped.push(owner.id);
     members.leaveOut("groups", "groups of consumers are not carried over; acl groups are");
     for (const name of ["oauth2_credentials", "mtls_auth_credentials"])
       members.leaveOut(name, "there are no such credentials");
@@ -90,7 +101,7 @@ function addConsumer(
     acl.raw("consumer");
     acl.leaveOut("tags", "groups have no tags");
     for (const name of ["created_at", "ws_id"]) acl.raw(name);
-    const name = group.trim().replaceAll(/[\s,]+/g, "-");
+    const name = groupName(context, group);
     if (name !== group) acl.changed("group", `became ${name}`);
     output.report.carried(acl.label, "became a group of its consumer");
     return name === "" ? [] : [name];
@@ -116,7 +127,11 @@ function begin(members: Members, { label }: Owner, what: string) {
 function addKey(members: Members, owner: Owner, { output }: KongContext): void {
   const { id, common } = begin(members, owner, "API key");
   const key = members.text("key") ?? "";
-  members.leaveOut("ttl", "give the credential an expires_at", 0);
+  const ttl = members.number("ttl") ?? 0;
+  const created = members.number("created_at");
+  if (ttl > 0 && created === null)
+    return members.drop("it ends after a while, and the file does not say when it began");
+  const expires_at = ttl > 0 ? new Date(((created ?? 0) + ttl) * 1000).toISOString() : null;
   if (key === "" || isVaultReference(key)) return members.drop("the file does not hold the key");
   const hash = hashToken(key);
   output.add(
@@ -126,6 +141,7 @@ function addKey(members: Members, owner: Owner, { output }: KongContext): void {
       ...{ consumer_id: owner.id, type: "key", secret_hash: hash },
       // Of a short key the beginning would be most of it.
       prefix: key.length >= 16 ? key.slice(0, 8) : null,
+      ...(expires_at === null ? {} : { expires_at }),
       ...common,
     },
   );

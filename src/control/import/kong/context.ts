@@ -16,6 +16,10 @@ export interface KongContext {
   readonly authorities: ReadonlyMap<string, string>;
   /** Plugins that stand inside of other objects, found on the way. */
   readonly plugins: ScopedPlugin[];
+  /** Names of ACL groups here, by theirs in Kong. */
+  readonly groups: Map<string, string>;
+  /** Consumers that are in a group. */
+  readonly grouped: string[];
   /** Algorithms of the credentials for tokens. */
   readonly jwtAlgorithms: Set<string>;
 }
@@ -44,6 +48,18 @@ export function commonOf(members: Members): Record<string, unknown> {
   };
   members.leaveOut("ws_id", "there are no workspaces");
   return { tags: members.texts("tags"), ...at("created_at"), ...at("updated_at") };
+}
+
+/** A group as it is written here; two of Kong never become one. */
+export function groupName({ groups }: KongContext, group: string): string {
+  const known = groups.get(group);
+  if (known !== undefined) return known;
+  const clean = group.trim().replaceAll(/[\s,]+/g, "-");
+  const taken = new Set(groups.values());
+  let name = clean;
+  for (let count = 2; taken.has(name); count++) name = `${clean}-${count}`;
+  groups.set(group, name);
+  return name;
 }
 
 /** `{vault://...}` stands for a value that is not in the file. */

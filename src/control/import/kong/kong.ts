@@ -12,6 +12,8 @@ import { addRoutes } from "./routes.ts";
 import { addServices } from "./services.ts";
 import { readUpstreams } from "./upstreams.ts";
 
+const GROUP_LISTS = ["consumer_groups", "consumer_group_plugins", "consumer_group_consumers"];
+
 const FORMATS = ["1.1", "2.1", "3.0"];
 
 /** Throws a 400 for what is no such configuration, naming the line. */
@@ -31,13 +33,14 @@ export async function convertKong(
       ids: new Map(),
       authorities: readAuthorities(root),
       plugins: [],
+      grouped: [],
+      groups: new Map(),
       jwtAlgorithms: new Set(),
     };
     leaveOutExtras(root);
     addCertificates(context);
     const upstreams = readUpstreams(context);
-    const services = addServices(context, upstreams);
-    addRoutes(context, services);
+    addRoutes(context, addServices(context, upstreams));
     await addConsumers(context);
     addPlugins(context);
   });
@@ -51,7 +54,7 @@ function leaveOutExtras(root: Members): void {
   root.leaveOut("vaults", "secrets are kept in this gateway, see docs/secrets.md");
   for (const name of ["keys", "key_sets"])
     root.leaveOut(name, "keys for tokens are set in the plugin jwt");
-  for (const name of ["consumer_groups", "consumer_group_plugins", "consumer_group_consumers"])
+  for (const name of GROUP_LISTS)
     root.leaveOut(
       name,
       "there are no plugins for groups of consumers; acl groups are carried over",

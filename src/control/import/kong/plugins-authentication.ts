@@ -1,6 +1,6 @@
 // Plugins of Kong that say who a client is or whether it may come in.
 import type { Members } from "../members.ts";
-import type { KongContext } from "./context.ts";
+import { groupName, type KongContext } from "./context.ts";
 import type { PluginConverter } from "./plugins.ts";
 
 /** Settings that all of them share. Kong passes on what the client has shown unless it is told not to. */
@@ -89,12 +89,14 @@ const lists = (config: Members) => ({
   deny: [...config.texts("deny"), ...config.texts("blacklist")],
 });
 
-const acl: PluginConverter = (config) => {
+const acl: PluginConverter = (config, context) => {
   const { allow, deny } = lists(config);
-  const words = (list: readonly string[]) =>
-    list.map((group) => group.trim().replaceAll(/[\s,]+/g, "-"));
+  const words = (list: readonly string[]) => list.map((group) => groupName(context, group));
   for (const name of ["always_use_authenticated_groups", "include_consumer_groups"])
-    config.leaveOut(name, "groups of the consumer and those of its token count", false);
+    if (config.flag(name) === true) {
+      config.drop(`${name}: groups of the consumer and those of its token count`);
+      return null;
+    }
   return {
     name: "acl",
     config: {

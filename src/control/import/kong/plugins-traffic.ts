@@ -91,6 +91,8 @@ const termination: PluginConverter = (config) => {
     name: "respond",
     config: {
       status,
+      // Kong asks first who it is.
+      after_authentication: true,
       ...(type === null || body === null ? {} : { headers: { "Content-Type": type } }),
       ...(body === null ? { json: { message: message ?? "Service unavailable" } } : { body }),
     },

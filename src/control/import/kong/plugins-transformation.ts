@@ -17,6 +17,15 @@ function pairsOf(group: Members | null, name: string): Pairs {
   });
 }
 
+/** Names of what gets a value that has no counterpart. */
+const unknownOf = (group: Members | null, name: string): readonly string[] =>
+  (group?.texts(name) ?? []).flatMap((text) => {
+    const at = text.indexOf(":");
+    return at !== -1 && withVariables(text.slice(at + 1).trim()) === null
+      ? [text.slice(0, at)]
+      : [];
+  });
+
 const VARIABLES: Readonly<Record<string, string>> = {
   headers: "request.header.",
   query_params: "request.query.",
@@ -42,7 +51,11 @@ function changesOf(config: Members, kind: string, groups: Groups) {
   const append = pairsOf(groups.append, kind);
   if (set.length > 0)
     config.changed(`replace and add of ${kind}`, "are set, whether or not they are there already");
-  const remove = groups.remove?.texts(kind) ?? [];
+  // What stands there in the client's words must not be taken for the gateway's.
+  const unknown = [groups.replace, groups.add, groups.append].flatMap((group) =>
+    unknownOf(group, kind),
+  );
+  const remove = [...new Set([...(groups.remove?.texts(kind) ?? []), ...unknown])];
   const rename = pairsOf(groups.rename, kind);
   const lists = { set, add: append, rename };
   const filled = Object.entries(lists).filter(([, pairs]) => pairs.length > 0);
@@ -86,8 +99,10 @@ const requestTransformer: PluginConverter = (config) => {
   const method = config.text("http_method");
   const uri = groups.replace?.text("uri") ?? null;
   const target = uri === null ? null : withVariables(uri);
-  if (uri !== null && target === null)
-    config.changed("replace.uri", "the path stays as it is: its expression has no counterpart");
+  if (uri !== null && target === null) {
+    config.drop("replace.uri: its expression has no counterpart");
+    return null;
+  }
   const request = filledOnly({
     headers: changesOf(config, "headers", groups),
     query: changesOf(config, "querystring", groups),

@@ -6,6 +6,7 @@ import type { MadeScope } from "../output.ts";
 import { commonOf, type KongContext, referenceOf } from "./context.ts";
 import { authentication } from "./plugins-authentication.ts";
 import { logging } from "./plugins-logging.ts";
+import { matters } from "./protections.ts";
 import { traffic } from "./plugins-traffic.ts";
 import { transformation } from "./plugins-transformation.ts";
 
@@ -30,28 +31,35 @@ const converters: Readonly<Record<string, PluginConverter>> = {
   ...logging,
 };
 
-/** Keep nobody out. All others may, also those of somebody's own. */
-const harmless = new Set([
-  ...["cors", "rate-limiting", "rate-limiting-advanced", "response-ratelimiting"],
-  ...["request-size-limiting", "response-transformer", "response-transformer-advanced"],
-  ...["request-transformer", "request-transformer-advanced", "correlation-id", "proxy-cache"],
-  ...["file-log", "http-log", "tcp-log", "udp-log", "syslog", "loggly", "statsd", "datadog"],
-  ...["prometheus", "zipkin", "opentelemetry", "redirect", "bot-detection", "session"],
-  ...["proxy-cache-advanced", "grpc-gateway", "grpc-web", "aws-lambda", "azure-functions"],
-  ...["exit-transformer", "request-termination", "kafka-log", "route-by-header"],
-]);
-
 /** Those that were found inside of services, routes and consumers, and those of the file itself. */
 export function addPlugins(context: KongContext): void {
   for (const plugin of context.plugins) addPlugin(plugin, context);
   for (const members of context.root.objects("plugins"))
     for (const plugin of scopesOf(members, context)) addPlugin(plugin, context);
+  const { root } = context;
+  const inside = root.objects("consumer_groups").flatMap((group) => group.objects("plugins"));
+  for (const plugin of [...inside, ...root.objects("consumer_group_plugins")])
+    loseGroup(plugin, context);
+}
+
+/** What a plugin keeps from groups of consumers, no consumer in a group gets. */
+function loseGroup(members: Members, { output, grouped }: KongContext): void {
+  const name = members.text("name") ?? "";
+  if (!matters(name) || members.flag("enabled") === false) return;
+  for (const consumer_id of grouped)
+    output.lose({ scope: { consumer_id }, what: `plugin "${name}" of a consumer group` });
 }
 
 /** Several when the route became several. */
 function scopesOf(members: Members, context: KongContext): readonly ScopedPlugin[] {
   const owners: string[] = [];
   const found: Record<string, string | null> = {};
+  const route = referenceOf(members, "route");
+  const streams = route === null ? undefined : context.ids.get(`streams ${route}`);
+  if (streams !== undefined)
+    return streams
+      .split(" ")
+      .map((id) => ({ members, owner: `route "${route}"`, scope: { stream_route_id: id } }));
   for (const kind of ["service", "route", "consumer"] as const) {
     const word = referenceOf(members, kind);
     const id = word === null ? null : (context.ids.get(`${kind}s ${word}`) ?? null);
@@ -67,13 +75,13 @@ function scopesOf(members: Members, context: KongContext): readonly ScopedPlugin
   if (group !== null) {
     members.call(`plugin "${members.text("name") ?? ""}" of consumer group "${group}"`);
     members.drop("there are no plugins for groups of consumers");
+    loseGroup(members, context);
     return [];
   }
   const { service_id = null, route_id = null, consumer_id = null } = found;
   const owner = owners.join(" and ");
   if (route_id === null) return [{ members, owner, scope: { service_id, consumer_id } }];
-  const word = referenceOf(members, "route");
-  const parts = (context.ids.get(`parts ${word}`) ?? "").split(" ").filter((id) => id !== "");
+  const parts = (context.ids.get(`parts ${route}`) ?? "").split(" ").filter((id) => id !== "");
   return [route_id, ...parts].map((id) => ({
     members,
     owner,
@@ -97,9 +105,11 @@ function addPlugin({ members, owner, scope }: ScopedPlugin, context: KongContext
   members.leaveOut("run_on", "there is one gateway", "first");
   const { tags } = commonOf(members);
   const convert = Object.hasOwn(converters, name) ? converters[name] : undefined;
-  const protects = !harmless.has(name);
+  const protects = matters(name);
   const config = members.object("config") ?? members.empty("config");
-  const converted = convert?.(config, context) ?? null;
+  const isShared = members.has("_config");
+  if (isShared) members.leaveOut("_config", "write the settings into the plugin");
+  const converted = isShared ? null : (convert?.(config, context) ?? null);
   if (converted === null) {
     if (convert === undefined) members.drop("this gateway has nothing like it");
     // Its parts were looked at in vain.
@@ -107,6 +117,8 @@ function addPlugin({ members, owner, scope }: ScopedPlugin, context: KongContext
     if (protects && enabled) output.lose({ scope, what });
     return;
   }
+  // What it keeps out may be said in a field that nobody knows here.
+  if (protects && enabled && config.hasUnknown()) output.lose({ scope, what });
   const key = `${name} ${members.text("id") ?? ""} ${members.path} ${Object.values(scope).join(" ")}`;
   const draft = { scope, what, key, protects, enabled, tags: tags as string[] };
   output.plugin({ ...converted, ...draft });

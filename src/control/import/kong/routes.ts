@@ -1,112 +1,270 @@
 // Routes of Kong: which requests they take, in the order in which Kong tries them; knows no plugin.
+import { type Exposure, exposures } from "../exposure.ts";
 import type { Members } from "../members.ts";
 import { commonOf, type KongContext, referenceOf, remember } from "./context.ts";
-import { rankRoutes } from "./route-order.ts";
-import { isRegexPath, type PathParts, prefixOf, splitPaths, stripRegex } from "./route-paths.ts";
-import type { KongService } from "./services.ts";
+import { asksBeforeRedirect, Protections } from "./protections.ts";
+import {
+  type FieldTerms,
+  headersOf,
+  hostsAmong,
+  hostsOf,
+  type Hosts,
+  type KongPath,
+  pathOf,
+} from "./route-match.ts";
+import { type OrderKey, rankRoutes } from "./route-order.ts";
+import { exactParts, type PathParts, plainParts, prefixOf } from "./route-paths.ts";
+import type { KongService, KongServices } from "./services.ts";
 import { addStreamRoute, isStreamRoute } from "./stream-routes.ts";
 
 interface Source {
   readonly members: Members;
   readonly service: KongService | null;
+  /** The service in the file. */
+  readonly owner: Members | null;
+  /** Why it is not carried over; null: it is. */
+  readonly gone: string | null;
 }
 
 /** Routes, inside of services and beside them. */
-export function addRoutes(context: KongContext, services: readonly KongService[]): void {
+export function addRoutes(context: KongContext, { services, lost }: KongServices): void {
   const byId = new Map(services.map((service) => [service.id, service]));
-  const sources: Source[] = services.flatMap((service) =>
-    service.members.objects("routes").map((members) => ({ members, service })),
+  const sources = [
+    ...services.flatMap((service) =>
+      service.members
+        .objects("routes")
+        .map((members) => ({ members, service, owner: service.members, gone: null })),
+    ),
+    ...lost.flatMap((owner) => owner.objects("routes").map((each) => without(each, owner))),
+    ...context.root.objects("routes").map((members): Source => {
+      const wanted = referenceOf(members, "service");
+      if (wanted === null) return { members, service: null, owner: null, gone: null };
+      const id = context.ids.get(`services ${wanted}`);
+      const service = id === undefined ? undefined : byId.get(id);
+      if (service !== undefined) return { members, service, owner: service.members, gone: null };
+      const isOwner = (each: Members) => [each.text("id"), each.text("name")].includes(wanted);
+      return without(members, lost.find(isOwner) ?? null);
+    }),
+  ];
+  const protections = new Protections(context);
+  const routes = sources.flatMap((source) => readRoute(source, { context, protections }) ?? []);
+  const names = [...new Set(routes.flatMap(({ hosts }) => hosts.names))];
+  const shared = routes.map(({ hosts }) => hostsAmong(hosts, names));
+  const found = exposures(
+    routes.map(({ protections: own }, at) => ({
+      ...{ hosts: shared[at] ?? [], protections: own, ifTaken: own, ifLeft: own },
+    })),
   );
-  for (const members of context.root.objects("routes")) {
-    const wanted = referenceOf(members, "service");
-    const id = wanted === null ? null : (context.ids.get(`services ${wanted}`) ?? null);
-    const service = id === null ? null : (byId.get(id) ?? null);
-    if (wanted !== null && service === null) members.drop("its service was not carried over");
-    else sources.push({ members, service });
-  }
-  const routes = sources.flatMap((source) => readRoute(source, context) ?? []);
-  const ranks = rankRoutes(routes.map(({ order }) => order));
-  for (const [index, route] of routes.entries())
-    for (const part of route.parts) addPart(route, { part, priority: ranks[index] ?? 0, context });
+  const besideRegex = exposures(
+    routes.map(({ paths, protections: own }, at) => ({
+      ...{ hosts: shared[at] ?? [], protections: nothing, ifLeft: nothing },
+      ifTaken: own.size > 0 && paths.some(({ isRegex }) => isRegex) ? null : nothing,
+    })),
+  );
+  const exposed = routes.map((route, at) => ({
+    ...{ route, hosts: shared[at] ?? [] },
+    exposure: found[at] ?? { mayTakeNoMore: true, mayTakeNoLess: true },
+    isBesideRegex: besideRegex[at]?.mayTakeNoMore ?? true,
+  }));
+  addAll(exposed, context);
 }
 
-type HttpRoute = NonNullable<ReturnType<typeof readRoute>>;
+const nothing: ReadonlySet<string> = new Set();
 
-function readRoute({ members, service }: Source, context: KongContext) {
+const without = (members: Members, owner: Members | null): Source => ({
+  ...{ members, owner, service: null, gone: "its service was not carried over" },
+});
+
+interface Reading {
+  readonly context: KongContext;
+  readonly protections: Protections;
+}
+
+interface Route {
+  readonly members: Members;
+  readonly key: string;
+  readonly wanted: string;
+  readonly words: readonly (string | null)[];
+  readonly hosts: Hosts;
+  readonly headers: FieldTerms;
+  readonly paths: readonly KongPath[];
+  readonly order: Omit<OrderKey, "hasRegex" | "length" | "isExact">;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly strip: boolean;
+  readonly protections: ReadonlySet<string>;
+  /** Whether it asks for something that cannot be said: it may take more here. */
+  readonly isWider: boolean;
+  readonly isGone: boolean;
+}
+
+function readRoute(source: Source, { context, protections }: Reading): Route | null {
+  const { members, service, owner, gone } = source;
   const id = members.text("id");
   const name = members.text("name");
   const fallback = `${service?.name ?? "route"} ${members.path.replaceAll(/[^0-9]+/g, " ").trim()}`;
   members.call(`route "${name ?? `${fallback} ${members.texts("paths").join(" ")}`.trim()}"`);
-  if (members.text("expression") !== null) {
-    members.drop("routes with expressions are not carried over: write its conditions as fields");
-    return null;
-  }
-  const words = [id, name];
   const key = id ?? name ?? `${service?.name ?? ""} ${members.path}`;
   const wanted = name ?? fallback;
-  if (isStreamRoute(members)) return addStreamRoute(members, { context, service, key, wanted });
-  const protocols = members.texts("protocols");
-  if (protocols.some((protocol) => /^(grpc|ws)/.test(protocol)) || isForStreams(service)) {
-    members.drop(`there are no routes with the protocols ${protocols.join(", ")}`);
+  const why = gone ?? unfit(members, service);
+  if (why === null && isStreamRoute(members))
+    return addStreamRoute(members, { context, service, key, wanted });
+  if (why !== null && isStreamRoute(members)) {
+    members.drop(why);
     return null;
   }
-  const { hosts, isLost } = hostsOf(members);
-  if (isLost) {
-    members.drop("none of its hosts could be carried over");
-    return null;
-  }
-  const paths = members.texts("paths");
+  const hosts = members.has("expression") ? noHosts : hostsOf(members);
   const headers = headersOf(members);
   const methods = members.texts("methods");
-  const strip = members.flag("strip_path") ?? true;
+  const paths = members.texts("paths").map((text) => pathOf(text, context.format));
+  const own = protections.of(members, owner);
+  const lost = why ?? (hosts.isLost ? "none of its hosts could be carried over" : null);
+  const { client_cidrs, isWider } = sourcesOf(members);
+  const route: Route = {
+    ...{ members, key, wanted, words: [id, name], headers, paths, protections: own },
+    hosts: hosts.isLost ? noHosts : hosts,
+    isWider: isWider || members.texts("snis").length > 0,
+    strip: members.flag("strip_path") ?? true,
+    order: {
+      rules: rulesOf(members),
+      hasPlainHosts: isPlain(members.texts("hosts")),
+      headers: headers.plain.length,
+      regexPriority: members.number("regex_priority") ?? 0,
+      protections: own.size,
+    },
+    fields: {
+      ...{ service_id: service?.id ?? null, methods, client_cidrs },
+      ...httpsOf(members),
+      ...(members.flag("preserve_host") === true ? { preserve_host: true } : {}),
+      ...commonOf(members),
+    },
+    isGone: lost !== null,
+  };
   leaveOutRest(members);
-  const plain = paths.filter((path) => !isRegexPath(path, context.format));
-  if (plain.some((path) => prefixOf(path) !== "/"))
-    members.changed("paths", "a path matches whole segments: /api takes /api/x, but not /apix");
-  const rules = [hosts, headers, paths, methods].filter((list) => list.length > 0).length;
-  const order = {
-    rules,
-    hasRegex: plain.length < paths.length,
-    hasPlainHosts: hosts.length > 0 && !hosts.some((host) => host.startsWith("*")),
-    headers: headers.length,
-    regexPriority: members.number("regex_priority") ?? 0,
-    longest: Math.max(0, ...paths.map((path) => path.length)),
-  };
-  const fields = {
-    ...{ service_id: service?.id ?? null, hosts, methods, headers },
-    ...httpsOf(members),
-    ...(members.flag("preserve_host") === true ? { preserve_host: true } : {}),
-    ...commonOf(members),
-  };
-  const parts = splitPaths(paths, { strip, format: context.format });
-  return { ...{ members, key, wanted, words, order, fields, parts, strip } };
+  if (lost !== null) members.drop(lost);
+  return route;
 }
 
-const isForStreams = (service: KongService | null) =>
-  service !== null && !service.protocol.startsWith("http");
+const noHosts: Hosts = { hosts: [], field: null, needsField: false, names: [], isLost: false };
 
-function addPart(
-  route: HttpRoute,
-  { part, priority, context }: { part: PathParts; priority: number; context: KongContext },
-): void {
-  const { members, key, fields, parts, strip } = route;
-  const index = parts.indexOf(part);
+const isPlain = (hosts: readonly string[]): boolean =>
+  hosts.length > 0 && !hosts.some((host) => host.includes("*"));
+
+function unfit(members: Members, service: KongService | null): string | null {
+  if (members.text("expression") !== null)
+    return "routes with expressions are not carried over: write its conditions as fields";
+  const protocols = members.texts("protocols");
+  const isForStreams = service !== null && !service.protocol.startsWith("http");
+  if (isStreamRoute(members)) return null;
+  return protocols.some((protocol) => /^(grpc|ws)/.test(protocol)) || isForStreams
+    ? `there are no routes with the protocols ${protocols.join(", ")}`
+    : null;
+}
+
+function rulesOf(members: Members): OrderKey["rules"] {
+  const lists = { host: "hosts", path: "paths", method: "methods", sni: "snis" } as const;
+  const given = Object.entries(lists).filter(([, name]) => members.texts(name).length > 0);
+  const hasHeaders = (members.object("headers")?.names.length ?? 0) > 0;
+  const rules = given.map(([rule]) => rule as OrderKey["rules"][number]);
+  return hasHeaders ? [...rules, "header"] : rules;
+}
+
+/** Where clients come from, and to where: what is asked of connections. */
+function sourcesOf(members: Members) {
+  const addresses = members.objects("sources").map((each) => {
+    each.leaveOut("port", "ports of clients cannot be told apart");
+    return { ip: each.text("ip"), hasPort: each.has("port") };
+  });
+  const cidrs = addresses.flatMap(({ ip }) => ip ?? []);
+  const isWhole = cidrs.length === addresses.length && addresses.every(({ hasPort }) => !hasPort);
+  const hasDestinations = members.objects("destinations").length > 0;
+  members.leaveOut("destinations", "listeners decide where a route is reached");
+  return {
+    client_cidrs: cidrs.length === addresses.length ? [...new Set(cidrs)] : [],
+    isWider: !isWhole || hasDestinations,
+  };
+}
+
+interface Part extends ExposedRoute {
+  readonly part: PathParts;
+  readonly index: number;
+}
+
+interface ExposedRoute {
+  readonly route: Route;
+  readonly exposure: Exposure;
+  /** Whether an expression that denies access may be meant by a path that servers read differently. */
+  readonly isBesideRegex: boolean;
+  /** Those that it shares with other routes. */
+  readonly hosts: readonly string[];
+}
+
+function addAll(routes: readonly ExposedRoute[], context: KongContext): void {
+  const { format, output } = context;
+  const parts = routes.flatMap((exposed): Part[] => {
+    const { route, exposure, hosts } = exposed;
+    if (!route.isGone) return partsOf(exposed, format);
+    const { label } = route.members;
+    const instead = { hosts, priority: Number.POSITIVE_INFINITY };
+    if (exposure.mayTakeNoLess) output.lose({ scope: {}, what: label, instead });
+    return [];
+  });
+  const ranks = rankRoutes(
+    parts.map(({ route, part, exposure }) => ({
+      ...{ ...route.order, hasRegex: part.hasRegex, length: part.length },
+      isExact: isExact(exposure),
+    })),
+    format,
+  );
+  for (const [at, part] of parts.entries()) addPart(part, ranks[at] ?? 0, context);
+}
+
+const isExact = ({ mayTakeNoMore, mayTakeNoLess }: Exposure) => mayTakeNoMore || mayTakeNoLess;
+
+function partsOf(exposed: ExposedRoute, format: string): Part[] {
+  const { route, exposure } = exposed;
+  const { paths, strip, members } = route;
+  const isPlainly = !isExact(exposure);
+  if (isPlainly && paths.some(({ text, isRegex }) => !isRegex && prefixOf(text) !== "/"))
+    members.changed("paths", "a path matches whole segments: /api takes /api/x, but not /apix");
+  const parts = isPlainly ? plainParts(paths, strip) : exactParts(paths, { strip, format });
+  return parts.map((part, index) => ({ ...exposed, part, index }));
+}
+
+function addPart(placed: Part, priority: number, context: KongContext): void {
+  const { route, part, index, exposure } = placed;
+  const { members, key, fields, strip } = route;
+  const { output } = context;
   const suffix = index === 0 ? "" : ` ${index + 1}`;
-  const name = context.output.name("routes", `${route.wanted}${suffix}`);
+  const name = output.name("routes", `${route.wanted}${suffix}`);
   if (index === 0 && name !== route.wanted && route.words[1] !== null)
     members.changed("name", `became ${name}`);
-  const target = { key: `${key}${suffix}`, label: `${members.label}${suffix}` };
-  const id = context.output.add("routes", target, {
-    ...fields,
-    ...{ name, paths: part.paths, priority },
-    ...(strip && part.regex === null ? { strip_path: part.paths.length > 0 } : {}),
-    ...(strip && part.regex !== null ? { path_rewrite: stripRegex(part.regex) } : {}),
-  });
-  members.report.carried(target.label, `became the route ${name}`);
+  const label = `${members.label}${suffix}`;
+  const { rewrite } = part;
+  const id = output.add(
+    "routes",
+    { key: `${key}${suffix}`, label, protects: exposure.mayTakeNoLess },
+    {
+      ...fields,
+      ...{
+        name,
+        hosts: route.hosts.hosts,
+        paths: part.paths,
+        headers: headersFor(route, exposure),
+      },
+      priority,
+      ...(strip && rewrite === null && !isExact(exposure)
+        ? { strip_path: part.paths.length > 0 }
+        : {}),
+      ...(rewrite === null ? {} : { path_rewrite: rewrite }),
+    },
+  );
+  members.report.carried(label, `became the route ${name}`);
+  if (exposure.mayTakeNoMore) guard(placed, { id, label }, context);
+  if (asksBeforeRedirect(route.protections))
+    output.lose({ scope: { route_id: id }, what: "authentication in front of a redirect" });
   if (index === 0) remember(context, { kind: "routes", words: route.words, id });
-  const plugins = members.objects("plugins");
-  for (const plugin of plugins)
-    context.plugins.push({ members: plugin, owner: target.label, scope: { route_id: id } });
+  for (const plugin of members.objects("plugins"))
+    context.plugins.push({ members: plugin, owner: label, scope: { route_id: id } });
   if (index > 0)
     // Plugins beside the routes name the first part only.
     for (const word of route.words)
@@ -114,55 +272,53 @@ function addPart(
         context.ids.set(`parts ${word}`, `${context.ids.get(`parts ${word}`) ?? ""} ${id}`.trim());
 }
 
-function hostsOf(members: Members) {
-  const found = new Set<string>();
-  const given = members.texts("hosts");
-  const names = members.texts("snis");
-  if (names.length > 0)
-    members.changed("snis", given.length > 0 ? "the hosts decide" : "became hosts");
-  const wanted = given.length > 0 ? given : names;
-  for (const host of wanted) {
-    const bare = host.replace(/:(\d+)$/, "").replace(/\.$/, "");
-    if (bare !== host) members.changed("hosts", `${host} became ${bare}: every port counts`);
-    if (bare.includes("*") && !/^\*\.[^*]+$/.test(bare))
-      members.report.leftOut(`${members.label}: ${host}`, "only a * in front stands for names");
-    else found.add(bare);
-  }
-  return { hosts: [...found], isLost: wanted.length > 0 && found.size === 0 };
+function headersFor({ headers, hosts }: Route, exposure: Exposure) {
+  const { plain, over, under } = headers;
+  const isNamed = hosts.field !== null && (hosts.needsField || exposure.mayTakeNoMore);
+  const field = isNamed ? [{ name: "Host", op: "regex", value: hosts.field }] : [];
+  if (!isExact(exposure)) return [...plain, ...field];
+  const isNarrow = exposure.mayTakeNoMore && !exposure.mayTakeNoLess;
+  return [...(isNarrow ? (under ?? over) : over), ...field];
 }
 
-/** By name, each with the values of which one is enough. */
-function headersOf(members: Members) {
-  const headers = members.object("headers");
-  if (headers === null) return [];
-  return headers.names.map((name) => {
-    const values = headers.texts(name);
-    const [first = ""] = values;
-    if (values.length === 1 && first.startsWith("~*"))
-      return { name, op: "regex", value: first.slice(2) };
-    headers.changed(name, "upper and lower case differ");
-    if (values.length === 1) return { name, op: "equals", value: first };
-    const words = values.map((value) => value.replaceAll(/[.*+?^${}()|[\]\\/-]/g, "\\$&"));
-    return { name, op: "regex", value: `^(?:${words.join("|")})$` };
+/** Refuses what the route takes beyond what Kong's does, or all of it where that cannot be said. */
+function guard(
+  { route: { headers, paths, isWider, hosts, members }, isBesideRegex }: ExposedRoute,
+  { id, label }: { readonly id: string; readonly label: string },
+  { output }: KongContext,
+): void {
+  const scope = { route_id: id };
+  const isKnown =
+    headers.under !== null &&
+    !isWider &&
+    (hosts.hosts.length === 0 || hosts.field !== null) &&
+    paths.every(({ under }) => under !== null);
+  if (!isKnown) return output.lose({ scope, what: `what ${members.label} takes` });
+  const fields = Object.fromEntries(
+    (headers.under ?? []).map(({ name, value }) => [name.toLowerCase(), `~${value}`]),
+  );
+  const isAnyPath = paths.every(({ text }) => text === "/");
+  const exact = {
+    ...(isAnyPath && !isBesideRegex ? {} : { ambiguous_path: false }),
+    ...(headers.plain.length === 0 ? {} : { header: fields }),
+  };
+  if (Object.keys(exact).length === 0) return;
+  output.plugin({
+    ...{ name: "access-policy", key: `${id} alike`, scope, protects: true },
+    what: `requests that only look as if they were for ${label}`,
+    config: { rules: [{ when: { not: exact }, action: "deny" }] },
   });
 }
 
 const REDIRECTS: Readonly<Record<number, number>> = { 301: 301, 302: 301, 307: 308, 308: 308 };
 
-/** What becomes of plain requests to a route for HTTPS. */
+/** What becomes of plain requests to a route for HTTPS: it takes them all the same, and serves none. */
 function httpsOf(members: Members): Record<string, unknown> {
   const given = members.texts("protocols");
   const protocols = given.length === 0 ? ["http", "https"] : [...new Set(given)];
   const status = members.number("https_redirect_status_code") ?? 426;
   if (protocols.includes("http")) return { protocols };
-  const code = REDIRECTS[status];
-  if (code === undefined) {
-    members.changed(
-      "https_redirect_status_code",
-      `plain requests are not taken, without ${status}`,
-    );
-    return { protocols };
-  }
+  const code = REDIRECTS[status] ?? 308;
   if (code !== status) members.changed("https_redirect_status_code", `${status} became ${code}`);
   return { protocols: ["http", "https"], https_redirect: code };
 }
@@ -171,6 +327,4 @@ function leaveOutRest(members: Members): void {
   members.leaveOut("path_handling", "paths are put together as v0 does", "v0");
   for (const name of ["request_buffering", "response_buffering"])
     members.leaveOut(name, "the service's collect_bytes decides", true);
-  for (const name of ["sources", "destinations"])
-    members.leaveOut(name, "these are for streams; use client_cidrs");
 }

@@ -23,18 +23,27 @@ const protocols: Readonly<Record<string, string>> = {
 
 const time = { min: 0, max: 86_400_000 };
 
+export interface KongServices {
+  readonly services: readonly KongService[];
+  /** Not carried over: their routes still keep clients out. */
+  readonly lost: readonly Members[];
+}
+
 export function addServices(
   context: KongContext,
   upstreams: ReadonlyMap<string, Upstream>,
-): readonly KongService[] {
+): KongServices {
   const used = new Set<string>();
-  const services = context.root.objects("services").flatMap((members) => {
+  const services: KongService[] = [];
+  const lost: Members[] = [];
+  for (const members of context.root.objects("services")) {
     const service = addService(members, { context, upstreams, used });
-    return service === null ? [] : [service];
-  });
+    if (service === null) lost.push(members);
+    else services.push(service);
+  }
   for (const [name, { members }] of upstreams)
     if (!used.has(name)) members.drop("no service uses it");
-  return services;
+  return { services, lost };
 }
 
 interface ServiceContext {
@@ -67,7 +76,7 @@ function addService(members: Members, scene: ServiceContext): KongService | null
     {
       name,
       protocol,
-      path: place.path.replace(/\/+$/, ""),
+      path: place.path === "/" ? "" : place.path,
       host_header: "target",
       ...upstream?.fields,
       ...timesOf(members),

@@ -1,6 +1,6 @@
 // Routes of Kong for TCP, TLS and UDP, one stream route for each port.
 import type { Members } from "../members.ts";
-import { commonOf, type KongContext } from "./context.ts";
+import { commonOf, type KongContext, remember } from "./context.ts";
 import type { KongService } from "./services.ts";
 
 const STREAMS = ["tcp", "tls", "tls_passthrough", "udp"];
@@ -21,19 +21,22 @@ export function addStreamRoute(members: Members, source: StreamSource): null {
   const { output } = context;
   const protocols = members.texts("protocols");
   const destinations = members.objects("destinations");
-  const ports = destinations.flatMap((each) => {
-    each.leaveOut("ip", "it listens on all addresses");
-    return each.number("port") ?? [];
+  const places = destinations.flatMap((each) => {
+    const port = each.number("port");
+    return port === null ? [] : [{ port, ip: each.text("ip") }];
   });
-  if (service === null || !["tcp", "tls", "udp"].includes(service.protocol) || ports.length === 0) {
+  if (
+    service === null ||
+    !["tcp", "tls", "udp"].includes(service.protocol) ||
+    places.length === 0
+  ) {
     members.drop("a stream route needs a service for streams and the ports of its destinations");
     return null;
   }
   const sources = members.objects("sources");
-  const allow = sources.flatMap((each) => {
-    each.leaveOut("port", "ports of clients cannot be told apart");
-    return each.text("ip") ?? [];
-  });
+  const allow = sources.flatMap((each) => each.text("ip") ?? []);
+  const hasPorts = sources.some((each) => each.has("port") || !each.has("ip"));
+  for (const each of sources) each.leaveOut("port", "ports of clients cannot be told apart");
   const isTls = protocols.some((protocol) => protocol.startsWith("tls"));
   const mode = protocols.includes("tls_passthrough") ? "passthrough" : "terminate";
   const fields = {
@@ -50,20 +53,26 @@ export function addStreamRoute(members: Members, source: StreamSource): null {
     members.raw(name);
   for (const name of ["https_redirect_status_code", "request_buffering", "response_buffering"])
     members.raw(name);
-  for (const plugin of members.objects("plugins"))
-    plugin.drop("plugins of stream routes are not carried over");
-  for (const port of ports) {
+  const made: string[] = [];
+  for (const { port, ip } of places) {
     const label = `${members.label} on port ${port}`;
-    const name = output.name("stream_routes", ports.length === 1 ? wanted : `${wanted}-${port}`);
-    output.add(
+    const name = output.name("stream_routes", places.length === 1 ? wanted : `${wanted}-${port}`);
+    const address = ip === null ? {} : { listen_address: ip };
+    const id = output.add(
       "stream_routes",
       { key: `${key} ${port}`, label },
-      { ...fields, name, listen_port: port },
+      { ...fields, ...address, name, listen_port: port },
     );
+    made.push(id);
+    if (hasPorts) output.lose({ scope: { stream_route_id: id }, what: `sources of ${label}` });
+    for (const plugin of members.objects("plugins"))
+      context.plugins.push({ members: plugin, owner: label, scope: { stream_route_id: id } });
     members.report.changed(
       label,
       `became the stream route ${name}, switched off: enable it when Kong no longer listens there`,
     );
   }
+  const words = [members.text("id"), members.text("name")];
+  remember(context, { kind: "streams", words, id: made.join(" ") });
   return null;
 }

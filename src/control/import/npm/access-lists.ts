@@ -12,6 +12,8 @@ export interface AccessList {
   readonly isEither: boolean;
   /** Whether there were users, and none of them could be carried over. */
   readonly hasLostUsers: boolean;
+  /** Whether it asks for something that this import does not know. */
+  readonly isUnknown: boolean;
   /** Whether targets see the password. */
   readonly passesAuth: boolean;
 }
@@ -21,6 +23,10 @@ export async function readAccessLists(context: RowContext): Promise<Map<number, 
   const auths = byList(rowsOf("access_list_auth", context));
   const clients = byList(rowsOf("access_list_client", context));
   const lists = new Map<number, AccessList>();
+  // Of other programs that grew from this one: certificates of clients, countries.
+  const isBeyond = context.tables.names.some(
+    (name) => /^access_list_(?!auth$|client$)/.test(name) && context.tables.rows(name).length > 0,
+  );
   for (const members of rowsOf("access_list", context)) {
     const id = idOf(members);
     members.call(`access list "${members.text("name") ?? id}"`);
@@ -28,13 +34,16 @@ export async function readAccessLists(context: RowContext): Promise<Map<number, 
     members.object("meta")?.ignoreRest();
     const users: AccessList["users"][number][] = [];
     for (const auth of auths.get(id) ?? []) users.push(...(await readUser(auth, members.label)));
+    const rules = (clients.get(id) ?? []).map(readRule);
+    const own = [members, ...(auths.get(id) ?? []), ...(clients.get(id) ?? [])];
     lists.set(id, {
       label: members.label,
       users,
       hasLostUsers: users.length === 0 && auths.has(id),
-      rules: (clients.get(id) ?? []).map(readRule),
+      rules,
       isEither: isSet(members, "satisfy_any"),
       passesAuth: isSet(members, "pass_auth"),
+      isUnknown: isBeyond || own.some((row) => row.hasUnknown()),
     });
     context.report.carried(members.label, "became plugins of the routes that use it");
   }
@@ -81,29 +90,33 @@ export function addAccess(
 ): void {
   const { users, rules, isEither, passesAuth, label } = list;
   const common = { scope: { route_id: routeId }, protects: true };
+  if (list.isUnknown) output.lose({ scope: common.scope, what: label });
   if (list.hasLostUsers) output.lose({ scope: common.scope, what: `users of ${label}` });
   const refusal = isEither && users.length > 0 ? "challenge" : "deny";
   const welcome = isEither ? "allow" : "continue";
-  if (rules.length > 0)
-    output.plugin({
-      ...common,
-      ...{
-        name: "access-policy",
-        key: `${routeId} networks`,
-        what: `networks of ${label} for ${of}`,
-      },
-      config: {
-        rules: rules.map(({ address, isAllowed }) => ({
-          when: address === "all" ? {} : { cidr: [address] },
-          action: isAllowed ? welcome : refusal,
-        })),
-        default: refusal,
-      },
-    });
+  // A list ends with `deny all`, also one without networks.
+  output.plugin({
+    ...common,
+    ...{
+      name: "access-policy",
+      key: `${routeId} networks`,
+      what: `networks of ${label} for ${of}`,
+    },
+    config: {
+      rules: rules.map(({ address, isAllowed }) => ({
+        when: address === "all" ? {} : { cidr: [address] },
+        action: isAllowed ? welcome : refusal,
+      })),
+      default: refusal,
+    },
+  });
   if (users.length > 0)
     output.plugin({
       ...common,
       ...{ name: "basic-auth", key: `${routeId} users`, what: `users of ${label} for ${of}` },
-      config: { users, realm: "Authorization required", hide_credentials: !passesAuth },
+      config: {
+        ...{ users, realm: "Authorization required", hide_credentials: !passesAuth },
+        ...{ consumers: false, run_on_preflight: true },
+      },
     });
 }

@@ -3,7 +3,7 @@ import type { Members } from "../members.ts";
 import type { PluginDraft } from "../output.ts";
 import type { NpmContext } from "./npm.ts";
 import { addHsts, leaveOutAdvanced, securityOf } from "./proxy-hosts.ts";
-import { idOf, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
+import { idOf, isOn, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
 
 /** What would be a variable here meant itself there: nothing may be put in its place. */
 const withoutVariables = (text: string) => text.replaceAll("$", "%24");
@@ -51,13 +51,15 @@ function addRoute(members: Members, kind: string, context: NpmContext): string {
   members.leaveOut("trust_forwarded_proto", "name the proxy in trusted_proxies", 0);
   const { fields, hasHsts, hasSubdomains } = securityOf(members, context);
   const key = `${kind} ${idOf(members)}`;
+  const enabled = isOn(members);
   const routeId = output.add(
     "routes",
-    { key, label: members.label },
+    // It serves nothing, and without it a host with a wildcard may.
+    { key, label: members.label, protects: enabled },
     {
       name: output.name("routes", domains[0] ?? key),
       hosts: [...new Set(domains.map((domain) => domain.toLowerCase()))],
-      enabled: members.raw("enabled") === null || isSet(members, "enabled"),
+      enabled,
       ...fields,
       ...timesOf(members),
     },

@@ -1,24 +1,71 @@
 // Proxy hosts of Nginx Proxy Manager with their locations: a service and a route for each place that requests go to.
+import { escaped, portable } from "../expression.ts";
 import type { Members } from "../members.ts";
 import { addAccess } from "./access-lists.ts";
+import { mayDenyAccess } from "./nginx-lines.ts";
 import type { NpmContext } from "./npm.ts";
-import { idOf, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
-
-/** Words of nginx that keep clients out. */
-const GUARDS =
-  /\b(?:auth_request|auth_basic|auth_jwt|allow|deny|satisfy|internal|ssl_verify_client|return|if)\b/;
+import { idOf, isOn, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
 
 export function addProxyHosts(context: NpmContext): void {
   for (const members of rowsOf("proxy_host", context)) {
     const domains = members.texts("domain_names");
     members.call(`proxy host "${domains.join(", ")}"`);
     const host = readHost(members, domains, context);
-    addPlace(host, { place: members, location: null }, context);
-    for (const location of members.objects("locations")) {
-      const path = location.text("path") ?? "/";
-      location.call(`location ${path} of ${members.label}`);
-      addPlace(host, { place: location, location: path }, context);
-    }
+    const locations = members.objects("locations").map((place) => readLocation(place, members));
+    const routes = [null, ...locations].map((location) => addPlace(host, location, context));
+    closeHost({ members, routes, locations }, context);
+  }
+}
+
+interface Location {
+  readonly place: Members;
+  /** How nginx compares, in front of the path. */
+  readonly sign: string;
+  readonly value: string;
+  /** Whether it may deny access by more than the list of the host. */
+  readonly isGuarded: boolean;
+}
+
+const OF_LOCATION = [
+  ...["id", "created_on", "modified_on", "path", "advanced_config"],
+  ...["forward_scheme", "forward_host", "forward_port"],
+];
+
+function readLocation(place: Members, host: Members): Location {
+  const path = place.text("path") ?? "/";
+  place.call(`location ${path} of ${host.label}`);
+  for (const name of OF_LOCATION) place.raw(name);
+  const [, sign = "", value = "/"] = /^\s*(?:(=|~\*|~|\^~)\s*)?(\S.*)$/.exec(path) ?? [];
+  return { place, sign, value, isGuarded: deniesAccess(place) };
+}
+
+/** Lines for nginx, or something that nobody knows. */
+const deniesAccess = (place: Members): boolean =>
+  mayDenyAccess(place.text("advanced_config") ?? "") || place.hasUnknown();
+
+/** One of which the path says all about the requests that it gets, whatever other locations there are. */
+const isPlain = ({ sign, value }: Location): boolean =>
+  (sign === "" || sign === "=") && /^\/[^\s;{}"'\\]*$/.test(value);
+
+interface AddedHost {
+  readonly members: Members;
+  /** Of the host itself, and of each location. */
+  readonly routes: readonly string[];
+  readonly locations: readonly Location[];
+}
+
+/** What is said of a host holds for its locations. */
+function closeHost({ members, routes, locations }: AddedHost, { output }: NpmContext): void {
+  const guarded = locations.filter(({ isGuarded }) => isGuarded);
+  const isWhole = deniesAccess(members) || (guarded.length > 0 && !locations.every(isPlain));
+  for (const [at, route_id] of routes.entries()) {
+    const own = at === 0 ? undefined : locations[at - 1];
+    const what = own?.isGuarded ? own.place.label : members.label;
+    if (isWhole || own?.isGuarded)
+      output.lose({
+        scope: { route_id },
+        what: `advanced_config or an unknown setting of ${what}`,
+      });
   }
 }
 
@@ -28,6 +75,8 @@ interface Host {
   /** Fields of all routes. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly accessList: number;
+  /** Whether it denies access to some: without it, a host with a wildcard may serve its requests. */
+  readonly isGuarded: boolean;
   readonly hasHsts: boolean;
   readonly hasSubdomains: boolean;
   readonly blocksExploits: boolean;
@@ -39,17 +88,21 @@ function readHost(members: Members, domains: readonly string[], context: NpmCont
   members.leaveOut("http2_support", "listeners say whether they offer HTTP/2", 1);
   members.leaveOut("trust_forwarded_proto", "name the proxy in trusted_proxies", 0);
   const secured = securityOf(members, context);
+  const accessList = members.number("access_list_id") ?? 0;
+  const enabled = isOn(members);
+  const denies = accessList > 0 || mayDenyAccess(members.text("advanced_config") ?? "");
   return {
     members,
     name: domains[0] ?? `proxy-host-${idOf(members)}`,
     fields: {
       hosts: [...new Set(domains.map((domain) => domain.toLowerCase()))],
       websocket: isSet(members, "allow_websocket_upgrade"),
-      enabled: members.raw("enabled") === null || isSet(members, "enabled"),
+      enabled,
       ...secured.fields,
       ...timesOf(members),
     },
-    accessList: members.number("access_list_id") ?? 0,
+    accessList,
+    isGuarded: enabled && denies,
     hasHsts: secured.hasHsts,
     hasSubdomains: secured.hasSubdomains,
     blocksExploits: isSet(members, "block_exploits"),
@@ -73,15 +126,11 @@ export function securityOf(members: Members, { certificates }: NpmContext) {
   };
 }
 
-interface Place {
-  /** The host itself or one of its locations. */
-  readonly place: Members;
-  readonly location: string | null;
-}
-
-function addPlace(host: Host, { place, location }: Place, context: NpmContext): void {
+/** Of the host itself (null) or one of its locations; the id of its route. */
+function addPlace(host: Host, location: Location | null, context: NpmContext): string {
   const { output } = context;
-  const wanted = location === null ? host.name : `${host.name} ${location}`;
+  const place = location?.place ?? host.members;
+  const wanted = location === null ? host.name : `${host.name} ${place.text("path") ?? "/"}`;
   const key = `${idOf(host.members)} ${place.path}`;
   const [address = "", ...segments] = (place.text("forward_host") ?? "").split("/");
   const path = segments.join("/").replace(/\/+$/, "");
@@ -107,42 +156,57 @@ function addPlace(host: Host, { place, location }: Place, context: NpmContext): 
   );
   const routeId = output.add(
     "routes",
-    { key, label: place.label },
+    { key, label: place.label, protects: host.isGuarded || location?.isGuarded === true },
     {
       ...host.fields,
       ...{ name: output.name("routes", wanted), service_id: serviceId },
-      ...(location === null ? {} : pathOf(location, path !== "", place)),
+      ...(location === null ? {} : pathOf(location, path !== "")),
     },
   );
   output.report.carried(place.label, `became the service ${name} and a route`);
-  if (location !== null) leaveOutOfLocation(place);
-  leaveOutAdvanced(place, routeId, context);
+  place.leaveOut("advanced_config", NO_LINES);
   addPlugins(host, { routeId, of: place.label }, context);
+  return routeId;
 }
 
-/** How nginx compares, in front of the path. */
-function pathOf(location: string, isReplaced: boolean, place: Members): Record<string, unknown> {
-  const [, sign = "", value = "/"] = /^\s*(?:(=|~\*|~|\^~)\s*)?(\S.*)$/.exec(location) ?? [];
+function pathOf(
+  { place, sign, value, isGuarded }: Location,
+  isReplaced: boolean,
+): Record<string, unknown> {
   if (sign === "~" || sign === "~*") {
-    if (sign === "~*") place.changed("path", "upper and lower case differ");
-    return { paths: [{ type: "regex", value }], priority: 1 };
+    const source = sign === "~*" ? portable(value, true)?.source : value;
+    if (source === undefined) place.changed("path", "upper and lower case differ");
+    return { paths: [{ type: "regex", value: source ?? value }], priority: 1 };
   }
   if (sign === "=") return { paths: [{ type: "exact", value }] };
-  if (value !== "/") place.changed("path", `matches whole segments: ${value} and what is below`);
   const prefix = value.replace(/\/+$/, "") || "/";
+  // Closed, it matches whatever begins like this, as nginx does; to a slash at the end nginx redirects.
+  if (isGuarded) {
+    const end = prefix !== "/" && value.endsWith("/") ? "(?:/|$)" : "";
+    return {
+      paths: [{ type: "regex", value: `^${escaped(comparable(prefix))}${end}` }],
+      priority: 2,
+    };
+  }
+  if (value !== "/") place.changed("path", `matches whole segments: ${value} and what is below`);
   return { paths: [{ type: "prefix", value: prefix }], strip_path: isReplaced };
 }
 
-function leaveOutOfLocation(place: Members): void {
-  for (const name of ["id", "created_on", "modified_on"]) place.raw(name);
-}
+/** As routes compare paths. */
+const comparable = (path: string): string =>
+  path
+    .replaceAll(/[^\0-\x7f]+/g, (characters) => encodeURI(characters.toWellFormed()))
+    .replaceAll(/[/\\]+/g, "/")
+    .replace(/;.*$/, "");
+
+const NO_LINES = "lines for nginx are not carried over";
 
 /** Lines of nginx may hold anything. */
 export function leaveOutAdvanced(members: Members, routeId: string, { output }: NpmContext): void {
   const text = members.text("advanced_config") ?? "";
   if (text.trim() === "") return;
-  members.leaveOut("advanced_config", "lines for nginx are not carried over");
-  if (GUARDS.test(text.replaceAll(/#.*$/gm, "")))
+  members.leaveOut("advanced_config", NO_LINES);
+  if (mayDenyAccess(text))
     output.lose({ scope: { route_id: routeId }, what: `advanced_config of ${members.label}` });
 }
 

@@ -50,6 +50,10 @@ export function isSet(members: Members, column: string): boolean {
   return value === 1 || value === true || value === "1";
 }
 
+/** Older versions have no hosts that are switched off. */
+export const isOn = (members: Members): boolean =>
+  members.raw("enabled") === null || isSet(members, "enabled");
+
 /** Names and numbers that other rows go by. */
 export const idOf = (members: Members): number => Number(members.raw("id") ?? 0);
 

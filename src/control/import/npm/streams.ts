@@ -1,7 +1,7 @@
 // Streams of Nginx Proxy Manager: ports that are passed on byte for byte.
 import type { Members } from "../members.ts";
 import type { NpmContext } from "./npm.ts";
-import { idOf, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
+import { idOf, isOn, isSet, leaveOutState, rowsOf, timesOf } from "./rows.ts";
 
 export function addStreams(context: NpmContext): void {
   for (const members of rowsOf("stream", context)) {
@@ -13,7 +13,7 @@ export function addStreams(context: NpmContext): void {
       host: host.replace(/^\[(.*)\]$/, "$1"),
       port: members.number("forwarding_port"),
     };
-    const isOn = members.raw("enabled") === null || isSet(members, "enabled");
+    const wasOn = isOn(members);
     const certificate = members.number("certificate_id") ?? 0;
     const fields = {
       listen_port: port,
@@ -26,7 +26,7 @@ export function addStreams(context: NpmContext): void {
     };
     for (const protocol of ["tcp", "udp"] as const)
       if (isSet(members, `${protocol}_forwarding`))
-        addStream(members, { protocol, target, fields, isOn }, context);
+        addStream(members, { protocol, target, fields, wasOn }, context);
   }
 }
 
@@ -34,12 +34,12 @@ interface Stream {
   readonly protocol: "tcp" | "udp";
   readonly target: Readonly<Record<string, unknown>>;
   readonly fields: Readonly<Record<string, unknown>>;
-  readonly isOn: boolean;
+  readonly wasOn: boolean;
 }
 
 function addStream(
   members: Members,
-  { protocol, target, fields, isOn }: Stream,
+  { protocol, target, fields, wasOn }: Stream,
   { output }: NpmContext,
 ): void {
   const key = `stream ${idOf(members)} ${protocol}`;
@@ -63,7 +63,7 @@ function addStream(
   );
   output.report.changed(
     label,
-    isOn
+    wasOn
       ? "became a stream route that is switched off: enable it when the other program no longer listens there"
       : "became a stream route that is switched off, as it was",
   );

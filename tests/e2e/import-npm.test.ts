@@ -1,0 +1,113 @@
+// Hosts of Nginx Proxy Manager, imported: whatever an nginx with its configuration denies, the gateway denies too. Needs nginx.
+import { expect } from "bun:test";
+import { type Gateway, startGateway } from "../support/gateway.ts";
+import { needs } from "../support/needs.ts";
+import { type Nginx, startNginx } from "../support/nginx.ts";
+import { npmDatabase } from "../unit/control/import/samples.ts";
+import { type Asked, ask, judge, startOpenOrigin } from "./import/judge.ts";
+import { files, PATHS, rowsOf, serversOf, sites } from "./import/npm-sites.ts";
+
+const { afterAll, beforeAll, describe, test } = needs("nginx");
+
+const origins = [startOpenOrigin("one"), startOpenOrigin("two")];
+const [one = 0, two = 0] = origins.map(({ port }) => port ?? 0);
+
+let nginx: Nginx;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  nginx = await startNginx({ files, servers: serversOf({ one, two }) });
+  gateway = await startGateway({ workers: 1 });
+  const bytes = npmDatabase(
+    ...["proxy_host", "access_list", "access_list_auth", "access_list_client"].map(
+      (table) => `DELETE FROM ${table}`,
+    ),
+    "DELETE FROM setting",
+    ...rowsOf({ one, two }),
+  );
+  const answer = await fetch(`${gateway.admin}/api/v1/import?from=npm`, {
+    method: "POST",
+    body: new Blob([new Uint8Array(bytes)]),
+  });
+  expect(answer.status).toBe(200);
+});
+afterAll(async () => {
+  await gateway?.stop();
+  await nginx?.stop();
+  for (const server of origins) await server.stop(true);
+});
+
+const at = () => ({ source: nginx.port, gateway: gateway.httpPort });
+const login = `Authorization: Basic ${btoa("bob:secret")}\r\n`;
+
+function* requests(): Generator<Asked> {
+  for (const [index, { domain = `n${index}.test` }] of sites.entries()) {
+    const host = domain.replace("*", "x");
+    for (const path of PATHS) yield { host, path };
+    for (const path of ["/", "/admin", "/api"]) {
+      for (const from of ["127.0.0.1", "127.0.0.2"]) {
+        yield { host, path, from };
+        yield { host, path, from, fields: login };
+        yield { host, path, from, fields: "X-Real-IP: 127.0.0.2\r\n" };
+      }
+      yield { host: `${host}.`, path };
+      yield { host: host.toUpperCase(), path };
+      yield { host: `${host}:81`, path };
+      yield { host, path, fields: `Authorization: Basic ${btoa("bob:wrong")}\r\n` };
+      yield { host, path, method: "POST" };
+      yield { host, path, method: "HEAD" };
+      const asks = "Origin: https://a.test\r\nAccess-Control-Request-Method: GET\r\n";
+      yield { host, path, method: "OPTIONS", fields: asks };
+    }
+  }
+}
+
+describe("hosts of Nginx Proxy Manager", () => {
+  test("no request gets anywhere where nginx does not let it", async () => {
+    const found: string[] = [];
+    let open = 0;
+    for (const asked of requests()) {
+      const { isMoreOpen, source, here } = await judge(asked, at());
+      if (here.open !== null) open += 1;
+      if (isMoreOpen) found.push(JSON.stringify({ ...asked, nginx: source, sluice: here }));
+    }
+    expect(found).toEqual([]);
+    expect(open).toBeGreaterThan(300);
+  }, 300_000);
+
+  test.each([
+    ["n0.test", "/", "one"],
+    ["n5.test", "/", null],
+    ["n8.test", "/", "one"],
+    ["n8.test", "/exactx", "one"],
+    ["n11.test", "/", "one"],
+    ["n12.test", "/", "one"],
+    ["n13.test", "/", "one"],
+    ["n19.test", "/x", "one"],
+  ])("http://%s%s is as open as before", async (host, path, open) => {
+    const { source, here } = await judge({ host, path }, at());
+    expect([source.open, here.open]).toEqual([open, open]);
+  });
+
+  test.each([
+    ["n2.test", "/", "127.0.0.1", "one"],
+    ["n5.test", "/", "127.0.0.1", "one"],
+    ["n6.test", "/", "127.0.0.2", "one"],
+    ["n6.test", "/", "127.0.0.1", null],
+    ["n3.test", "/", "127.0.0.1", null],
+    ["n17.test", "/api", "127.0.0.1", "two"],
+  ])("http://%s%s with the password from %s", async (host, path, from, open) => {
+    const { source, here } = await judge({ host, path, from, fields: login }, at());
+    expect([source.open, here.open]).toEqual([open, open]);
+  });
+
+  test("passwords of consumers are not passwords of a list", async () => {
+    const { id } = await gateway.ok("POST", "/api/v1/consumers", { username: "eve" });
+    await gateway.ok("POST", "/api/v1/credentials", {
+      ...{ consumer_id: id, type: "basic", identifier: "eve", secret: "eves secret" },
+    });
+    const fields = `Authorization: Basic ${btoa("eve:eves secret")}\r\n`;
+    const verdict = await ask({ host: "n2.test", path: "/", fields }, gateway.httpPort);
+    expect(verdict).toEqual({ status: 401, open: null });
+  });
+});

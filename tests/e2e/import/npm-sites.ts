@@ -1,0 +1,153 @@
+// Hosts of Nginx Proxy Manager as rows of its database and as what it writes for nginx; knows neither nginx nor the gateway.
+
+interface Location {
+  readonly path: string;
+  readonly advanced?: string;
+}
+
+interface List {
+  readonly any: boolean;
+  readonly users: boolean;
+  /** `allow 127.0.0.2` */
+  readonly rules: readonly string[];
+}
+
+export interface NpmSite {
+  readonly why: string;
+  /** Without: `n3.test` for the fourth. */
+  readonly domain?: string;
+  readonly advanced?: string;
+  readonly locations?: readonly Location[];
+  readonly list?: List;
+  readonly isOff?: boolean;
+}
+
+const list = (any: boolean, users: boolean, ...rules: string[]) => ({
+  list: { any, users, rules },
+});
+const paths = (...locations: Location[]) => ({ locations });
+const deny = "deny all;";
+
+export const sites: readonly NpmSite[] = [
+  { why: "one path is kept out", ...paths({ path: "/admin", advanced: deny }) },
+  { why: "lines for all locations", advanced: deny, ...paths({ path: "/api" }) },
+  { why: "users, where one of both is enough", ...list(true, true) },
+  { why: "users, where both are asked for", ...list(false, true) },
+  { why: "an empty list lets nobody in", ...list(false, false) },
+  { why: "a network or a user", ...list(true, true, "allow 127.0.0.2") },
+  { why: "a network and a user", ...list(false, true, "allow 127.0.0.2") },
+  { why: "a path in any case", ...paths({ path: "~* ^/admin", advanced: deny }) },
+  { why: "one path exactly", ...paths({ path: "= /exact", advanced: deny }) },
+  {
+    why: "a prefix that goes before expressions",
+    ...paths({ path: "^~ /admin", advanced: deny }, { path: "~ \\.php$" }),
+  },
+  { why: "lines in another file", advanced: "include root/snippet;" },
+  {
+    why: "an open path below one that is not",
+    ...paths({ path: "/admin", advanced: deny }, { path: "/admin/open" }),
+  },
+  { why: "the order of networks", ...list(false, false, "deny 127.0.0.2", "allow all") },
+  { why: "harmless lines", advanced: "client_max_body_size 0; # deny all;" },
+  { why: "a wildcard", domain: "*.n14.test", ...list(false, false) },
+  { why: "a host below it that is off", domain: "off.n14.test", isOff: true },
+  { why: "everything by a location", ...paths({ path: "/", advanced: deny }) },
+  { why: "a list, and a path", ...list(true, true), ...paths({ path: "/api" }) },
+  { why: "methods", advanced: "if ($request_method = POST) { return 403; }" },
+  { why: "slashes at the end", ...paths({ path: "/admin/", advanced: deny }) },
+  { why: "characters that are no letters", ...paths({ path: "/caf\u00e9", advanced: deny }) },
+  { why: "addresses that others say", advanced: "real_ip_header X-Real-IP;" },
+];
+
+const domainOf = ({ domain }: NpmSite, at: number) => domain ?? `n${at}.test`;
+
+export interface NpmOrigins {
+  readonly one: number;
+  readonly two: number;
+}
+
+const text = (value: string) => `'${value.replaceAll("'", "''")}'`;
+const STAMP = "'2024-01-01 10:00:00', '2024-01-01 10:00:00'";
+
+/** Statements that fill a database in which nothing of this kind is. */
+export function rowsOf({ one, two }: NpmOrigins): string[] {
+  return sites.flatMap((site, at) => {
+    const id = at + 100;
+    const locations = (site.locations ?? []).map(({ path, advanced = "" }) => ({
+      ...{ path, advanced_config: advanced, forward_scheme: "http" },
+      ...{ forward_host: "127.0.0.1", forward_port: two },
+    }));
+    const values = [
+      ...[id, STAMP, 1, 0, text(JSON.stringify([domainOf(site, at)])), text("127.0.0.1"), one],
+      ...[site.list === undefined ? 0 : id, 0, 0, 0, 0, text(site.advanced ?? ""), text("{}")],
+      ...[0, 0, text("http"), site.isOff ? 0 : 1, text(JSON.stringify(locations)), 0, 0],
+    ];
+    return [`INSERT INTO proxy_host VALUES (${values.join(", ")})`, ...listRows(site.list, id)];
+  });
+}
+
+function listRows(of: List | undefined, id: number): string[] {
+  if (of === undefined) return [];
+  const any = of.any ? 1 : 0;
+  const rows = [
+    `INSERT INTO access_list VALUES (${id}, ${STAMP}, 1, 0, 'list ${id}', '{}', ${any}, 0)`,
+  ];
+  const auth = `(access_list_id, username, password, meta) VALUES (${id}, 'bob', 'secret', '{}')`;
+  if (of.users) rows.push(`INSERT INTO access_list_auth ${auth}`);
+  for (const rule of of.rules) {
+    const [directive = "", address = ""] = rule.split(" ").map(text);
+    const columns = "(access_list_id, address, directive, meta)";
+    rows.push(
+      `INSERT INTO access_list_client ${columns} VALUES (${id}, ${address}, ${directive}, '{}')`,
+    );
+  }
+  return rows;
+}
+
+/** What its templates make of an access list, in each location. */
+function access(of: List | undefined): string {
+  if (of === undefined) return "";
+  const users = of.users
+    ? 'auth_basic "Authorization required"; auth_basic_user_file root/users; proxy_set_header Authorization "";'
+    : "";
+  const rules = of.rules.map((rule) => `${rule};`).join(" ");
+  return `${users} ${rules} deny all; satisfy ${of.any ? "any" : "all"};`;
+}
+
+/** Servers for nginx, as its templates make them. */
+export function serversOf({ one, two }: NpmOrigins): (port: number) => string {
+  return (port) =>
+    sites
+      .map((site, at) => {
+        if (site.isOff) return "";
+        const locations = site.locations ?? [];
+        const own = locations.map(
+          ({ path, advanced = "" }) =>
+            `location ${path} { ${advanced} proxy_pass http://127.0.0.1:${two}; ${access(site.list)} }`,
+        );
+        const rest = `location / { ${access(site.list)} proxy_pass http://127.0.0.1:${one}$request_uri; }`;
+        const all = locations.some(({ path }) => path === "/") ? own : [...own, rest];
+        return `server { listen 127.0.0.1:${port}; server_name ${domainOf(site, at)};
+          ${site.advanced ?? ""}\n ${all.join("\n")} }`;
+      })
+      .join("\n");
+}
+
+export const files = { "index.html": "", users: "bob:{PLAIN}secret\n", snippet: deny };
+
+export const PATHS = [
+  ...["/", "/admin", "/admin/", "/admin/x", "/adminx", "/ADMIN", "/Admin/x", "//admin", "/%61dmin"],
+  ...["/admin%2Fx", "/admin;x", "/admin;x/y", "/x/../admin", "/admin/..;/x", "/admin/open/x"],
+  ...["/admin/openx", "/admin/x.php", "/x.php", "/api", "/api/x", "/apix", "/API", "/exact"],
+  ...[
+    "/exact/",
+    "/exactx",
+    "/exact;x",
+    "//exact",
+    "/caf%C3%A9",
+    "/caf%c3%a9/x",
+    "/caf\u00c3\u00a9",
+  ],
+  ...["/admin%5Cx", "/admin%20", "/admin?x", "/?/admin", "/admin#x", "/.;/admin", "/;x/admin"],
+  ...["/x;/../admin", "/admin%3Fx", "/admin%00"],
+];
