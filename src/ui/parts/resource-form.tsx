@@ -28,7 +28,9 @@ export interface ResourceFormOptions<K extends ResourceKey, V extends object> {
   /** Where in the form a field of the API is; default: at the same path. */
   readonly fieldOf?: (field: string) => string;
   /** Where a refusal belongs that names no field; null: to none. */
-  readonly placeOf?: (error: ApiError) => { readonly field: string; readonly text: string } | null;
+  readonly fieldErrorOf?: (
+    error: ApiError,
+  ) => { readonly field: string; readonly text: string } | null;
   /** Fields that hold secrets: they are never put into drafts. */
   readonly secrets?: readonly (keyof V)[];
   /** The same for secrets that stand inside of other fields. Absent: there is none. */
@@ -151,7 +153,15 @@ function useSaving<K extends ResourceKey, V extends object>(
   options: ResourceFormOptions<K, V>,
   { form, origin, onSaved }: SavingDeps<K, V>,
 ) {
-  const { resource, toValues, toBody, fieldOf, placeOf, query = {}, openFields = [] } = options;
+  const {
+    resource,
+    toValues,
+    toBody,
+    fieldOf,
+    fieldErrorOf,
+    query = {},
+    openFields = [],
+  } = options;
   const [failure, setFailure] = useState<Error | null>(null);
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const { mutateAsync, isPending } = useSave(resource);
@@ -169,10 +179,10 @@ function useSaving<K extends ResourceKey, V extends object>(
       if (contested(found).length === 0) return save(mine, theirs, latest.etag);
       return setConflict(found);
     }
-    const place = placeOf?.(error) ?? null;
-    if (place !== null) {
-      form.setFieldError(place.field, place.text);
-      form.getInputNode(place.field)?.focus();
+    const found = fieldErrorOf?.(error) ?? null;
+    if (found !== null) {
+      form.setFieldError(found.field, found.text);
+      form.getInputNode(found.field)?.focus();
       return;
     }
     const field = error.field === null ? "" : toFormPath(fieldOf?.(error.field) ?? error.field);
@@ -223,7 +233,7 @@ function toDraft<K extends ResourceKey, V extends object>(
   return copy;
 }
 
-/** Whether the form knows the place: `targets.0.port`. */
+/** Whether the form knows the found: `targets.0.port`. */
 function hasField(values: object, path: string): boolean {
   let value: unknown = values;
   for (const name of path.split(".")) {

@@ -41,7 +41,7 @@ test("a webhook is made from a preset, tested, and tells what happens", async ()
   await page.getByRole("combobox", { name: "Who gets it" }).click();
   await page.getByRole("option", { name: /^Slack/ }).click();
   await page.getByLabel("Address").fill("chat.example.com");
-  await page.getByText("It starts with http:// or https://").waitFor();
+  await page.getByText("Must start with http:// or https://").waitFor();
   // Only the gateway knows that nothing may be sent there.
   await page.getByLabel("Address").fill(scene.gateway.admin);
   await page.getByRole("button", { name: "Create", exact: true }).click();

@@ -33,7 +33,7 @@ test("a taken port and a wrong address are told at their fields, a free one serv
   const hosts = page.getByRole("combobox", { name: "Hosts" });
   await hosts.fill("https://shop.test");
   await hosts.press("Enter");
-  await page.getByText("https://shop.test is no host name").waitFor();
+  await page.getByText("https://shop.test is not a host name").waitFor();
   await hosts.press("Backspace");
 
   const free = quietPort();

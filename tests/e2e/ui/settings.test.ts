@@ -29,18 +29,18 @@ const isSaved = (page: Page) => page.getByText("Settings saved").first().waitFor
 test("each group can be changed, and mistakes are told at their fields", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path, expects: [400] });
   await page.getByLabel("Public address").fill("gateway");
-  await page.getByText("It is http:// or https:// and a host, without a path").waitFor();
+  await page.getByText("Must be http:// or https:// and a host, without a path").waitFor();
   await page.getByLabel("Public address").fill("https://gateway.example.com");
   const proxies = page.getByRole("combobox", { name: "Trusted proxies" });
   await proxies.fill("everybody");
   await proxies.press("Enter");
-  await page.getByText(/everybody is no address and no network/).waitFor();
+  await page.getByText(/everybody is not an address or network/).waitFor();
   await proxies.press("Backspace");
   await proxies.fill("10.300.0.0/8");
   await proxies.press("Enter");
-  await page.getByRole("combobox", { name: "Answer" }).click();
-  await page.getByRole("option", { name: "Send them to another address" }).click();
-  await page.getByLabel("Where to").fill("https://www.example.com/");
+  await page.getByRole("combobox", { name: "Response" }).click();
+  await page.getByRole("option", { name: "Redirect" }).click();
+  await page.getByLabel("Redirect to").fill("https://www.example.com/");
   await page.getByRole("switch", { name: "Debug headers" }).check();
   await page.getByRole("textbox", { name: "Revisions" }).fill("500");
   await page.getByRole("button", { name: /^Limits/ }).click();
@@ -51,7 +51,7 @@ test("each group can be changed, and mistakes are told at their fields", async (
   await proxies.press("Backspace");
   await proxies.fill("10.0.0.0/8");
   await proxies.press("Enter");
-  await page.getByRole("button", { name: /^Where clients come from/ }).click();
+  await page.getByRole("button", { name: /^GeoIP/ }).click();
   await page.getByLabel("Country database").fill("/nowhere.mmdb");
   await save(page);
   await eventually(
@@ -78,17 +78,16 @@ test("each group can be changed, and mistakes are told at their fields", async (
 
 test("what is typed survives a reload, and can be discarded", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path });
-  await page.getByRole("textbox", { name: "Days of audit log" }).fill("30");
+  await page.getByRole("textbox", { name: "Audit log days" }).fill("30");
   await eventually(() => page.evaluate(() => sessionStorage.getItem("sluice.draft:settings")));
   page.on("dialog", (dialog) => void dialog.accept());
   await page.reload();
   await isQuiet(page);
   await page.getByText("Restored").waitFor();
-  expect(await page.getByRole("textbox", { name: "Days of audit log" }).inputValue()).toBe("30");
+  expect(await page.getByRole("textbox", { name: "Audit log days" }).inputValue()).toBe("30");
   await page.getByRole("button", { name: "Discard it" }).click();
   await eventually(
-    async () =>
-      (await page.getByRole("textbox", { name: "Days of audit log" }).inputValue()) === "90",
+    async () => (await page.getByRole("textbox", { name: "Audit log days" }).inputValue()) === "90",
   );
   expect(complaints).toEqual([]);
   await close();
@@ -101,7 +100,7 @@ test("two people who change the settings at once are asked which values to keep"
   ]);
   await bob.page.getByRole("textbox", { name: "Requests" }).fill("5000");
   await ann.page.getByRole("textbox", { name: "Requests" }).fill("7000");
-  await ann.page.getByRole("textbox", { name: "Days of audit log" }).fill("60");
+  await ann.page.getByRole("textbox", { name: "Audit log days" }).fill("60");
   await save(ann.page);
   await isSaved(ann.page);
   await save(bob.page);
@@ -124,8 +123,8 @@ test("two people who change the settings at once are asked which values to keep"
 
 test("whoever is about to shut themselves out is asked first", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path, expects: [403, 409] });
-  await page.getByText("It listens for this machine only").waitFor();
-  const field = page.getByRole("combobox", { name: "Networks that may use it" });
+  await page.getByText("The gateway listens on loopback only").waitFor();
+  const field = page.getByRole("combobox", { name: "Allowed networks" });
   const add = async (network: string) => {
     await field.fill(network);
     await field.press("Enter");
@@ -165,7 +164,7 @@ test("every page says when any address, or this machine alone, reaches it", asyn
   await open.page.getByText("Every address may reach this page").waitFor();
   expect(await checkAccessible(open.page)).toEqual([]);
   await open.page.getByRole("link", { name: "Name the networks that may use it" }).click();
-  await open.page.getByText("In force: 0.0.0.0/0, ::/0").waitFor();
+  await open.page.getByText("In effect: 0.0.0.0/0, ::/0").waitFor();
   await open.close();
   await restart();
   const held = await scene.openAs("viewer", { path: "/ui/services" });

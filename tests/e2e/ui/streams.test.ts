@@ -61,7 +61,7 @@ test("a port that somebody has is told at its field, a free one is taken", async
   expect(await checkAccessible(page)).toEqual([]);
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText("Stream route echo created").waitFor();
-  await page.getByText("Nobody is connected.").waitFor();
+  await page.getByText("No connections.").waitFor();
   expect(complaints).toEqual([]);
   await close();
 });
@@ -85,7 +85,7 @@ test("connections are there with their bytes, and one of them is closed", async 
   await rowOf(first.socket)
     .getByRole("button", { name: /^Close the connection/ })
     .click();
-  await page.getByRole("button", { name: "Close it" }).click();
+  await page.getByRole("button", { name: "Close connection" }).click();
   await first.closed;
   await page.getByText("1 connection, oldest first.").waitFor();
   expect(await rowOf(first.socket).count()).toBe(0);

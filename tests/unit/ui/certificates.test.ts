@@ -28,7 +28,7 @@ describe("names", () => {
       ...[false, true, true, true],
       false,
     ]);
-    expect(domainProblem([""], 0)).toBe("A name is needed");
+    expect(domainProblem([""], 0)).toBe("Name is required");
   });
 
   test("lead to the port that people reach", () => {

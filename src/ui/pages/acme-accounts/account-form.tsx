@@ -234,13 +234,13 @@ function MoreFields({ form }: FieldsProps) {
         <Stack>
           <TextInput
             label="Name"
-            description="What it is called in lists"
+            description="Display name"
             required
             {...form.getInputProps("name")}
           />
           <TagsField
             label="Tags"
-            description="Words to find it by"
+            description="Labels for search and filters"
             {...form.getInputProps("tags")}
           />
           <Textarea label="Description" autosize {...form.getInputProps("description")} />

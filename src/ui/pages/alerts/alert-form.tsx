@@ -1,4 +1,4 @@
-// The form of an alert: what is told, where it goes, how often, and a test; asks the kernel to save it.
+// The form of an alert: what is told, where it goes, how often, and a test; the form kernel saves it.
 import { Button, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
@@ -96,7 +96,11 @@ function NameFields({ form }: AlertFieldsProps) {
           description="Off: nothing is sent"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
       </Stack>
     </Section>

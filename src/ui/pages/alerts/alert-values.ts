@@ -143,7 +143,7 @@ export function fieldOf(field: string): string {
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
@@ -152,7 +152,7 @@ export const rules = {
     url: (value: string) =>
       value === "" || value.startsWith(PREFIX) || /^https?:\/\/[^\s/]+/.test(value)
         ? null
-        : "It starts with http:// or https://",
+        : "Must start with http:// or https://",
   },
   smtp: {
     from: (value: string, values: AlertValues) =>

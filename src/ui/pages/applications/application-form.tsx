@@ -24,7 +24,7 @@ const LIST = pagePath("applications");
 export function ApplicationForm({ source }: { readonly source: Versioned<Read<"applications">> }) {
   const [, navigate] = useLocation();
   const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
-  // The form keeps what it was opened with; certificates and health go on.
+  // The form keeps its initial values; certificates and health stay live.
   const live = useResource("applications", source.value.id);
   const application = live.data?.value ?? source.value;
   const { form, ...rest } = useResourceForm<"applications", ApplicationValues>({
@@ -102,7 +102,7 @@ function ApplicationSettings({ form }: ApplicationFieldsProps) {
           />
           <TagsField
             label="Tags"
-            description="Words to find it by"
+            description="Labels for search and filters"
             {...form.getInputProps("tags")}
           />
           <Textarea label="Description" autosize {...form.getInputProps("description")} />

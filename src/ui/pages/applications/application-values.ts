@@ -67,11 +67,11 @@ const ADDRESS = /^https?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/;
 export const isDomain = (text: string): boolean => HOST.test(text.trim());
 export const isUpstream = (text: string): boolean => ADDRESS.test(text.trim());
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
@@ -96,7 +96,7 @@ export const rules = {
 /** What is wrong with the names, one answer each; null: nothing. */
 export function domainProblem(domains: readonly string[], index: number): string | null {
   const text = domains[index]?.trim() ?? "";
-  if (text === "") return index === 0 ? "A name is needed" : null;
+  if (text === "") return index === 0 ? "Name is required" : null;
   if (/^https?:\/\//.test(text)) return "Only the name, without http:// in front";
   if (!isDomain(text)) return "A name such as shop.example.com, or *.example.com for all below it";
   const isTwice = domains.findIndex((other) => other.trim().toLowerCase() === text.toLowerCase());

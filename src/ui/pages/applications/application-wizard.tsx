@@ -143,7 +143,7 @@ function DomainStep({ form }: ApplicationFieldsProps) {
         />
         <TextInput
           label="Name"
-          description="What it is called in lists"
+          description="Display name"
           required
           {...form.getInputProps("name")}
           onChange={(event) => {

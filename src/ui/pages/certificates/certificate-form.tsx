@@ -1,4 +1,4 @@
-// The form of a certificate: where it comes from, what that needs, and how it does; asks the kernel to save it.
+// The form of a certificate: where it comes from, what that needs, and how it does; the form kernel saves it.
 import { Button, Radio, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
@@ -132,11 +132,15 @@ function NotesFields({ form }: CertificateFieldsProps) {
       <Stack>
         <TextInput
           label="Name"
-          description="What it is called in lists"
+          description="Display name"
           required
           {...form.getInputProps("name")}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch
           label="Enabled"

@@ -72,11 +72,11 @@ export function toBody(values: CertificateValues): Write<"certificates"> {
 
 const isNameWrong = (domain: string): boolean => /[\s/:]/.test(domain);
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",

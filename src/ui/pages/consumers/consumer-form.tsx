@@ -40,7 +40,7 @@ const PRINTABLE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const rules = {
   username: (value: string) =>
     value === ""
-      ? "A name is needed"
+      ? "Name is required"
       : PRINTABLE.test(value)
         ? null
         : "Only letters, digits and signs of ASCII, without spaces at its ends",
@@ -134,7 +134,11 @@ function BasicFields({ form }: { readonly form: UseFormReturnType<ConsumerValues
           placeholder={form.values.groups.length === 0 ? "staff" : ""}
           {...form.getInputProps("groups")}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch
           label="Enabled"

@@ -1,4 +1,4 @@
-// The form of a DNS provider: which one, its settings, its zones, and a test; asks the kernel to save it.
+// The form of a DNS provider: which one, its settings, its zones, and a test; the form kernel saves it.
 import { Button, Select, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
 import { useLocation } from "wouter";
@@ -178,11 +178,15 @@ function NotesFields({ form }: ProviderFieldsProps) {
       <Stack>
         <TextInput
           label="Name"
-          description="What it is called in lists"
+          description="Display name"
           required
           {...form.getInputProps("name")}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch
           label="Enabled"

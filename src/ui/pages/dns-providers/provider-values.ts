@@ -108,7 +108,7 @@ export const createFieldOf =
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",

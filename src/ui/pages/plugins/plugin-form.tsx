@@ -219,7 +219,7 @@ function MoreSection({ form, schema }: MoreProps) {
               />
               <TagsField
                 label="Tags"
-                description="Words to find it by"
+                description="Labels for search and filters"
                 {...form.getInputProps("tags")}
               />
             </SimpleGrid>

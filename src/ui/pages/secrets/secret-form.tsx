@@ -48,7 +48,7 @@ const toBody = ({ value, ...rest }: SecretValues): Write<"secrets"> => ({
 
 const ruleOfName = (value: string) =>
   value.trim() === ""
-    ? "A name is needed"
+    ? "Name is required"
     : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
       ? null
       : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit";
@@ -135,7 +135,11 @@ function SecretFields({ form, isNew }: FieldsProps) {
           required={isNew}
           {...form.getInputProps("value")}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
       </Stack>
     </Section>

@@ -1,4 +1,4 @@
-// The form of a service: what it is called, where it runs, how it is spoken to; asks the kernel to save it.
+// The form of a service: name, targets, protocol; the form kernel saves it.
 import { Button, Select, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
@@ -16,7 +16,12 @@ import { UpstreamFields } from "./upstream-fields.tsx";
 import { hasTls, isHttp, rules, type ServiceValues, toBody, toValues } from "./service-values.ts";
 import { TargetFields } from "./target-fields.tsx";
 import { TlsFields } from "./tls-fields.tsx";
-import { ConnectionFields, RetrySection, SharingFields, TimeFields } from "./traffic-fields.tsx";
+import {
+  ConnectionFields,
+  RetrySection,
+  LoadBalancingFields,
+  TimeoutFields,
+} from "./traffic-fields.tsx";
 import { UsedBy } from "./used-by.tsx";
 
 const LIST = pagePath("services");
@@ -33,7 +38,7 @@ export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
   return (
     <FormPage
       title={service === null ? "New service" : service.name}
-      text={service === null ? "Say where your application runs." : service.description}
+      text={service === null ? "An application and the servers it runs on." : service.description}
       parent={{ href: LIST, label: "Services" }}
       form={rest}
       needs="editor"
@@ -67,10 +72,10 @@ export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
       {service === null && <TargetFields form={form} />}
       {hasTls(form.values.protocol) && <TlsFields form={form} />}
       {isHttp(form.values.protocol) && <UpstreamFields form={form} />}
-      <SharingFields form={form} />
+      <LoadBalancingFields form={form} />
       <HealthFields form={form} />
       <RetrySection form={form} />
-      <TimeFields form={form} />
+      <TimeoutFields form={form} />
       <ConnectionFields form={form} />
       <ConfirmDelete
         resource="services"
@@ -93,7 +98,7 @@ function BasicFields({ form }: ServiceFieldsProps) {
         <TextInput label="Name" required data-autofocus {...form.getInputProps("name")} />
         <Select
           label="Protocol"
-          description="How the targets are spoken to"
+          description="Protocol towards the targets"
           data={[
             { value: "http", label: "HTTP: a web application" },
             { value: "https", label: "HTTPS: a web application with its own certificate" },
@@ -104,11 +109,15 @@ function BasicFields({ form }: ServiceFieldsProps) {
           allowDeselect={false}
           {...form.getInputProps("protocol")}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch
           label="Enabled"
-          description="Routes use it only while it is"
+          description="Off: no route can use it"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
       </Stack>

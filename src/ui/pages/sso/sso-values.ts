@@ -50,7 +50,7 @@ export function secretOf({ secretChoice, client_secret: text }: SsoValues): obje
 
 const isUrl = (text: string) => /^https?:\/\/[^\s?#]+$/.test(text);
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   issuer: (value: string, { enabled }: SsoValues) =>
     value === "" && enabled

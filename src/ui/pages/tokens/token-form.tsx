@@ -116,7 +116,7 @@ function TokenFields({ form }: { readonly form: UseFormReturnType<TokenValues> }
         <Stack>
           <TagsField
             label="Tags"
-            description="Words to find it by"
+            description="Labels for search and filters"
             {...form.getInputProps("tags")}
           />
           <Textarea label="Description" autosize {...form.getInputProps("description")} />

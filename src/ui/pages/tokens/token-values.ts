@@ -22,7 +22,7 @@ export const toValues = (token: Partial<Read<"tokens">>): TokenValues => ({
 export const toBody = (values: TokenValues): Write<"tokens"> => values;
 
 export const rules = {
-  name: (value: string) => (value.trim() === "" ? "A name is needed" : null),
+  name: (value: string) => (value.trim() === "" ? "Name is required" : null),
   expires_at: (value: string | null) =>
     value !== null && Date.parse(value) <= Date.now() ? "This is over already" : null,
 };

@@ -1,4 +1,4 @@
-// The form of a user: who it is and what they may do; asks the kernel to save it.
+// The form of a user: who it is and what they may do; the form kernel saves it.
 import {
   Alert,
   Button,
@@ -109,7 +109,11 @@ function PersonFields({ form }: FieldsProps) {
             {...form.getInputProps("email")}
           />
         </SimpleGrid>
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
       </Stack>
     </Section>

@@ -29,6 +29,6 @@ export function toBody({ password, ...values }: UserValues): Write<"users"> {
 export const rulesFor = (needsPassword: boolean) => ({
   email: (value: string) =>
     /^[^\s@<>"',;]+@[^\s@<>"',;]+$/.test(value) ? null : "This is no e-mail address",
-  name: (value: string) => (value.trim() === "" ? "A name is needed" : null),
+  name: (value: string) => (value.trim() === "" ? "Name is required" : null),
   password: (value: string) => (value === "" && !needsPassword ? null : passwordRule(value)),
 });
