@@ -70,16 +70,16 @@ test("an uploaded certificate is read while it is pasted, and mistakes stand at 
   const other = await authority.sign({ names: ["other.example.com"] });
   const page = await open("certificates");
   await page.getByRole("link", { name: "Create the first certificate" }).click();
-  await page.getByRole("radio", { name: "Upload one that I have" }).check();
+  await page.getByRole("radio", { name: "Upload" }).check();
   await field(page, "Certificate").fill(leaf.key);
-  await page.getByText("This is a private key; it belongs into the field below").waitFor();
+  await page.getByText("This is a private key: paste it into the field below").waitFor();
   await field(page, "Certificate").fill(leaf.cert);
   await field(page, "Private key").fill(other.key);
   await page.getByText(/does not (fit|belong)|not the key/).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await field(page, "Private key").fill(leaf.key);
   await page.getByText("pasted.example.com").waitFor();
-  await page.getByText("signed by CN=Test CA").waitFor();
+  await page.getByText("issued by CN=Test CA").waitFor();
   await field(page, "Name").fill("pasted");
   // What is typed is kept in the tab after a moment; the key never is.
   await eventually(async () => (await storedDrafts(page)).includes("pasted"));
@@ -134,12 +134,12 @@ test("what keeps an order from succeeding is told with what can be done about it
   await names(page, "Domains").fill("lost.example.com");
   await names(page, "Domains").press("Enter");
   await button(page, "Create").click();
-  await page.getByText("It could not be ordered yet").waitFor({ timeout: 20_000 });
-  await page.getByText("Make an A or AAAA record for the name that leads here").waitFor();
+  await page.getByText("Issuance failed").waitFor({ timeout: 20_000 });
+  await page.getByText("Create an A or AAAA record that points to this gateway").waitFor();
   await page.getByText("Next attempt", { exact: true }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await pebble.healName("lost.example.com");
-  await button(page, "Try again now").click();
+  await button(page, "Retry now").click();
   const state = page.getByRole("region", { name: "State" });
   await state.getByText("valid", { exact: true }).waitFor({ timeout: 20_000 });
   expect(admin.complaints).toEqual([]);
@@ -147,7 +147,7 @@ test("what keeps an order from succeeding is told with what can be done about it
 
 test("a DNS provider is made from its schema, tested, and proves a wildcard", async () => {
   const page = await open("dns-providers/new");
-  await page.getByRole("combobox", { name: "Who serves your zone" }).click();
+  await page.getByRole("combobox", { name: "Provider" }).click();
   await page.getByRole("option", { name: "Webhook" }).click();
   await field(page, "Address").fill("no address");
   await page.getByLabel("Token").fill("very secret token");
@@ -172,8 +172,8 @@ test("a DNS provider is made from its schema, tested, and proves a wildcard", as
   await page.goto(`${scene.gateway.admin}/ui/certificates/new`);
   await names(page, "Domains").fill("*.wild.example.com");
   await names(page, "Domains").press("Enter");
-  await page.getByText("choose that below").waitFor();
-  await page.getByRole("radio", { name: "With a DNS record" }).check();
+  await page.getByText("select it below").waitFor();
+  await page.getByRole("radio", { name: "DNS (dns-01)" }).check();
   await button(page, "Create").click();
   const state = page.getByRole("region", { name: "State" });
   await state.getByText("valid", { exact: true }).waitFor({ timeout: 20_000 });
@@ -183,9 +183,9 @@ test("a DNS provider is made from its schema, tested, and proves a wildcard", as
 test("an account gets another key; what uses a certificate is named before it is deleted", async () => {
   const page = await open("acme-accounts");
   await page.getByRole("link", { name: "pebble", exact: true }).click();
-  await button(page, "Change the key").click();
-  await page.getByRole("dialog").getByRole("button", { name: "Change the key" }).click();
-  await page.getByText("ACME account pebble has another key").waitFor();
+  await button(page, "Rotate key").click();
+  await page.getByRole("dialog").getByRole("button", { name: "Rotate key" }).click();
+  await page.getByText("ACME account pebble has a new key").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await page.request.post(`${scene.gateway.admin}/api/v1/applications`, {
     headers: { origin: scene.gateway.admin },
@@ -218,7 +218,7 @@ test("viewers read all of it and see no button that is refused", async () => {
   for (const path of ["acme-accounts/pebble", "dns-providers/webhook"]) {
     await page.goto(`${scene.gateway.admin}/ui/${path}`);
     await isQuiet(page);
-    for (const name of ["Change the key", "Test the zone", "Delete", "Save"])
+    for (const name of ["Rotate key", "Test the zone", "Delete", "Save"])
       expect([name, await page.getByRole("button", { name }).count()]).toEqual([name, 0]);
     expect([path, await checkAccessible(page)]).toEqual([path, []]);
   }

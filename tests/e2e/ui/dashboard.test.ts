@@ -76,7 +76,7 @@ test("traffic appears as figures, plots and tables; what is down and what change
   // Events tell the page: nobody reloads it.
   await page.getByText('create service "fallen"').waitFor();
   await page
-    .getByRole("region", { name: "Targets that are down" })
+    .getByRole("region", { name: "Unhealthy targets" })
     .getByText(`127.0.0.1:${dead}`)
     .waitFor({ timeout: 15_000 });
   for (let index = 0; index < 40; index++) await get(index % 4 === 0 ? "/broken" : "/");
@@ -86,11 +86,11 @@ test("traffic appears as figures, plots and tables; what is down and what change
   const failed = page.getByRole("group", { name: "Failed (5xx)" });
   await eventually(async () => (await failed.textContent())?.includes("10 of 40"));
   expect(await failed.textContent()).toContain("25 %");
-  const busiest = page.getByRole("region", { name: "Busiest" });
+  const busiest = page.getByRole("region", { name: "Top traffic" });
   await busiest.getByRole("link", { name: "shop" }).waitFor();
   expect(await busiest.textContent()).toContain("40");
   await page.getByRole("img", { name: /^Requests per second over time/ }).waitFor();
-  await page.getByRole("img", { name: /5xx: failed: 25 %/ }).waitFor();
+  await page.getByRole("img", { name: /5xx: server errors: 25 %/ }).waitFor();
   expect(await page.getByRole("region", { name: "First steps" }).count()).toBe(0);
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "dashboard");

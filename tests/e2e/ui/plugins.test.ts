@@ -79,7 +79,7 @@ function wrongOf(schema: Readonly<Record<string, unknown>>): readonly [string, u
 
 test("the gallery groups plugins by purpose and finds them by words", async () => {
   const { page, complaints } = admin;
-  for (const title of ["Sign-in", "Access", "Traffic", "Content", "Observing"])
+  for (const title of ["Authentication", "Access", "Traffic", "Content", "Observability"])
     expect(await page.getByRole("region", { name: title, exact: true }).count()).toBe(1);
   expect(await page.locator("a.choice").count()).toBe(plugins.length);
   expect(await checkAccessible(page)).toEqual([]);
@@ -138,17 +138,17 @@ describe("the form of a plugin opens, shows a mistake at its field, and saves wh
 test("a limit is filled in field by field, put on a route, and runs only when a condition holds", async () => {
   const { page, complaints } = admin;
   await open(page, "plugins/new?plugin=rate-limit");
-  await page.getByRole("radio", { name: "A route", exact: true }).click();
+  await page.getByRole("radio", { name: "Route", exact: true }).click();
   await page.getByRole("button", { name: "Add a limit" }).click();
   await page.getByRole("textbox", { name: "Requests" }).fill("10");
-  await page.getByRole("radio", { name: "Only when conditions hold" }).click();
+  await page.getByRole("radio", { name: "Only matching requests" }).click();
   await page.getByRole("button", { name: "Add a condition" }).click();
   await page.getByRole("menuitem", { name: /^Method/ }).click();
   await inputOf(page, "method").fill("POST");
   await page.keyboard.press("Enter");
   // Nothing is sent before a route is chosen.
   await page.getByRole("button", { name: "Create" }).click();
-  await page.getByText("Choose where it applies.").waitFor();
+  await page.getByText("Choose a scope.").waitFor();
   await page.getByRole("combobox", { name: "Route" }).click();
   await page.getByRole("option", { name: "shop route" }).click();
   await page.getByRole("button", { name: "Create" }).click();
@@ -182,8 +182,8 @@ test("the list says where each applies, and in which order they run", async () =
   expect(await row.textContent()).toContain("method");
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "plugins");
-  await page.getByRole("button", { name: "In which order" }).click();
-  await page.getByRole("region", { name: "Who is it?" }).getByText("key-auth").waitFor();
+  await page.getByRole("button", { name: "Execution order" }).click();
+  await page.getByRole("region", { name: "Authentication" }).getByText("key-auth").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
 });

@@ -96,14 +96,14 @@ test("a request tells which plugin refused it and why, and how its time was spen
   await get("guarded.test", "/admin?api_key=abc");
   await page.getByRole("button", { name: "GET guarded.test/admin?api_key=***" }).click();
   const drawer = page.getByRole("dialog", { name: "Request" });
-  await drawer.getByText("Its network is kept out.").waitFor();
+  await drawer.getByText("The client's network is denied.").waitFor();
   await drawer.getByText("decided by the plugin ip-restriction").waitFor();
-  await drawer.getByText("Altogether").waitFor();
+  await drawer.getByText("Total").waitFor();
   expect(await drawer.getByRole("link", { name: "guarded" }).getAttribute("href")).toStartWith(
     "/ui/routes/",
   );
   await drawer.getByRole("button", { name: "Copy as curl" }).waitFor();
-  await drawer.getByText(/fill in the secrets where \*\*\* stands/).waitFor();
+  await drawer.getByText(/replace \*\*\* with the secrets/).waitFor();
   expect(await drawer.textContent()).not.toContain("abc");
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "requests-drawer");
@@ -112,9 +112,9 @@ test("a request tells which plugin refused it and why, and how its time was spen
   await page.keyboard.press("Escape");
   await eventually(() => !page.url().includes("open="));
   await page.goto(address);
-  await page.getByRole("dialog").getByText("Its network is kept out.").waitFor();
+  await page.getByRole("dialog").getByText("The client's network is denied.").waitFor();
   // And from it to all that ended for the same reason.
-  await page.getByRole("dialog").getByRole("link", { name: "Show only these" }).first().click();
+  await page.getByRole("dialog").getByRole("link", { name: "Filter by this" }).first().click();
   await eventually(() => new URL(page.url()).search === "?q=ip.denied");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await eventually(async () => (await rowsOf(page).count()) === 1);
@@ -177,10 +177,10 @@ test("while a thousand requests a second flow, the page samples, counts all and 
   const before = numberIn(await counts.textContent(), "since");
   await eventually(async () => numberIn(await counts.textContent(), "since") > before + 1000);
   expect(await rowsOf(page).first().textContent()).toBe(first);
-  await page.getByText(/new wait/).waitFor();
+  await page.getByText(/new buffered/).waitFor();
   // Filters and rows work meanwhile.
   await rowsOf(page).nth(3).getByRole("button").click();
-  await page.getByRole("dialog").getByText("Altogether").waitFor();
+  await page.getByRole("dialog").getByText("Total").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Resume" }).click();
   await page.getByText("Live", { exact: true }).waitFor();

@@ -174,16 +174,16 @@ test("a viewer reads a route and finds no button that would be refused", async (
 });
 
 test.each([
-  ["routes/00000000-0000-4000-8000-000000000000", "There is no such route", "Routes"],
-  ["acme-accounts/gone", "There is no such ACME account", "ACME accounts"],
-  ["routes/new?from=gone", "There is no such route", "Routes"],
+  ["routes/00000000-0000-4000-8000-000000000000", "The route does not exist", "Routes"],
+  ["acme-accounts/gone", "The ACME account does not exist", "ACME accounts"],
+  ["routes/new?from=gone", "The route does not exist", "Routes"],
 ])("/ui/%s says that there is none, and leads back to the list", async (path, title, list) => {
   const { page, complaints, close } = await scene.openAs("admin", {
     ...{ path: `/ui/${path}`, expects: [404] },
   });
   await page.getByRole("heading", { name: title, level: 1 }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
-  expect(await page.getByRole("button", { name: "Try again" }).count()).toBe(0);
+  expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
   await page.locator("main").getByRole("link", { name: list, exact: true }).click();
   await page.getByRole("heading", { name: list, level: 1, exact: true }).waitFor();
   expect(complaints).toEqual([]);

@@ -36,7 +36,7 @@ test("a secret is written, and can be read nowhere", async () => {
   await page.getByRole("link", { name: "Create the first secret" }).click();
   await page.getByLabel("Name", { exact: false }).first().fill("idp client");
   await page.getByRole("button", { name: "Create" }).click();
-  await page.getByText("A value is needed").waitFor();
+  await page.getByText("Value is required").waitFor();
   await page.locator('input[type="password"]').fill("hush hush hush");
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText("Secret idp client created").waitFor();
@@ -106,7 +106,7 @@ test("a secret that is typed into a plugin's form is not kept in the tab, and st
   await page.waitForURL(/plugins\/[0-9a-f-]{36}$/);
   await page.reload();
   await isQuiet(page);
-  await page.getByPlaceholder("As it is; type to replace it").waitFor();
+  await page.getByPlaceholder("Unchanged; type to replace it").waitFor();
   await page.getByLabel("Label").fill("people");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Plugin people saved").waitFor();

@@ -136,7 +136,7 @@ test("a reload in the middle loses nothing either", async () => {
   await page.getByLabel("E-mail address").fill(emailOf("editor"));
   await page.locator('input[autocomplete="current-password"]').fill(UI_PASSWORD);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByText("was not saved and is shown again").waitFor();
+  await page.getByText("Unsaved input of this form was restored").waitFor();
   expect(await page.getByRole("textbox", { name: "Name", exact: true }).inputValue()).toBe(
     "reloaded",
   );
@@ -158,7 +158,7 @@ test("what is kept of a plugin is everything but its secrets", async () => {
   expect(await kept()).not.toContain("canary-of-a-draft");
   page.on("dialog", (question) => void question.accept());
   await page.reload();
-  await page.getByText("Secrets are not kept: type those again.").waitFor();
+  await page.getByText("Secrets are not stored in drafts: enter them again.").waitFor();
   await page.getByRole("tab", { name: "JSON" }).click();
   const restored = JSON.parse(await page.getByLabel("Configuration", { exact: true }).inputValue());
   expect(restored.sinks).toEqual([{ http: { ...http, headers: { "X-Token": "" } } }]);

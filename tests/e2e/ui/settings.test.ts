@@ -85,7 +85,7 @@ test("what is typed survives a reload, and can be discarded", async () => {
   await isQuiet(page);
   await page.getByText("Restored").waitFor();
   expect(await page.getByRole("textbox", { name: "Audit log days" }).inputValue()).toBe("30");
-  await page.getByRole("button", { name: "Discard it" }).click();
+  await page.getByRole("button", { name: "Discard", exact: true }).click();
   await eventually(
     async () => (await page.getByRole("textbox", { name: "Audit log days" }).inputValue()) === "90",
   );
@@ -104,7 +104,7 @@ test("two people who change the settings at once are asked which values to keep"
   await save(ann.page);
   await isSaved(ann.page);
   await save(bob.page);
-  const prompt = bob.page.getByRole("dialog", { name: "Somebody else changed this meanwhile" });
+  const prompt = bob.page.getByRole("dialog", { name: "Concurrent change" });
   const requests = prompt.getByRole("radiogroup", { name: "retention.requests" });
   await requests.waitFor();
   expect(await checkAccessible(bob.page)).toEqual([]);
@@ -137,14 +137,14 @@ test("whoever is about to shut themselves out is asked first", async () => {
   await field.press("Backspace");
   await add("192.0.2.0/24");
   await save(page);
-  const prompt = page.getByRole("dialog", { name: "Shut yourself out?" });
-  await prompt.getByText(/You come from 127\.0\.0\.1/).waitFor();
+  const prompt = page.getByRole("dialog", { name: "Lock yourself out?" });
+  await prompt.getByText(/Your address 127\.0\.0\.1/).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await prompt.getByRole("button", { name: "Cancel" }).click();
   await page.getByText(/would shut out 127\.0\.0\.1/).waitFor();
   expect((await stored(page))["admin_allowed_cidrs"]).toEqual(["127.0.0.0/8"]);
   await save(page);
-  await prompt.getByRole("button", { name: "Save all the same" }).click();
+  await prompt.getByRole("button", { name: "Save anyway" }).click();
   await eventually(async () => (await scene.gateway.api("GET", "/api/v1/settings")).status === 403);
   const { dataDir } = scene.gateway;
   const reset = await runCommand(["reset-admin-networks", "--data-dir", dataDir]);
@@ -161,14 +161,14 @@ test("every page says when any address, or this machine alone, reaches it", asyn
   };
   await restart("--admin-allow", "any");
   const open = await scene.openAs("admin", { path: "/ui/services" });
-  await open.page.getByText("Every address may reach this page").waitFor();
+  await open.page.getByText("Management access is open to every network").waitFor();
   expect(await checkAccessible(open.page)).toEqual([]);
-  await open.page.getByRole("link", { name: "Name the networks that may use it" }).click();
+  await open.page.getByRole("link", { name: "Set the allowed networks" }).click();
   await open.page.getByText("In effect: 0.0.0.0/0, ::/0").waitFor();
   await open.close();
   await restart();
   const held = await scene.openAs("viewer", { path: "/ui/services" });
-  await held.page.getByText("Only this machine reaches this page").waitFor();
+  await held.page.getByText("Management access is limited to this machine").waitFor();
   await held.page
     .getByText(/start with --admin-allow NETWORKS/)
     .first()
@@ -179,7 +179,7 @@ test("every page says when any address, or this machine alone, reaches it", asyn
   await restart("--admin-allow", "private");
   const fine = await scene.openAs("viewer", { path: "/ui/services" });
   await isQuiet(fine.page);
-  expect(await fine.page.getByText("reach this page").count()).toBe(0);
+  expect(await fine.page.getByText("Management access").count()).toBe(0);
   await fine.close();
 }, 120_000);
 

@@ -80,7 +80,7 @@ test("mail needs a server, a sender and receivers; a webhook needs none of them"
   expect(rules.smtp.host("", mail)).not.toBeNull();
   expect(rules.smtp.from("nobody", mail)).not.toBeNull();
   expect(rules.smtp.to([], mail)).not.toBeNull();
-  expect(rules.smtp.to(["a@b.example", "c"], mail)).toContain("c is no mail address");
+  expect(rules.smtp.to(["a@b.example", "c"], mail)).toContain("c is not a mail address");
   expect(rules.smtp.to(["a@b.example"], mail)).toBeNull();
   expect(rules.smtp.host("", toValues({}))).toBeNull();
 });

@@ -59,8 +59,8 @@ describe("certificates", () => {
     ["the authority could not look the name up: DNS problem: NXDOMAIN", /A or AAAA/],
     ["a CAA record forbids this authority to issue", /CAA record of the domain/],
     ["the authority could not connect: Timeout during connect", /port 80/],
-    ["the authority's limit is reached: too many certificates", /trials/],
-    ["acme.example:443 refused the connection", /could not talk to the authority/],
+    ["the authority's limit is reached: too many certificates", /staging/],
+    ["acme.example:443 refused the connection", /could not reach the CA/],
   ])("%s has advice", (error, advice) => {
     expect(adviceFor(error)).toMatch(advice);
   });

@@ -17,7 +17,7 @@ const texts = [
   { text: '{"_format_version": "3.0", "services": [}', format: "kong", type: "json" },
   { text: '{"apps": {"http": {}}}', format: "caddy", type: "json" },
 ] as const;
-test.each(texts)("$format is recognised in $text", ({ text, ...expected }) => {
+test.each(texts)("$format is recognized in $text", ({ text, ...expected }) => {
   expect(readText(text)).toMatchObject({ ...expected, problem: null, isEncrypted: false });
 });
 
@@ -29,16 +29,16 @@ test("a document that is encrypted is told apart from one that only speaks of it
 });
 
 const useless = [
-  { text: " \n", says: /nothing in it/ },
+  { text: " \n", says: /empty/ },
   { text: "shop.test {\n  reverse_proxy 127.0.0.1:80\n}\n", says: /caddy adapt/ },
   { text: "http {\n  server { listen 80; }\n}\n", says: /nginx/ },
-  { text: "\u0000\u0001", says: /no text/ },
+  { text: "\u0000\u0001", says: /neither text/ },
 ];
 test.each(useless)("what cannot be imported as it is says why: $says", ({ text, says }) => {
   expect(readText(text)).toMatchObject({ format: null, problem: expect.stringMatching(says) });
 });
 
-test("a database is recognised by its first bytes, whatever its name", async () => {
+test("a database is recognized by its first bytes, whatever its name", async () => {
   const file = new File(["SQLite format 3\0 and so on"], "backup.bin");
   expect(await readFile(file)).toMatchObject({ format: "npm", text: null, name: "backup.bin" });
   expect(await readFile(new File(["format: 1\n"], "a.yaml"))).toMatchObject({ format: "sluice" });

@@ -1,4 +1,4 @@
-// What somebody signs in with, as the API tells it; draws nothing.
+// The sign-in methods of a user, as the API returns them; draws nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 export type Means = Schemas["SignInMeans"];

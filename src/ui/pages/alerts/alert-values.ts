@@ -35,14 +35,14 @@ export interface AlertValues extends Pick<
     readonly to: readonly string[];
   };
   readonly ca_certificates: string;
-  /** What was entered; empty texts leave what is stored as it is. */
+  /** Entered secrets; an empty string keeps the stored value. */
   readonly secrets: {
     readonly url: string;
     readonly signing: string;
     readonly password: string;
     readonly headers: readonly HeaderValues[];
   };
-  /** Messages are signed no longer. */
+  /** Turns signing off. */
   readonly is_unsigned: boolean;
   /** Whether a user name is stored, and with it a password. */
   readonly had_user: boolean;
@@ -103,7 +103,7 @@ export function toBody(values: AlertValues): Write<"alerts"> {
       : {
           ...{ host: smtp.host.trim(), port: smtp.port, tls: smtp.tls },
           ...optional("username", smtp.username.trim()),
-          // A password means nothing without a user: that of the former one goes.
+          // A password without a user name is invalid: the stored one is removed.
           ...(smtp.username.trim() === "" && had_user
             ? { password: null }
             : optional("password", secrets.password)),
@@ -156,14 +156,14 @@ export const rules = {
   },
   smtp: {
     from: (value: string, values: AlertValues) =>
-      values.type !== "smtp" || isMailbox(value) ? null : "A mail address is needed",
+      values.type !== "smtp" || isMailbox(value) ? null : "A mail address is required",
     host: (value: string, values: AlertValues) =>
-      values.type !== "smtp" || value.trim() !== "" ? null : "The mail server is needed",
+      values.type !== "smtp" || value.trim() !== "" ? null : "Mail server is required",
     to: (value: readonly string[], values: AlertValues) => {
       if (values.type !== "smtp") return null;
       const wrong = value.find((one) => !isMailbox(one));
-      if (wrong !== undefined) return `${wrong} is no mail address`;
-      return value.length === 0 ? "Somebody has to get it" : null;
+      if (wrong !== undefined) return `${wrong} is not a mail address`;
+      return value.length === 0 ? "At least one recipient is required" : null;
     },
   },
 };

@@ -14,7 +14,7 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { ListField, TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
@@ -44,7 +44,7 @@ export interface ListenerFieldsProps {
 
 export function ListenerForm({ source, template }: FormStart<Read<"listeners">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const { form, ...rest } = useResourceForm<"listeners", ListenerValues>({
     resource: "listeners",
     ...{ source, template, toValues, toBody, validate: rules, fieldErrorOf },
@@ -70,7 +70,11 @@ export function ListenerForm({ source, template }: FormStart<Read<"listeners">>)
             <Button variant="default" component={Link} href={`${LIST}/new?from=${listener.id}`}>
               Clone
             </Button>
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(listener)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(listener)])}
+            >
               Delete
             </Button>
           </Can>
@@ -85,8 +89,8 @@ export function ListenerForm({ source, template }: FormStart<Read<"listeners">>)
       <LimitFields form={form} />
       <ConfirmDelete
         resource="listeners"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>

@@ -17,7 +17,7 @@ import { Link, useLocation } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
 import { nameOf, type Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FoldedSection } from "../../parts/folded-section.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
@@ -45,7 +45,7 @@ function templateOf(template: Partial<Read<"routes">>): Partial<Read<"routes">> 
 
 export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const [start] = useState(() => templateOf(template));
   const { form, ...rest } = useResourceForm<"routes", RouteValues>({
     resource: "routes",
@@ -65,7 +65,7 @@ export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
       form={rest}
       needs="editor"
       isNew={route === null}
-      actions={route !== null && <Actions route={route} onDelete={setDoomed} />}
+      actions={route !== null && <Actions route={route} onDelete={setPendingDelete} />}
       before={route !== null && <RoutePlugins route={route} />}
     >
       <BasicFields form={form} />
@@ -77,8 +77,8 @@ export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
       <LabelFields form={form} />
       <ConfirmDelete
         resource="routes"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -87,7 +87,7 @@ export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
 
 interface ActionsProps {
   readonly route: Read<"routes">;
-  readonly onDelete: (doomed: readonly Doomed[]) => void;
+  readonly onDelete: (pendingDelete: readonly PendingDelete[]) => void;
 }
 
 function Actions({ route, onDelete }: ActionsProps) {
@@ -109,7 +109,7 @@ function Actions({ route, onDelete }: ActionsProps) {
         >
           Clone
         </Button>
-        <Button variant="light" color="red" onClick={() => onDelete([toDoomed(route)])}>
+        <Button variant="light" color="red" onClick={() => onDelete([toPendingDelete(route)])}>
           Delete
         </Button>
       </Can>

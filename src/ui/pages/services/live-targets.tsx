@@ -26,7 +26,7 @@ export function LiveTargets({ service }: { readonly service: Read<"services"> })
   const health = useRead<Schemas["ServiceHealth"]>(path, { everyMs: EVERY_MS });
   useEvents(["health", "config"], () => void health.refetch());
   const [edited, setEdited] = useState<DrawerTarget | null>(null);
-  const [doomed, setDoomed] = useState<Target | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<Target | null>(null);
   const change = useTargetChange(service.id);
   const targets = (live.data?.value.targets ?? service.targets) as readonly Target[];
   const state = health.data?.value.state;
@@ -59,7 +59,7 @@ export function LiveTargets({ service }: { readonly service: Read<"services"> })
             health={health.data?.value.targets.find(({ id }) => id === target.id) ?? null}
             change={change}
             onEdit={() => setEdited({ target })}
-            onDelete={() => setDoomed(target)}
+            onDelete={() => setPendingDelete(target)}
           />
         ))}
         {targets.length === 0 && (
@@ -72,8 +72,10 @@ export function LiveTargets({ service }: { readonly service: Read<"services"> })
       <TargetDrawer serviceId={service.id} edited={edited} onClose={() => setEdited(null)} />
       <ConfirmDelete
         resource="targets"
-        objects={doomed === null ? null : [{ id: doomed.id, name: addressOf(doomed) }]}
-        onClose={() => setDoomed(null)}
+        objects={
+          pendingDelete === null ? null : [{ id: pendingDelete.id, name: addressOf(pendingDelete) }]
+        }
+        onClose={() => setPendingDelete(null)}
       />
     </Section>
   );

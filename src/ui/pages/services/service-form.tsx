@@ -5,7 +5,7 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
@@ -28,7 +28,7 @@ const LIST = pagePath("services");
 
 export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const { form, ...rest } = useResourceForm<"services", ServiceValues>({
     resource: "services",
     ...{ source, template, toValues, toBody, validate: rules },
@@ -53,7 +53,11 @@ export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
             >
               Clone
             </Button>
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(service)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(service)])}
+            >
               Delete
             </Button>
           </Can>
@@ -79,8 +83,8 @@ export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
       <ConnectionFields form={form} />
       <ConfirmDelete
         resource="services"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>

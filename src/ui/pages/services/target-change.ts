@@ -1,6 +1,6 @@
 // Immediate changes of one target: its fields, and a manual override of its health; draws nothing.
 import { useChange } from "../../api/changes.tsx";
-import type { Answer } from "../../api/connection.ts";
+import type { ApiResponse } from "../../api/connection.ts";
 import { useConnection } from "../../api/connection-context.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { addressOf } from "./target-weight.ts";
@@ -22,7 +22,7 @@ export interface TargetChange {
 interface Variables {
   readonly target: Target;
   readonly text: string;
-  readonly send: () => Promise<Answer<Target>>;
+  readonly send: () => Promise<ApiResponse<Target>>;
 }
 
 export function useTargetChange(serviceId: string): TargetChange {

@@ -1,8 +1,8 @@
-// What is special about well-known identity providers, as docs/sso.md says it; draws nothing.
+// Hints for well-known identity providers, as in docs/sso.md; draws nothing.
 
 interface ProviderHint {
   readonly name: string;
-  /** What its issuer looks like. */
+  /** Pattern of its issuer. */
   readonly issuer: string;
   readonly hint: string;
 }
@@ -26,6 +26,6 @@ export const providers: readonly ProviderHint[] = [
   {
     name: "Google",
     issuer: "https://accounts.google.com",
-    hint: "Google tells no groups: choose a role for everybody, and name your domain, or everybody with a Google account could come in.",
+    hint: "Google has no groups claim: choose a default role, and restrict the domains, or every Google account can sign in.",
   },
 ];

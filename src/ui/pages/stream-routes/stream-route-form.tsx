@@ -17,7 +17,7 @@ import { Link, useLocation } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
@@ -41,7 +41,7 @@ export interface StreamFieldsProps {
 
 export function StreamRouteForm({ source, template }: FormStart<Read<"stream-routes">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const [start] = useState(() => {
     const service = new URLSearchParams(location.search).get("service_id");
     return service === null ? template : { ...template, service_id: service };
@@ -66,7 +66,11 @@ export function StreamRouteForm({ source, template }: FormStart<Read<"stream-rou
             <Button variant="default" component={Link} href={`${LIST}/new?from=${route.id}`}>
               Clone
             </Button>
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(route)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(route)])}
+            >
               Delete
             </Button>
           </Can>
@@ -81,8 +85,8 @@ export function StreamRouteForm({ source, template }: FormStart<Read<"stream-rou
       {form.values.protocol === "tcp" && <ProxyFields form={form} />}
       <ConfirmDelete
         resource="stream-routes"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>

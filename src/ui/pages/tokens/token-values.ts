@@ -5,7 +5,7 @@ export interface TokenValues extends Pick<
   Read<"tokens">,
   "name" | "role" | "enabled" | "allowed_cidrs" | "description" | "tags"
 > {
-  /** RFC 3339, or null for no end. */
+  /** RFC 3339; null: never. */
   readonly expires_at: string | null;
 }
 
@@ -24,9 +24,9 @@ export const toBody = (values: TokenValues): Write<"tokens"> => values;
 export const rules = {
   name: (value: string) => (value.trim() === "" ? "Name is required" : null),
   expires_at: (value: string | null) =>
-    value !== null && Date.parse(value) <= Date.now() ? "This is over already" : null,
+    value !== null && Date.parse(value) <= Date.now() ? "Must be in the future" : null,
 };
 
-/** Whether it is refused because its time is over. */
+/** Whether it has expired. */
 export const isExpired = ({ expires_at: at }: Pick<Read<"tokens">, "expires_at">): boolean =>
   at !== null && Date.parse(at) <= Date.now();

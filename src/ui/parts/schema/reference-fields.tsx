@@ -41,7 +41,7 @@ export function SecretField({ spot, value, onChange }: SpotProps) {
       {...texts}
       description={description}
       autoComplete="new-password"
-      placeholder={isStored && value === undefined ? "As it is; type to replace it" : ""}
+      placeholder={isStored && value === undefined ? "Unchanged; type to replace it" : ""}
       value={typeof value === "string" ? value : ""}
       onChange={({ currentTarget: { value: next } }) => onChange(next === "" ? undefined : next)}
     />
