@@ -1,4 +1,4 @@
-// Subscribes to gateway events and invalidates the affected queries; draws nothing.
+// Subscribes to gateway events and invalidates the affected queries; renders nothing.
 import { useQueryClient } from "@tanstack/react-query";
 import {
   createContext,

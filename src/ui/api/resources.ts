@@ -1,4 +1,4 @@
-// THE table of resources of the UI: paths, labels, roles and dependents; draws nothing.
+// THE table of resources of the UI: paths, labels, roles and dependents; renders nothing.
 import type { components } from "./schema.d.ts";
 
 /** All schemas of the OpenAPI document, by name. */

@@ -36,9 +36,9 @@ export function FormPage(props: FormPageProps) {
     <Box maw={920}>
       <PageHead {...{ title, text, actions }} {...(parent === undefined ? {} : { parent })} />
       {form.isRestored && (
-        <Alert color="blue" mb="md" title="Restored">
+        <Alert color="blue" mb="md" title="Draft restored">
           <Group justify="space-between">
-            Unsaved input of this form was restored.
+            This form shows unsaved input from a draft.
             {form.hasSecrets && " Secrets are not stored in drafts: enter them again."}
             <Button size="xs" variant="default" onClick={form.discard}>
               Discard

@@ -36,13 +36,13 @@ function Editor<K extends ResourceKey>({ table, example, start }: EditorProps<K>
   const { word, writes } = resources[resource];
   const [, navigate] = useLocation();
   const parent = { href: pagePath(page), label: table.title };
-  const { form, ...rest } = useResourceForm<K, { document: Document }>({
+  const { form, ...rest } = useResourceForm<K, { content: Document }>({
     resource,
     ...start,
     toValues: (object) => ({
-      document: Object.keys(object).length === 0 ? example : withoutFacts(object),
+      content: Object.keys(object).length === 0 ? example : withoutFacts(object),
     }),
-    toBody: ({ document }) => document as Write<K>,
+    toBody: ({ content }) => content as Write<K>,
     onSaved: (object) => navigate(pagePath(page, object.id), { replace: true }),
   });
   const isNew = start.source === null;
@@ -61,10 +61,10 @@ function Editor<K extends ResourceKey>({ table, example, start }: EditorProps<K>
         <CodeField
           label={`The ${word} as JSON`}
           minRows={14}
-          value={form.values.document}
-          error={form.errors["document"]}
+          value={form.values.content}
+          error={form.errors["content"]}
           onChange={(next) => {
-            if (isDocument(next)) form.setFieldValue("document", next);
+            if (isDocument(next)) form.setFieldValue("content", next);
           }}
         />
       </Section>

@@ -1,4 +1,4 @@
-// Computes the line diff of two texts; draws nothing.
+// Computes the line diff of two texts; renders nothing.
 
 export interface DiffLine {
   readonly kind: "same" | "removed" | "added";

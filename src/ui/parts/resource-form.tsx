@@ -1,4 +1,4 @@
-// The form state of one object: validation, API errors at their fields, drafts, merging; draws no field.
+// The form state of one object: validation, API errors at their fields, drafts, merging; renders no field.
 import { type FormRulesRecord, type UseFormReturnType, useForm } from "@mantine/form";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";

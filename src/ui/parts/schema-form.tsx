@@ -92,7 +92,7 @@ function Whole({ schema, value, onChange, example }: WholeProps) {
   const { description: _, ...plain } = schema;
   return (
     <Field
-      spot={{ path: "", name: "", label: "", schema: plain, isNeeded: true, example }}
+      info={{ path: "", name: "", label: "", schema: plain, isNeeded: true, example }}
       value={value}
       onChange={(next) => onChange((next ?? {}) as Record<string, unknown>)}
       isBare

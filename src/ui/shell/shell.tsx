@@ -1,4 +1,4 @@
-// The frame around every page: header, navigation, banner, keyboard; asks the table of pages which one to draw.
+// The frame around every page: header, navigation, banner, keyboard; the table of pages selects the page.
 import {
   Alert,
   Anchor,
@@ -136,7 +136,7 @@ function Banner({ me }: { readonly me: Schemas["Me"] }) {
     <>
       {isOpen && (
         <Alert color="yellow" mb="md" title="No users yet">
-          Anyone who reaches this address can {isReadOnly ? "read" : "change"} everything.{" "}
+          Anyone who can reach this address can {isReadOnly ? "read" : "change"} everything.{" "}
           {isReadOnly ? (
             "Add a user with the role admin to the configuration file."
           ) : (

@@ -42,7 +42,7 @@ const ask = (path: string, headers: Record<string, string> = {}) =>
 
 test("an editor makes a route with conditions, and requests that fit reach the target", async () => {
   const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/routes/new" });
-  await page.getByText("Matches every request").waitFor();
+  await page.getByText("Catch-all route").waitFor();
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("shop");
   await page.getByRole("combobox", { name: "Service" }).click();
   await page.getByRole("option", { name: "web" }).click();

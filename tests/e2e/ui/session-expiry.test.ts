@@ -136,7 +136,7 @@ test("a reload in the middle loses nothing either", async () => {
   await page.getByLabel("E-mail address").fill(emailOf("editor"));
   await page.locator('input[autocomplete="current-password"]').fill(UI_PASSWORD);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByText("Unsaved input of this form was restored").waitFor();
+  await page.getByText("This form shows unsaved input from a draft").waitFor();
   expect(await page.getByRole("textbox", { name: "Name", exact: true }).inputValue()).toBe(
     "reloaded",
   );

@@ -83,7 +83,7 @@ test("what is typed survives a reload, and can be discarded", async () => {
   page.on("dialog", (dialog) => void dialog.accept());
   await page.reload();
   await isQuiet(page);
-  await page.getByText("Restored").waitFor();
+  await page.getByText("Draft restored").waitFor();
   expect(await page.getByRole("textbox", { name: "Audit log days" }).inputValue()).toBe("30");
   await page.getByRole("button", { name: "Discard", exact: true }).click();
   await eventually(

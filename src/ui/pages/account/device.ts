@@ -1,4 +1,4 @@
-// Browser and system from the User-Agent header, to recognize sessions by; draws nothing.
+// Browser and system from the User-Agent header, to recognize sessions by; renders nothing.
 
 /** In this order: most browsers also name one of those further down. */
 const browsers = [

@@ -1,4 +1,4 @@
-// Maps an API error to a field of a small form; draws nothing.
+// Maps an API error to a field of a small form; renders nothing.
 import { ApiError } from "../../api/error.ts";
 
 /** Errors for `form.setErrors`; null: the error concerns none of these fields. */

@@ -1,4 +1,4 @@
-// The fields of the form of an ACME account, and the known CAs; draws nothing.
+// The fields of the form of an ACME account, and the known CAs; renders nothing.
 import type { Read, Write } from "../../api/resources.ts";
 
 export interface AccountValues extends Pick<

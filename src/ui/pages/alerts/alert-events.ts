@@ -1,4 +1,4 @@
-// Labels and help of the alert events; draws nothing.
+// Labels and help of the alert events; renders nothing.
 import type { AlertEvent } from "./alert-values.ts";
 
 export interface EventWords {

@@ -1,4 +1,4 @@
-// The fields of the form of an alert, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of an alert, converted from and to the API's objects; renders nothing.
 import type { Read, Write } from "../../api/resources.ts";
 
 type Alert = Read<"alerts">;

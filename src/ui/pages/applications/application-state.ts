@@ -1,4 +1,4 @@
-// The state of an application and of its HTTPS, as a word and a sentence; draws nothing.
+// The state of an application and of its HTTPS, as a word and a sentence; renders nothing.
 import type { Read, Schemas } from "../../api/resources.ts";
 import { relativeTime, type Tone } from "../../parts/status.tsx";
 

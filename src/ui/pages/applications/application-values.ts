@@ -1,4 +1,4 @@
-// The fields of the form of an application, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of an application, converted from and to the API's objects; renders nothing.
 import type { Read, Schemas, Write } from "../../api/resources.ts";
 
 export interface ServerValues {

@@ -1,4 +1,4 @@
-// Advice for a failed certificate, by the error message of the gateway; draws nothing.
+// Advice for a failed certificate, by the error message of the gateway; renders nothing.
 
 const advice: readonly (readonly [pattern: RegExp, text: string])[] = [
   [

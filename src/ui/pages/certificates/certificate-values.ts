@@ -1,4 +1,4 @@
-// The fields of the form of a certificate, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of a certificate, converted from and to the API's objects; renders nothing.
 import type { Read, Write } from "../../api/resources.ts";
 
 export interface CertificateValues extends Pick<

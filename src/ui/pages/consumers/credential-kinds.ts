@@ -1,4 +1,4 @@
-// Labels of the credential types, and the fields of each; draws nothing.
+// Labels of the credential types, and the fields of each; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 export type Credential = Schemas["Credential"];

@@ -1,4 +1,4 @@
-// The statistics as series for plots: one value per step, also without traffic; draws nothing.
+// The statistics as series for plots: one value per step, also without traffic; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 type Stats = Schemas["Stats"];

@@ -1,4 +1,4 @@
-// The fields of the DNS provider form, with the schema of its type; draws nothing.
+// The fields of the DNS provider form, with the schema of its type; renders nothing.
 import type { Read, Schemas, Write } from "../../api/resources.ts";
 
 /** One of `/dns-providers/types`. */

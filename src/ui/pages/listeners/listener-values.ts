@@ -1,4 +1,4 @@
-// The fields of the form of a listener, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of a listener, converted from and to the API's objects; renders nothing.
 import type { ApiError } from "../../api/error.ts";
 import type { Read, Write } from "../../api/resources.ts";
 import { isHostPattern } from "../routes/route-values.ts";

@@ -1,4 +1,4 @@
-// API errors of the schema-generated parts of a plugin's form; draws nothing.
+// API errors of the schema-generated parts of a plugin's form; renders nothing.
 import type { UseFormReturnType } from "@mantine/form";
 import { useMemo } from "react";
 import type { PluginValues } from "./plugin-values.ts";

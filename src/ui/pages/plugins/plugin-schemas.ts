@@ -1,4 +1,4 @@
-// The schemas of the available plugins; draws nothing.
+// The schemas of the available plugins; renders nothing.
 import { useRead } from "../../api/queries.ts";
 import type { PluginSchema } from "./plugin-values.ts";
 

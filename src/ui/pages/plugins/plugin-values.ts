@@ -1,4 +1,4 @@
-// The fields of the plugin form, and the scopes; draws nothing.
+// The fields of the plugin form, and the scopes; renders nothing.
 import type { Read, Schemas, Write } from "../../api/resources.ts";
 
 export type PluginSchema = Schemas["PluginSchema"];

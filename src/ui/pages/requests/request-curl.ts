@@ -1,4 +1,4 @@
-// A request as a curl command, from its stored fields; contains no secret and draws nothing.
+// A request as a curl command, from its stored fields; contains no secret and renders nothing.
 import type { RequestRow } from "./request-tail.ts";
 
 /** Null: not an HTTP request. Masked values stay masked: the user fills in secrets. */

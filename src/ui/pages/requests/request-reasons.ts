@@ -1,4 +1,4 @@
-// Texts for the reasons of requests, and the plugins that report them; draws nothing.
+// Texts for the reasons of requests, and the plugins that report them; renders nothing.
 
 export interface Explained {
   /** The reason code: `ip.denied`. */

@@ -1,4 +1,4 @@
-// The live tail of requests: samples rows, counts all requests, buffers while paused; draws nothing.
+// The live tail of requests: samples rows, counts all requests, buffers while paused; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 export type RequestRow = Schemas["Request"];

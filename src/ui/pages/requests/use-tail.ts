@@ -1,4 +1,4 @@
-// Follows the request stream and updates the page a few times per second at most; draws nothing.
+// Follows the request stream and updates the page a few times per second at most; renders nothing.
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useStream } from "../../api/live.tsx";

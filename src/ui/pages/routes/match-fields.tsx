@@ -25,9 +25,9 @@ export function MatchFields({ form }: RouteFieldsProps) {
         />
         <PathFields form={form} />
         {isEverything && (
-          <Alert color="yellow" title="Matches every request">
+          <Alert color="yellow" title="Catch-all route">
             Without a host and a path, the route matches every request that no other route matches.
-            Set at least a host unless you want a catch-all route.
+            Set at least a host unless you intend this.
           </Alert>
         )}
       </Stack>

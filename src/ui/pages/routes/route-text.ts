@@ -1,4 +1,4 @@
-// What a route matches, in few words, and how paths are compared; draws nothing.
+// What a route matches, in few words, and how paths are compared; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 type Route = Schemas["Route"];

@@ -64,7 +64,7 @@ function RouteList() {
           render: ({ service_id: id }) =>
             id === null ? (
               <Text size="sm" c="dimmed">
-                none: plugins answer
+                none: plugins only
               </Text>
             ) : (
               <Anchor component={Link} href={pagePath("services", id)} size="sm">

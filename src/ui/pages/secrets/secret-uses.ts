@@ -1,4 +1,4 @@
-// The objects that reference a secret by name; reads no secret and draws nothing.
+// The objects that reference a secret by name; reads no secret and renders nothing.
 import { useRead, useResourceList } from "../../api/queries.ts";
 import { nameOf } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";

@@ -1,4 +1,4 @@
-// What the states of its targets say about a service; draws nothing.
+// What the states of its targets say about a service; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 /** `healthy`, `degraded`, `failing`, `unhealthy` or `unknown`, by the targets that get traffic. */

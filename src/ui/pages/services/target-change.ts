@@ -1,4 +1,4 @@
-// Immediate changes of one target: its fields, and a manual override of its health; draws nothing.
+// Immediate changes of one target: its fields, and a manual override of its health; renders nothing.
 import { useChange } from "../../api/changes.tsx";
 import type { ApiResponse } from "../../api/connection.ts";
 import { useConnection } from "../../api/connection-context.ts";

@@ -1,4 +1,4 @@
-// What the weights of targets mean as shares of the traffic; draws nothing.
+// What the weights of targets mean as shares of the traffic; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 export type Weighted = Pick<Schemas["Target"], "id" | "weight" | "priority" | "enabled">;

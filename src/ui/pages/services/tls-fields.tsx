@@ -1,4 +1,4 @@
-// How a service speaks TLS to its targets; knows no target.
+// TLS fields of a service for connections to its targets; knows no target.
 import { Select, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import { nameOf } from "../../api/resources.ts";

@@ -1,4 +1,4 @@
-// Which routes lead to a service, and where to make one; changes nothing.
+// The routes to a service, with links to create one; changes nothing.
 import { Anchor, Badge, Button, Group, Stack, Text } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { Link } from "wouter";

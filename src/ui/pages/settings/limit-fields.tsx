@@ -75,7 +75,7 @@ function RequestFields({ form }: SettingsFieldsProps) {
       <SubHead title="Requests" />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
-          label="Header fields"
+          label="Request headers"
           description="Requests with more get status 431"
           {...{ min: 10, max: 100, empty: 100 }}
           {...form.getInputProps("limits.max_header_fields")}

@@ -1,4 +1,4 @@
-// The fields of the form of the settings, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of the settings, converted from and to the API's objects; renders nothing.
 import type { Document } from "../../api/merge-patch.ts";
 import type { Schemas } from "../../api/resources.ts";
 

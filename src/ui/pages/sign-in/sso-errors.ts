@@ -1,4 +1,4 @@
-// Texts for the error codes of single sign-on; draws nothing.
+// Texts for the error codes of single sign-on; renders nothing.
 
 /** See docs/sso.md. The texts address the user who signs in, rarely the admin. */
 const texts: Readonly<Record<string, string>> = {

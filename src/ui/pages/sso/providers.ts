@@ -1,4 +1,4 @@
-// Hints for well-known identity providers, as in docs/sso.md; draws nothing.
+// Hints for well-known identity providers, as in docs/sso.md; renders nothing.
 
 interface ProviderHint {
   readonly name: string;

@@ -1,4 +1,4 @@
-// The fields of the form of single sign-on, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of single sign-on, converted from and to the API's objects; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 export type Sso = Schemas["Sso"];

@@ -1,4 +1,4 @@
-// The state of the single sign-on form: saves changed fields and merges concurrent changes; draws nothing.
+// The state of the single sign-on form: saves changed fields and merges concurrent changes; renders nothing.
 import { useForm, type UseFormReturnType } from "@mantine/form";
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/changes.tsx";

@@ -1,4 +1,4 @@
-// Stream routes: TCP and UDP ports whose traffic goes to a service; the list, and which form to open.
+// Stream routes: the list, and which form to open.
 import { Anchor, Text } from "@mantine/core";
 import { useCallback, useMemo } from "react";
 import { Link } from "wouter";

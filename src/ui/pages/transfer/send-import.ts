@@ -1,4 +1,4 @@
-// Sends an import to the gateway, as a dry run or applied; draws nothing.
+// Sends an import to the gateway, as a dry run or applied; renders nothing.
 import type { ApiResponse, SendOptions } from "../../api/connection.ts";
 import { useConnection } from "../../api/connection-context.ts";
 import type { Schemas } from "../../api/resources.ts";

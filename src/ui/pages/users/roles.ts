@@ -1,4 +1,4 @@
-// The permissions of each role, in one sentence; draws nothing.
+// The permissions of each role, in one sentence; renders nothing.
 import type { Role } from "../../api/resources.ts";
 
 export const roleTexts: Readonly<Record<Role, string>> = {

@@ -1,4 +1,4 @@
-// The fields of the form of a user, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of a user, converted from and to the API's objects; renders nothing.
 import type { Read, Write } from "../../api/resources.ts";
 import { passwordRule } from "../account/own-password.tsx";
 
