@@ -1,4 +1,4 @@
-// Alerts in a browser: by webhook and by mail, tested, told, and shown with what became of each message.
+// Alerts in a browser: webhook and mail, test messages, delivery and message history.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { type SmtpServer, startSmtpServer } from "../../support/smtp-server.ts";
@@ -32,7 +32,7 @@ afterAll(async () => {
   await hook?.stop(true);
 });
 
-test("a webhook is made from a preset, tested, and tells what happens", async () => {
+test("a webhook is created from a preset, tested, and receives events", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
     ...{ path: "/ui/alerts", expects: [400] },
   });
@@ -78,7 +78,7 @@ test("a webhook is made from a preset, tested, and tells what happens", async ()
   await told.getByText('Target 127.0.0.1:9 of service "shop" is down').waitFor();
   await told.getByText("firing", { exact: true }).waitFor();
   await told.getByText("delivered").first().waitFor();
-  // Nothing secret is anywhere, neither on the page nor in what the tab keeps.
+  // No secret is on the page or in the tab's storage.
   await page.getByLabel("Description").fill("for the people on call");
   await eventually(() => page.evaluate(() => JSON.stringify(sessionStorage).includes("on call")));
   const kept = await page.evaluate(() => document.body.innerHTML + JSON.stringify(sessionStorage));
@@ -94,7 +94,7 @@ test("a webhook is made from a preset, tested, and tells what happens", async ()
   await close();
 }, 60_000);
 
-test("mail is checked while typing and sent to everybody who is named", async () => {
+test("mail is validated while typing and sent to all recipients", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/alerts/new" });
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("mail");
   await page.getByText("Mail", { exact: true }).click();
@@ -128,7 +128,7 @@ test("mail is checked while typing and sent to everybody who is named", async ()
   await close();
 }, 60_000);
 
-test("viewers see alerts and what was told, and can neither test nor change", async () => {
+test("viewers see alerts and their messages, and can neither test nor change", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/alerts/ops-chat" });
   await page
     .getByRole("region", { name: "Messages" })

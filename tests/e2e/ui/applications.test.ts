@@ -1,4 +1,4 @@
-// Applications in a browser: from an empty data directory through the wizard to a site that is served over HTTPS, and what comes after.
+// Applications in a browser: from an empty data directory through the wizard to a site over HTTPS, drift and maintenance.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -62,7 +62,7 @@ async function visit(host: string, ca: string | null = null) {
   ]);
 }
 
-/** The wizard up to what will be made. */
+/** The wizard up to its preview. */
 async function fillIn(page: Page, domain: string) {
   await field(page, "Domain").fill(domain);
   await next(page);
@@ -155,7 +155,7 @@ test("with an account made in the browser, a public name gets a certificate that
   expect(complaints).toEqual([]);
 }, 60_000);
 
-test("what is there already is named, and taken over when that is wanted", async () => {
+test("existing objects are named, and adopted on request", async () => {
   const { page, complaints } = await openAsAdmin({ expects: [409] });
   const body = { name: "old", targets: [{ host: "127.0.0.1", port: origin.port }] };
   await call(page, "POST", "services", body);
@@ -175,7 +175,7 @@ test("what is there already is named, and taken over when that is wanted", async
   await page.context().close();
 }, 60_000);
 
-test("what was changed by hand is shown, accepted or taken back", async () => {
+test("drift is shown, accepted or reverted", async () => {
   const { page, complaints } = await openAsAdmin();
   const { id, service } = await call(page, "GET", "applications/nas");
   await call(page, "PATCH", `services/${service.id}`, { connect_timeout: 1234 });
@@ -200,7 +200,7 @@ test("what was changed by hand is shown, accepted or taken back", async () => {
   await page.context().close();
 }, 60_000);
 
-test("maintenance is switched in the list, and viewers see no button that is refused", async () => {
+test("maintenance is switched in the list, and viewers see no button that the API rejects", async () => {
   const { page, complaints } = await openAsAdmin({ path: "/ui/applications" });
   await page.getByRole("switch", { name: "Maintenance of nas" }).click({ force: true });
   await page.getByText("nas is under maintenance").waitFor();
@@ -226,7 +226,7 @@ test("maintenance is switched in the list, and viewers see no button that is ref
 const openAsAdmin = (options: { path?: string; expects?: readonly number[] } = {}) =>
   scene.openAs("admin", options);
 
-/** Calls the management API as whoever is signed in on the page. */
+/** Calls the management API with the session of the page. */
 // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
 async function call(page: Page, method: string, path: string, data?: object): Promise<any> {
   const response = await page.request.fetch(`${scene.gateway.admin}/api/v1/${path}`, {

@@ -53,7 +53,7 @@ test("entries are found by person, action, object and result, and opened", async
   await close();
 });
 
-test("what was refused says why, and a shared address shows the same", async () => {
+test("a refused action shows the reason, and a shared URL shows the same", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/audit?result=refused",
   });
@@ -75,7 +75,7 @@ test("what was refused says why, and a shared address shows the same", async () 
   await close();
 });
 
-test("older entries come page by page until there are no more", async () => {
+test("older entries load page by page to the end", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/audit?kind=service&result=ok",
   });

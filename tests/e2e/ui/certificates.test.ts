@@ -18,7 +18,7 @@ import {
 let scene: UiScene;
 let pebble: Pebble;
 let hook: ReturnType<typeof startDnsHook>;
-/** The administrator, whose page goes from test to test. */
+/** The administrator's page, shared by the tests. */
 let admin: UiPage;
 
 beforeAll(async () => {
@@ -37,7 +37,7 @@ beforeAll(async () => {
     ca_certificates: pebble.trusted,
   });
   await scene.createPeople();
-  // The gateway refuses what these tests get wrong on purpose.
+  // The gateway rejects the deliberate mistakes of these tests.
   admin = await scene.openAs("admin", { path: "/ui/certificates", expects: [400, 409] });
 }, 60_000);
 afterAll(async () => {
@@ -51,7 +51,7 @@ const field = (page: Page, name: string) => page.getByRole("textbox", { name, ex
 const names = (page: Page, name: string) => page.getByRole("combobox", { name, exact: true });
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 
-/** What the management API says to whoever is signed in on the page. */
+/** Reads from the management API with the session of the page. */
 // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
 async function read(page: Page, path: string): Promise<any> {
   return await (await page.request.get(`${scene.gateway.admin}/api/v1/${path}`)).json();
@@ -81,7 +81,7 @@ test("an uploaded certificate is read while it is pasted, and mistakes stand at 
   await page.getByText("pasted.example.com").waitFor();
   await page.getByText("issued by CN=Test CA").waitFor();
   await field(page, "Name").fill("pasted");
-  // What is typed is kept in the tab after a moment; the key never is.
+  // A draft is stored in the tab after a moment, without the key.
   await eventually(async () => (await storedDrafts(page)).includes("pasted"));
   expect(await storedDrafts(page)).not.toContain("PRIVATE KEY");
   await button(page, "Create").click();
@@ -128,7 +128,7 @@ test("an ordered one is followed live, renewed and revoked", async () => {
   expect(admin.complaints).toEqual([]);
 }, 60_000);
 
-test("what keeps an order from succeeding is told with what can be done about it", async () => {
+test("a failed issuance is shown with advice", async () => {
   await pebble.failName("lost.example.com");
   const page = await open("certificates/new");
   await names(page, "Domains").fill("lost.example.com");
@@ -180,7 +180,7 @@ test("a DNS provider is made from its schema, tested, and proves a wildcard", as
   expect(admin.complaints).toEqual([]);
 }, 60_000);
 
-test("an account gets another key; what uses a certificate is named before it is deleted", async () => {
+test("an account rotates its key; dependents of a certificate are named before its deletion", async () => {
   const page = await open("acme-accounts");
   await page.getByRole("link", { name: "pebble", exact: true }).click();
   await button(page, "Rotate key").click();
@@ -208,7 +208,7 @@ test("an account gets another key; what uses a certificate is named before it is
   expect(admin.complaints).toEqual([]);
 }, 60_000);
 
-test("viewers read all of it and see no button that is refused", async () => {
+test("viewers read all of it and see no button that the API rejects", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/certificates" });
   expect(await page.getByRole("link", { name: "New certificate" }).count()).toBe(0);
   await page.getByRole("link", { name: "ordered", exact: true }).click();

@@ -48,7 +48,7 @@ test("when the system changes, every text has changed with it, not one level of 
   await close();
 });
 
-test("a scheme that a person chose holds for what the browser draws, too, and after a reload", async () => {
+test("a chosen color scheme applies to browser controls too, and after a reload", async () => {
   const { page, close } = await scene.openAs("viewer", { path: "/ui/services" });
   const drawnAs = async () =>
     (await page.evaluate("getComputedStyle(document.documentElement).colorScheme")) as string;
@@ -71,7 +71,7 @@ test("a scheme that a person chose holds for what the browser draws, too, and af
 });
 
 test.each(["light", "dark"] as const)(
-  "what a menu offers can be read in %s, under the pointer as well",
+  "menu items are readable in %s, also while hovered",
   async (scheme) => {
     const { page, complaints, close } = await scene.openAs("admin", {
       ...{ path: "/ui/services", dark: scheme === "dark" },

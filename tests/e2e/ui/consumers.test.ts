@@ -49,7 +49,7 @@ async function takeSecret(page: Page): Promise<string> {
   return secret;
 }
 
-/** Whether the tab keeps a text. */
+/** Whether the tab's storage contains a text. */
 const isKept = async (page: Page, text: string) =>
   (
     await page.evaluate<string>("JSON.stringify([{...sessionStorage}, {...localStorage}])")
@@ -57,7 +57,7 @@ const isKept = async (page: Page, text: string) =>
 
 let key = "";
 
-test("a consumer gets a key that is shown once and lets requests through", async () => {
+test("a consumer gets a key that is shown once and authenticates requests", async () => {
   const { page, complaints } = admin;
   const remains = async () => (await page.content()).includes(key) || (await isKept(page, key));
   await page.getByText("No consumers yet").waitFor();
@@ -110,7 +110,7 @@ test("after a rotation the old key is accepted for as long as was said, and none
   expect(complaints).toEqual([]);
 });
 
-test("a password of one's own is never kept in the tab, and no plugin asks for it yet", async () => {
+test("an entered password is never stored in the tab, and no plugin verifies it yet", async () => {
   const { page, complaints } = admin;
   await page.getByRole("button", { name: "Add a credential" }).click();
   const drawer = page.getByRole("dialog");
@@ -151,7 +151,7 @@ test("the gateway searches where there are more consumers than a page shows", as
   expect(complaints).toEqual([]);
 });
 
-test("viewers see credentials and no button that would be refused", async () => {
+test("viewers see credentials and no button that the API rejects", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/consumers/alice" });
   await page.getByRole("group", { name: "Password alice" }).waitFor();
   for (const name of ["Add a credential", "Save", "Delete", "Actions of Password alice"])

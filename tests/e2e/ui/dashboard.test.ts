@@ -31,7 +31,7 @@ const get = (path = "/") => quickGet(scene.gateway.httpPort, { host: "shop.test"
 
 test("an empty gateway says what to do first", async () => {
   const { page, complaints, close } = await scene.open({ path: "/" });
-  // Nobody is there yet: the first page is the one that makes the first administrator.
+  // Without users, the first page creates the first administrator.
   await page.getByRole("heading", { name: "Create the first administrator" }).waitFor();
   await close();
   await scene.createPeople();
@@ -48,7 +48,7 @@ test("an empty gateway says what to do first", async () => {
   await Promise.all([admin.close(), viewer.close()]);
 }, 60_000);
 
-test("traffic appears as figures, plots and tables; what is down and what changed appears by itself", async () => {
+test("traffic appears as figures, plots and tables; unhealthy targets and changes appear automatically", async () => {
   const { page, complaints, close } = await scene.openAs("admin");
   await page.getByRole("region", { name: "First steps" }).waitFor();
   const dead = quietPort();
@@ -73,7 +73,7 @@ test("traffic appears as figures, plots and tables; what is down and what change
     },
     [origin.port, dead],
   );
-  // Events tell the page: nobody reloads it.
+  // Events update the page without a reload.
   await page.getByText('create service "fallen"').waitFor();
   await page
     .getByRole("region", { name: "Unhealthy targets" })
@@ -94,7 +94,7 @@ test("traffic appears as figures, plots and tables; what is down and what change
   expect(await page.getByRole("region", { name: "First steps" }).count()).toBe(0);
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "dashboard");
-  // It goes on by itself.
+  // The page updates automatically.
   for (let index = 0; index < 60; index++) await get();
   await eventually(async () => (await failed.textContent())?.includes("10 of 100"), {
     deadlineMs: 15_000,

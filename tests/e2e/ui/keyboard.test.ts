@@ -11,7 +11,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => scene?.stop());
 
-/** What has the focus, as somebody hears it: role or element, and name. */
+/** The focused element as a screen reader announces it: role or element, and name. */
 const focused = (page: Page) =>
   page.evaluate(`(() => {
     const element = document.activeElement;

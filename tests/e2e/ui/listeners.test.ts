@@ -1,4 +1,4 @@
-// Listeners in the browser: a port that somebody has, a new one that serves at once, and what only admins may do.
+// Listeners in the browser: a port in use, a new listener, and admin-only actions.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { quietPort } from "../../support/quiet-port.ts";
 import { checkAccessible, screenshots, startUi, type UiScene } from "../../support/ui-scene.ts";
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.stop());
 
-test("a taken port and a wrong address are told at their fields, a free one serves at once", async () => {
+test("a port in use and a wrong address are shown at their fields, a free port serves at once", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     ...{ path: "/ui/listeners/new", expects: [400, 409] },
   });

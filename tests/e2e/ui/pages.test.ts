@@ -1,4 +1,4 @@
-// Every page of a filled gateway at three widths, light and dark: nothing to complain about, nothing that moves, pictures kept.
+// Every page of a filled gateway at three widths, light and dark: no errors, no layout shifts, screenshots saved.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

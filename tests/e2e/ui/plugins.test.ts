@@ -38,19 +38,19 @@ const open = async (page: Page, path: string) => {
   await isQuiet(page);
 };
 
-/** Leads there without loading the page anew, as a link does. */
+/** Navigates without a page load, as a link does. */
 const follow = async (page: Page, path: string) => {
   await page.evaluate(`history.pushState(null, "", "/ui/${path}")`);
   await isQuiet(page);
 };
 
-/** What the API says, as whoever is signed in on the page. */
+/** Calls the API with the session of the page. */
 async function api(page: Page, method: string, path: string, data?: unknown) {
   const answer = await page.request.fetch(`${scene.gateway.admin}/api/v1/${path}`, {
     method,
     ...(data === undefined ? {} : { data }),
   });
-  // biome-ignore lint/suspicious/noExplicitAny: an answer
+  // biome-ignore lint/suspicious/noExplicitAny: a response
   return (await answer.json()) as any;
 }
 
@@ -188,7 +188,7 @@ test("the list says where each applies, and in which order they run", async () =
   expect(complaints).toEqual([]);
 });
 
-test("viewers see the settings and no button that would be refused", async () => {
+test("viewers see the settings and no button that the API rejects", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/plugins" });
   expect(await page.getByRole("link", { name: "New plugin" }).count()).toBe(0);
   await page.getByRole("link", { name: "cors", exact: true }).click();

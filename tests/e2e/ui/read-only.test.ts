@@ -1,4 +1,4 @@
-// A gateway whose configuration is kept in a file, on every page: an admin sees all of it, and no button that is refused.
+// A gateway with a configuration file, on every page: an admin sees all of it, and no button that the API rejects.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -86,7 +86,7 @@ async function walk(opened: UiPage, entries: readonly PageEntry[]): Promise<stri
 
 // A quarter of the pages each.
 test.each([0, 1, 2, 3])(
-  "no button of a page is refused because the file decides: part %p",
+  "no button of a page is rejected because of the configuration file: part %p",
   async (part) => {
     const opened = await scene.openAs("admin");
     await opened.page.getByText("Read-only configuration").waitFor();

@@ -71,7 +71,7 @@ test("requests appear as they end, filters are in the address and survive a relo
   await isQuiet(page);
   await eventually(async () => (await rowsOf(page).count()) === 1);
   expect(await page.getByRole("textbox", { name: "Host" }).inputValue()).toBe("shop.test");
-  // What is let through by a filter goes on to come in.
+  // New requests that match the filter still arrive.
   await page.getByText("Live", { exact: true }).waitFor();
   await get("shop.test", "/broken");
   await get("blog.test", "/broken");
@@ -90,7 +90,7 @@ test("requests appear as they end, filters are in the address and survive a relo
   await close();
 }, 60_000);
 
-test("a request tells which plugin refused it and why, and how its time was spent", async () => {
+test("a request shows which plugin rejected it, why, and its timing", async () => {
   const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/requests" });
   await page.getByText("Live", { exact: true }).waitFor();
   await get("guarded.test", "/admin?api_key=abc");
@@ -107,7 +107,7 @@ test("a request tells which plugin refused it and why, and how its time was spen
   expect(await drawer.textContent()).not.toContain("abc");
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "requests-drawer");
-  // The address leads others to it.
+  // The URL can be shared.
   const address = page.url();
   await page.keyboard.press("Escape");
   await eventually(() => !page.url().includes("open="));
@@ -188,7 +188,7 @@ test("while a thousand requests a second flow, the page samples, counts all and 
 
   const sent = await load.stop();
   expect(sent).toBeGreaterThan(1000);
-  // Every one is accounted for: counted, or told to be left out by the gateway.
+  // Every request is accounted for: counted, or reported as dropped by the gateway.
   const note = page.getByTestId("tail-note");
   await eventually(
     async () =>

@@ -1,4 +1,4 @@
-// The history in a browser: what each revision changed, what going back would do, and that traffic follows.
+// Revisions in a browser: the changes of each, the preview of a restore, and its effect on traffic.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import {
@@ -11,7 +11,7 @@ import {
 
 let scene: UiScene;
 let origin: ReturnType<typeof Bun.serve>;
-/** What was in service before the mistake. */
+/** The configuration before the mistake. */
 let good: { revision: number; document: string };
 
 const plain = async (): Promise<string> => {
@@ -74,7 +74,7 @@ test("going back brings the state of then, and traffic follows", async () => {
   await page.getByRole("button", { name: `Restore revision ${good.revision}` }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Restore" }).click();
   await page.getByText(/Live on 2 workers, revision \d+/).waitFor();
-  await page.getByText(`restore revision ${good.revision}`).waitFor();
+  await page.getByText(`restore revision ${good.revision}`, { exact: true }).waitFor();
   expect(await visit()).toEqual([200, "the shop"]);
   expect(await plain()).toBe(good.document);
   expect(await revision()).toBe(good.revision + 3);

@@ -98,7 +98,7 @@ test("an editor makes a route with conditions, and requests that fit reach the t
   await close();
 });
 
-test("the test of a request tells which route wins, which lose and why, what runs and where it goes", async () => {
+test("the route test shows the matched route, the candidates and why they lost, the plugins and the target", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", {
     ...{ path: "/ui/routes", expects: [400] },
   });
@@ -135,7 +135,7 @@ test("the test of a request tells which route wins, which lose and why, what run
   await close();
 });
 
-test("what the gateway refuses is told at its field", async () => {
+test("an API error is shown at its field", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
     ...{ path: "/ui/routes/new", expects: [400, 409] },
   });
@@ -155,7 +155,7 @@ test("what the gateway refuses is told at its field", async () => {
   await close();
 });
 
-test("a viewer reads a route and finds no button that would be refused", async () => {
+test("a viewer reads a route and finds no button that the API rejects", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/routes" });
   expect(await page.getByRole("link", { name: "New route" }).count()).toBe(0);
   await page.getByRole("link", { name: "shop", exact: true }).click();

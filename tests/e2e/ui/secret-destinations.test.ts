@@ -1,4 +1,4 @@
-// Where a secret is sent, in a browser: an editor who changes it is told at the field of the secret to enter it again.
+// Where a secret is sent, in a browser: an editor who changes it sees at the secret's field that it must be entered again.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Locator } from "playwright-core";
 import { checkAccessible, startUi, type UiPage, type UiScene } from "../../support/ui-scene.ts";
@@ -86,7 +86,7 @@ test("of a DNS provider", async () => {
   await page.getByText("DNS provider dns saved").waitFor();
 });
 
-test("an admin is told nothing of it, and may leave the secret out", async () => {
+test("an admin sees no such error, and may omit the secret", async () => {
   const { page, close } = await scene.openAs("admin", {
     path: `/ui/dns-providers/${ids["dns"]}`,
   });

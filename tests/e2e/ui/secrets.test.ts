@@ -20,13 +20,13 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.stop());
 
-/** Whether the tab keeps a text. */
+/** Whether the tab's storage contains a text. */
 const isKept = async (text: string) => {
   const stores = "JSON.stringify([{...sessionStorage}, {...localStorage}])";
   return (await admin.page.evaluate<string>(stores)).includes(text);
 };
 
-/** Whether the page or what the tab keeps holds a text. */
+/** Whether the page or the tab's storage contains a text. */
 const remains = async (text: string) =>
   (await isKept(text)) || (await admin.page.content()).includes(text);
 
@@ -91,12 +91,12 @@ test("another value is written in one place, and what is used is not deleted", a
   expect(complaints).toEqual([]);
 });
 
-test("a secret that is typed into a plugin's form is not kept in the tab, and stays when it is left alone", async () => {
+test("a secret in a plugin's form is not stored in the tab, and stays unchanged while its field is empty", async () => {
   const { page, complaints } = admin;
   await page.goto(`${scene.gateway.admin}/ui/plugins/new?plugin=ldap-auth`);
   await page.getByRole("button", { name: "Fill in an example" }).click();
   await page.locator('input[type="password"]').fill("of the directory");
-  // A draft is kept of the other fields only.
+  // The draft contains only the other fields.
   await page.getByRole("button", { name: "Show more" }).last().click();
   await page.getByLabel("Label").fill("staff");
   await eventually(() => isKept("staff"));

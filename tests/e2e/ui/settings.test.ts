@@ -26,7 +26,7 @@ const stored = (page: Page): Promise<Record<string, unknown>> =>
 const save = (page: Page) => page.getByRole("button", { name: "Save", exact: true }).click();
 const isSaved = (page: Page) => page.getByText("Settings saved").first().waitFor();
 
-test("each group can be changed, and mistakes are told at their fields", async () => {
+test("each group can be changed, and errors are shown at their fields", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path, expects: [400] });
   await page.getByLabel("Public address").fill("gateway");
   await page.getByText("Must be http:// or https:// and a host, without a path").waitFor();
@@ -46,7 +46,7 @@ test("each group can be changed, and mistakes are told at their fields", async (
   await page.getByRole("button", { name: /^Limits/ }).click();
   await page.getByRole("textbox", { name: "Requests in flight per worker" }).fill("2000");
   await save(page);
-  // What only the gateway can tell.
+  // Only the gateway can validate this.
   await page.getByText("must be an IP address or a network such as", { exact: false }).waitFor();
   await proxies.press("Backspace");
   await proxies.fill("10.0.0.0/8");
@@ -76,7 +76,7 @@ test("each group can be changed, and mistakes are told at their fields", async (
   await close();
 }, 60_000);
 
-test("what is typed survives a reload, and can be discarded", async () => {
+test("unsaved input survives a reload, and can be discarded", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path });
   await page.getByRole("textbox", { name: "Audit log days" }).fill("30");
   await eventually(() => page.evaluate(() => sessionStorage.getItem("sluice.draft:settings")));
@@ -112,7 +112,7 @@ test("two people who change the settings at once are asked which values to keep"
   await prompt.getByRole("button", { name: "Save again" }).click();
   await isSaved(bob.page);
   expect(await stored(bob.page)).toMatchObject({ retention: { requests: 5000, audit_days: 60 } });
-  // Whoever has typed nothing sees what the other one saved.
+  // A form without input shows the newly saved values.
   await eventually(
     async () =>
       (await ann.page.getByRole("textbox", { name: "Requests" }).inputValue()) === "5 000",
@@ -121,7 +121,7 @@ test("two people who change the settings at once are asked which values to keep"
   await Promise.all([ann.close(), bob.close()]);
 }, 60_000);
 
-test("whoever is about to shut themselves out is asked first", async () => {
+test("a change that locks out its sender requires confirmation", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path, expects: [403, 409] });
   await page.getByText("The gateway listens on loopback only").waitFor();
   const field = page.getByRole("combobox", { name: "Allowed networks" });

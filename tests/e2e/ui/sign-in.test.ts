@@ -42,7 +42,7 @@ async function signOut(page: Page): Promise<void> {
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
 }
 
-test("a wrong password is said, a right one leads to the page that was asked for", async () => {
+test("a wrong password shows an error, a right one opens the requested page", async () => {
   const opened = await scene.open({ path: "/ui/services?q=web", expects: [401] });
   const { page, complaints } = opened;
   await page.getByRole("heading", { name: "Sign in" }).waitFor();

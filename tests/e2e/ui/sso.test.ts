@@ -106,7 +106,7 @@ test("an admin sets it up, tests it, and never sees the secret again", async () 
   await opened.close();
 }, 60_000);
 
-test("somebody new signs in with it and comes to the page that was asked for", async () => {
+test("a new user signs in with it and gets the requested page", async () => {
   const opened = await openWithProvider("/ui/routes?q=shop");
   const { page } = opened;
   await page.getByRole("link", { name: "Sign in with Example ID" }).click();
@@ -122,7 +122,7 @@ test("somebody new signs in with it and comes to the page that was asked for", a
   await opened.close();
 });
 
-test("who is not let in is told why", async () => {
+test("a denied sign-in shows the reason", async () => {
   const { page, close } = await openWithProvider("/");
   await page.getByRole("link", { name: "Sign in with Example ID" }).click();
   await signInAtProvider(page, "eve@example.com");
@@ -131,7 +131,7 @@ test("who is not let in is told why", async () => {
   await close();
 });
 
-test("a session that ends in a form is begun anew in a tab of its own, and the form stays", async () => {
+test("after a session ends in a form, sign-in uses a new tab, and the form stays", async () => {
   const opened = await openWithProvider("/ui/services/new");
   const { page } = opened;
   await page.getByRole("link", { name: "Sign in with Example ID" }).click();
@@ -152,7 +152,7 @@ test("a session that ends in a form is begun anew in a tab of its own, and the f
   await opened.close();
 });
 
-test("an admin sees who is linked, and can give a password", async () => {
+test("an admin sees linked users, and can set a password", async () => {
   const { page, close, complaints } = await scene.openAs("admin", { path: "/ui/users" });
   await page.getByRole("link", { name: "Ann" }).click();
   await page.getByText("linked to an account of the identity provider").waitFor();

@@ -1,4 +1,4 @@
-// Stream routes in the browser: made, connections seen as they are, one closed, and a port that somebody else has.
+// Stream routes in the browser: made, connections seen as they are, one closed, and a port in use.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { quietPort } from "../../support/quiet-port.ts";
@@ -44,7 +44,7 @@ async function talk(bytes: number): Promise<{ socket: Socket; closed: Promise<vo
   return { socket, closed };
 }
 
-test("a port that somebody has is told at its field, a free one is taken", async () => {
+test("a port in use is shown at its field, a free one is accepted", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
     ...{ path: "/ui/stream-routes/new", expects: [409] },
   });

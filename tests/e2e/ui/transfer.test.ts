@@ -53,7 +53,7 @@ const servicesOf = async (page: Page): Promise<string[]> =>
     `fetch("/api/v1/services").then((r) => r.json()).then((all) => all.map(({ name }) => name).sort())`,
   )) as string[];
 
-test("what is pasted is previewed, and in service only after it was confirmed", async () => {
+test("pasted text is previewed, and applied only after confirmation", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/transfer?tab=import",
   });
@@ -136,7 +136,7 @@ test.each(broken)("$why is named with its line and changes nothing", async (mist
   await close();
 });
 
-test("a file of Kong is recognized and comes with a report of what became of it", async () => {
+test("a file of Kong is recognized and comes with an import report", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/transfer?tab=import",
   });
@@ -293,7 +293,7 @@ test("a viewer downloads the plain document, and is offered nothing else", async
   await close();
 });
 
-test("a gateway that is kept in a file says so, and shows nothing that would be refused", async () => {
+test("a gateway with a configuration file shows it, and no button that the API rejects", async () => {
   const file = join(directory, "gateway.yaml");
   await Bun.write(file, document);
   const gateway = await startGateway({

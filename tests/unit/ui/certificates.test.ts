@@ -22,7 +22,7 @@ describe("names", () => {
     expect(isPublicName(name)).toBe(gatewayRule(name));
   });
 
-  test("are told what is wrong with them, each for itself", () => {
+  test("have one error each", () => {
     const all = ["a.example.com", "http://b.example.com", "A.example.com", "c d", ""];
     expect(all.map((_, index) => domainProblem(all, index) !== null)).toEqual([
       ...[false, true, true, true],
@@ -65,11 +65,11 @@ describe("certificates", () => {
     expect(adviceFor(error)).toMatch(advice);
   });
 
-  test("whose error nobody knows have none", () => {
+  test("with an unknown error have none", () => {
     expect(adviceFor("the sky fell")).toBeNull();
   });
 
-  test("keep their key when none is entered, and take their names from what is uploaded", () => {
+  test("keep their key when none is entered, and get their names from the upload", () => {
     const values = certificates.toValues({ source: "upload", certificate: "PEM" });
     expect(certificates.toBody({ ...values, name: "a" })).toEqual({
       ...{ name: "a", source: "upload", enabled: true, tags: [], description: "" },
@@ -92,13 +92,13 @@ describe("DNS providers", () => {
   const types = [{ type: "cloudflare", title: "", help: "", schema }] as never;
   const toProvider = providers.createToValues(types);
 
-  test("keep secrets apart, and leave out what is empty", () => {
+  test("separate secrets, and omit empty values", () => {
     const values = toProvider({ name: "cf", config: { ttl: 120 } });
     expect(values).toMatchObject({ config: { ttl: 120 }, secrets: { api_token: "" } });
     expect(providers.toBody(values).config).toEqual({ ttl: 120 });
   });
 
-  test("take a secret that is kept elsewhere by its name", () => {
+  test("reference a stored secret by name", () => {
     const values = toProvider({ config: { api_token: { $secret: "cf" } } });
     expect(values.secrets).toEqual({ api_token: "$secret:cf" });
     expect(providers.toBody(values).config).toEqual({ api_token: { $secret: "cf" } });

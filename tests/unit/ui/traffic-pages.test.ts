@@ -34,7 +34,7 @@ test.each([
   expect(matchText(given)).toBe(expected);
 });
 
-describe("a form that nobody touched sends nothing", () => {
+describe("an unchanged form sends nothing", () => {
   test("of a route, with a path that the API had as text", () => {
     const read = { id: "1", name: "r", paths: [path("regex", "^/a")], service_id: "s" };
     const body = () => route.toBody(route.toValues(read));
@@ -112,7 +112,7 @@ test("shares are counted within a tier, among targets that take traffic", () => 
   expect(addressOf({ host: "::1", port: 80 })).toBe("[::1]:80");
 });
 
-test("bytes and ages are told in words", () => {
+test("bytes and ages are formatted", () => {
   expect([0, 999, 1500, 2_345_678].map(inBytes)).toEqual(["0 B", "999 B", "1.5 kB", "2.3 MB"]);
   const now = Date.parse("2026-01-02T00:00:00Z");
   const at = (seconds: number) => ageOf(new Date(now - seconds * 1000).toISOString(), now);

@@ -21,7 +21,7 @@ test.each(texts)("$format is recognized in $text", ({ text, ...expected }) => {
   expect(readText(text)).toMatchObject({ ...expected, problem: null, isEncrypted: false });
 });
 
-test("a document that is encrypted is told apart from one that only speaks of it", () => {
+test("an encrypted file is distinguished from one that only contains the word", () => {
   const encrypted = '{"format": 1, "program": "sluice", "encrypted": {"data": ""}}';
   expect(readText(encrypted)).toMatchObject({ format: "sluice", isEncrypted: true });
   const plain = '{"format": 1, "services": [{"name": "encrypted"}]}';
@@ -95,7 +95,7 @@ test("any two texts can be put together again from what is shown of them", () =>
   }
 });
 
-test("what is the same and far from a change is left out, with how much it was", () => {
+test("unchanged lines far from a change are collapsed, with their number", () => {
   const many = Array.from({ length: 40 }, (_, index) => String(index));
   const lines = withGaps(diffLines(many, many.with(20, "x")));
   expect(lines.filter(({ kind }) => kind === "gap")).toEqual([

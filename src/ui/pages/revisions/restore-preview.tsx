@@ -120,7 +120,7 @@ function RestoreButton({ id, changes }: Omit<PreviewProps, "warning">) {
       title: `Restore revision ${id}?`,
       children: (
         <Text size="sm">
-          Of the objects above {countsInWords(changes)}.{" "}
+          Total: {countsInWords(changes)}.{" "}
           {counts.delete > 0 && "Removed objects stop serving traffic. "}
           No request is interrupted.
         </Text>

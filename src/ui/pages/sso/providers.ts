@@ -11,17 +11,17 @@ export const providers: readonly ProviderHint[] = [
   {
     name: "Keycloak",
     issuer: "https://keycloak.example.com/realms/REALM",
-    hint: "Client authentication on, standard flow only. Roles: the claim realm_access.roles, once the mapper “realm roles” has “Add to ID token” on. Users need “Email verified”.",
+    hint: "Client authentication on, standard flow only. Roles: the claim realm_access.roles, if the mapper “realm roles” has “Add to ID token” on. Users need “Email verified”.",
   },
   {
     name: "Authentik",
     issuer: "https://authentik.example.com/application/o/SLUG/",
-    hint: "Confidential, redirect address strict, and a signing key selected. The issuer ends with a slash. Groups come in the claim groups.",
+    hint: "Confidential client, strict redirect URL, and a signing key. The issuer ends with a slash. The groups claim is groups.",
   },
   {
     name: "Authelia",
     issuer: "https://auth.example.com",
-    hint: "Put the hash of the secret into its configuration and the secret itself here. Add the scope groups below; groups come in the claim groups.",
+    hint: "Put the hash of the secret into its configuration and the secret itself here. Add the scope groups below; the groups claim is groups.",
   },
   {
     name: "Google",

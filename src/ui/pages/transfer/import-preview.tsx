@@ -76,7 +76,7 @@ function ApplyButton({ wanted, changes, onApplied }: ApplyProps) {
       title: "Apply the import?",
       children: (
         <Text size="sm">
-          In all: {countsInWords(changes)}.{" "}
+          Total: {countsInWords(changes)}.{" "}
           {counts.delete > 0 && "Removed objects stop serving traffic. "}
           The import is one transaction and can be reverted.
         </Text>
