@@ -6,7 +6,7 @@ import { checkAccessible, startUi, type UiPage, type UiScene } from "../../suppo
 let scene: UiScene;
 let editor: UiPage;
 const ids: Record<string, string> = {};
-const HINT = /To change where they are sent, enter them\s+again/;
+const HINT = /To change their destination, enter them\s+again/;
 const AGAIN = /must be sent again, because it would be sent to another destination/;
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ const open = async (path: string) => {
   return editor.page;
 };
 /** Waits until a field for a secret shows what is wrong with it. */
-const isTold = (field: Locator) =>
+const showsError = (field: Locator) =>
   editor.page.locator(".mantine-PasswordInput-root", { has: field }).getByText(AGAIN).waitFor();
 const save = () => editor.page.getByRole("button", { name: "Save", exact: true }).click();
 
@@ -50,7 +50,7 @@ test("of a plugin: at the field of its secret, and no stored one is offered", as
   await page.getByLabel("Issuer").fill("https://elsewhere.example.com");
   await save();
   const field = page.getByRole("textbox", { name: "Client secret" });
-  await isTold(field);
+  await showsError(field);
   expect(await checkAccessible(page)).toEqual([]);
   await field.fill("hush again");
   await save();
@@ -69,7 +69,7 @@ test("of an alert", async () => {
   await page.getByLabel("Mail server").fill("elsewhere.example.com");
   await save();
   const field = page.getByRole("textbox", { name: "Password" });
-  await isTold(field);
+  await showsError(field);
   await field.fill("hush again");
   await save();
   await page.getByText("Alert mail saved").waitFor();
@@ -80,7 +80,7 @@ test("of a DNS provider", async () => {
   await page.getByLabel("Address").fill("https://elsewhere.example.com");
   await save();
   const field = page.getByRole("textbox", { name: "Token" });
-  await isTold(field);
+  await showsError(field);
   await field.fill("hush again");
   await save();
   await page.getByText("DNS provider dns saved").waitFor();

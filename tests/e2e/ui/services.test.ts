@@ -74,7 +74,7 @@ test("a service with two targets is made, and what is done to its targets holds 
   await other.getByText("unhealthy", { exact: true }).waitFor();
   await other.getByText(/set by a user/).waitFor();
   await other.getByRole("button", { name: "Actions of 127.0.0.2:9" }).click();
-  await page.getByRole("menuitem", { name: "Remove the override" }).click();
+  await page.getByRole("menuitem", { name: "Clear the override" }).click();
   await other.getByText("unknown", { exact: true }).waitFor();
 
   // Its own changes of targets are no reason to ask about the rest of the form.

@@ -65,7 +65,7 @@ export function TargetMenu({ target, change, isOverridden, onEdit, onDelete }: P
           leftSection={<IconHeartBroken size={16} />}
           onClick={() => change.override(target, { state: "unhealthy", ttl: null })}
         >
-          Unhealthy until removed
+          Unhealthy until cleared
         </Menu.Item>
         <Menu.Item
           leftSection={<IconHeartbeat size={16} />}
@@ -78,7 +78,7 @@ export function TargetMenu({ target, change, isOverridden, onEdit, onDelete }: P
             leftSection={<IconHeartQuestion size={16} />}
             onClick={() => change.override(target, { state: "auto", ttl: null })}
           >
-            Remove the override
+            Clear the override
           </Menu.Item>
         )}
         <Menu.Divider />

@@ -59,7 +59,7 @@ function Facts({ status }: { readonly status: Schemas["AdminTokenStatus"] }) {
     return (
       <Group>
         <Button variant="default" loading={make.isPending} onClick={() => make.mutate()}>
-          Create the admin token
+          Generate the admin token
         </Button>
         <SecretOnce label="admin token" value={secret} onClose={() => setSecret(null)} />
       </Group>
