@@ -1,2 +1,2 @@
-// Files that the bundler takes care of.
+// Asset imports of the bundler.
 declare module "*.css";

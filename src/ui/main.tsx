@@ -1,4 +1,4 @@
-// Puts the web UI together in the browser: look, connection, cache, router; knows no page by name.
+// The entry point of the web UI: theme, connection, cache, router; knows no page by name.
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import "./ui.css";
@@ -25,10 +25,10 @@ const useLocation = createGuardedLocation(guard);
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      // Events say what changed; a stream that was cut says `reset`.
+      // Events invalidate queries; after a reconnect the event `reset` does.
       staleTime: 30_000,
       refetchOnWindowFocus: false,
-      // What the gateway refuses it refuses again.
+      // A rejected request would be rejected again.
       retry: (count, error) => count < 2 && error instanceof ApiError && error.status === 0,
     },
   },

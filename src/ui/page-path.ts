@@ -1,4 +1,4 @@
-// How the addresses of pages are formed; knows no page.
+// Builds page paths; knows no page.
 
 /** `pagePath("services", id)` is `/ui/services/ID`; the empty path is the dashboard. */
 export const pagePath = (path: string, ...rest: readonly string[]): string =>

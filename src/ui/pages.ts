@@ -1,4 +1,4 @@
-// THE table of pages: where each is, what it is called, who may open it, and the module that draws it.
+// THE table of pages: path, title, least role, and module.
 import {
   IconApps,
   IconArrowsSplit2,
@@ -26,7 +26,7 @@ import {
 import type { ComponentType } from "react";
 import type { Role } from "./api/resources.ts";
 
-/** What a page is told: `/ui/services/ID/PART`. Without an id it shows a list; the id `new` means a form that creates. */
+/** The props of a page, from `/ui/services/ID/PART`. Without an id it shows a list; the id `new` means a form that creates. */
 export interface PageProps {
   readonly id: string | null;
   readonly part: string | null;
@@ -40,7 +40,7 @@ export interface PageEntry {
   readonly icon: ComponentType<{ size?: number; stroke?: number }>;
   /** Least role that may open it. */
   readonly role: Role;
-  /** False: reached from elsewhere, such as the menu of the person. Default: listed in the navigation. */
+  /** False: linked elsewhere, such as in the user menu. Default: listed in the navigation. */
   readonly isListed?: false;
   readonly load: () => Promise<{ readonly default: ComponentType<PageProps> }>;
 }

@@ -1,4 +1,4 @@
-// Colours and defaults of all components, chosen for WCAG AA contrast in light and dark; knows no page.
+// Colors and defaults of all components, with WCAG AA contrast in light and dark; knows no page.
 import {
   createTheme,
   type CSSVariablesResolver,
@@ -8,7 +8,7 @@ import {
   Notification,
 } from "@mantine/core";
 
-/** The button is a cross, which says nothing to those who do not see it. */
+/** The icon button needs an accessible name. */
 const closable = { closeButtonProps: { "aria-label": "Close" } };
 
 export const theme = createTheme({
@@ -23,7 +23,7 @@ export const theme = createTheme({
   headings: { fontWeight: "650" },
   components: {
     Drawer: Drawer.extend({ defaultProps: closable }),
-    // It would put something that can be focused and is no item into the list of items.
+    // It would add a focusable element that is no item to the list of items.
     Menu: Menu.extend({ defaultProps: { withInitialFocusPlaceholder: false } }),
     Modal: Modal.extend({ defaultProps: closable }),
     Notification: Notification.extend({ defaultProps: closable }),
@@ -41,7 +41,7 @@ export const theme = createTheme({
       "#0c6491",
       "#00577f",
     ],
-    // The library's own, with a shade for buttons that white text can be read on.
+    // The library's palette, with a button shade that has enough contrast for white text.
     red: [
       "#fff5f5",
       "#ffe3e3",
@@ -57,7 +57,7 @@ export const theme = createTheme({
   },
 });
 
-/** Mantine's own grey of secondary text is too light for WCAG AA, and so are its links in the dark. */
+/** Mantine's secondary text and its dark-mode links have too little contrast for WCAG AA. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
@@ -65,7 +65,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--mantine-color-placeholder": "#6a7178",
     "--mantine-color-error": "#c92a2a",
     "--mantine-color-body": "#ffffff",
-    // Text on a light background of the same colour.
+    // Text on a light background of the same color.
     "--mantine-color-teal-light-color": "#04543b",
     "--mantine-color-green-light-color": "#1d5f2a",
     "--mantine-color-yellow-light-color": "#7a3e00",

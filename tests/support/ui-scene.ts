@@ -26,7 +26,7 @@ export interface OpenOptions {
   readonly width?: number;
   readonly height?: number;
   readonly dark?: boolean;
-  /** Statuses of answers that this test brings about, such as 412: browsers write them to the console. */
+  /** Status codes that this test causes, such as 412: browsers write them to the console. */
   readonly expects?: readonly number[];
 }
 
@@ -36,7 +36,7 @@ export interface UiScene {
   open(options?: OpenOptions): Promise<UiPage>;
   /** Makes the first admin and a person of each other role, by the API. */
   createPeople(): Promise<void>;
-  /** Opens a page as somebody of this role; `createPeople` comes first. */
+  /** Opens a page as a user of this role; requires `createPeople`. */
   openAs(role: UiRole, options?: OpenOptions): Promise<UiPage>;
   stop(): Promise<void>;
 }
@@ -88,7 +88,7 @@ async function openPage(browser: Browser, gateway: Gateway, options: OpenOptions
 
 const closeContext = (context: BrowserContext) => context.close();
 
-/** Before somebody is signed in, the page asks who it is, and is told 401. */
+/** Before sign-in, the page requests the current user and gets status 401. */
 const EXPECTED = /\/api\/v1\/auth\/me$/;
 
 function watch(page: Page, origin: string, expects: readonly number[]): string[] {
@@ -124,7 +124,7 @@ async function createPeople(gateway: Gateway): Promise<void> {
   }
 }
 
-/** Fills in the page that asks who one is, and waits for the dashboard. */
+/** Fills in the sign-in page, and waits for the dashboard. */
 export async function signIn(page: Page, role: UiRole): Promise<void> {
   await page.getByLabel("E-mail address").fill(emailOf(role));
   await page.locator('input[type="password"]').fill(UI_PASSWORD);

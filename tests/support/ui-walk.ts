@@ -2,7 +2,7 @@
 import type { Locator, Page } from "playwright-core";
 import { isQuiet } from "./ui-scene.ts";
 
-/** Everything that was sent and could change something, and everything that was answered with these statuses. */
+/** Everything that was sent and could change something, and every response with these status codes. */
 export function listen(page: Page, statuses: readonly number[] = [403]) {
   const writes: string[] = [];
   const refused: string[] = [];

@@ -1,6 +1,6 @@
-// One change made to many objects, one after the other, and told once; knows no page.
-import { tellError, useRefresh, useTellDone } from "./changes.tsx";
-import type { Answer } from "./connection.ts";
+// One change of many objects, sequentially, with one notification; knows no page.
+import { notifyError, useRefresh, useNotifyDone } from "./changes.tsx";
+import type { ApiResponse } from "./connection.ts";
 import { useConnection } from "./connection-context.ts";
 import { ApiError } from "./error.ts";
 import { type ResourceKey, resources } from "./resources.ts";
@@ -14,22 +14,25 @@ const verbs: Readonly<Record<BulkAction, string>> = {
   cascade: "deleted",
 };
 
-/** Names of what is meant, for the message. */
+/** Id and name, for the notification. */
 export interface BulkObject {
   readonly id: string;
   readonly name: string;
 }
 
-/** Rejects with the first refusal; what was done before it stays done and is told. */
+/** Rejects with the first error; previous changes stay applied and are notified. */
 export function useBulk(
   resource: ResourceKey,
 ): (objects: readonly BulkObject[], action: BulkAction) => Promise<void> {
   const connection = useConnection();
   const refresh = useRefresh();
-  const tell = useTellDone();
+  const tell = useNotifyDone();
   return async (objects, action) => {
     let done = 0;
-    let last: Pick<Answer<unknown>, "revision" | "warning"> = { revision: null, warning: null };
+    let last: Pick<ApiResponse<unknown>, "revision" | "warning"> = {
+      revision: null,
+      warning: null,
+    };
     const send = (id: string) => {
       const path = `/${resource}/${encodeURIComponent(id)}`;
       if (action === "enable" || action === "disable")
@@ -42,7 +45,7 @@ export function useBulk(
         try {
           last = await send(id);
         } catch (error) {
-          // It went along with one of those before.
+          // Deleted by the cascade of a previous one.
           if (action !== "cascade" || !(error instanceof ApiError) || error.status !== 404)
             throw error;
         }
@@ -57,10 +60,10 @@ export function useBulk(
   };
 }
 
-/** The same for switches in lists: failures are told. */
+/** The same for switches in lists: errors are notified. */
 export function useSwitch(
   resource: ResourceKey,
 ): (object: BulkObject, isOn: boolean) => Promise<void> {
   const bulk = useBulk(resource);
-  return (object, isOn) => bulk([object], isOn ? "enable" : "disable").catch(tellError);
+  return (object, isOn) => bulk([object], isOn ? "enable" : "disable").catch(notifyError);
 }

@@ -1,7 +1,7 @@
-// Mutations: sent once, told in words with the workers that serve them, and everything they touch is read anew.
+// Mutations: sent once, with a notification, and a refetch of everything they touch.
 import { notifications } from "@mantine/notifications";
 import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/react-query";
-import type { Answer, SendOptions } from "./connection.ts";
+import type { ApiResponse, SendOptions } from "./connection.ts";
 import { useConnection } from "./connection-context.ts";
 import { ApiError, toMessage } from "./error.ts";
 import { queryKeys } from "./queries.ts";
@@ -15,23 +15,23 @@ import {
 } from "./resources.ts";
 
 export interface ChangeOptions<T, V> {
-  /** What is sent; may be several calls. */
-  readonly send: (variables: V) => Promise<Answer<T>>;
-  /** Lists and objects to read anew; a path such as `settings` for what is no resource. */
+  /** Sends the change; may use several calls. */
+  readonly send: (variables: V) => Promise<ApiResponse<T>>;
+  /** Resources to refetch; a path such as `settings` for singletons. */
   readonly touches: readonly (ResourceKey | (string & {}))[];
-  /** Told when it is done: `Service web saved`. Null: nothing is told. */
+  /** The success notification: `Service web saved`. Null: none. */
   readonly done: (value: T, variables: V) => string | null;
-  /** Whether the caller shows failures itself, as forms do. Default: they are told as well. */
+  /** Whether the caller shows errors itself, as forms do. Default: errors are notified. */
   readonly showsErrors?: boolean;
 }
 
-/** A change of any kind. The promise of `mutateAsync` resolves when every worker serves it. */
+/** Any change. The promise of `mutateAsync` resolves when every worker serves it. */
 export function useChange<T, V = void>(
   options: ChangeOptions<T, V>,
-): UseMutationResult<Answer<T>, Error, V> {
+): UseMutationResult<ApiResponse<T>, Error, V> {
   const { send, touches, done, showsErrors = false } = options;
   const refresh = useRefresh();
-  const tell = useTellDone();
+  const tell = useNotifyDone();
   return useMutation({
     mutationFn: send,
     onSuccess: async (answer, variables) => {
@@ -40,24 +40,24 @@ export function useChange<T, V = void>(
       await refresh(touches);
     },
     onError: (error) => {
-      if (!showsErrors) tellError(error);
+      if (!showsErrors) notifyError(error);
     },
   });
 }
 
-/** Creates without an id, else patches with the version that was read. */
+/** Creates without an id, else patches with the ETag of the read. */
 export interface Saving<K extends ResourceKey> {
   readonly id: string | null;
   readonly body: Write<K> | Readonly<Record<string, unknown>>;
   readonly etag?: string | null;
-  /** Of the request, such as `{ adopt: 1 }`. */
+  /** Query of the request, such as `{ adopt: 1 }`. */
   readonly query?: SendOptions["query"];
 }
 
-/** Creates or patches an object of a resource. Failures are left to the form. */
+/** Creates or patches an object of a resource. The form handles errors. */
 export function useSave<K extends ResourceKey>(
   resource: K,
-): UseMutationResult<Answer<Read<K>>, Error, Saving<K>> {
+): UseMutationResult<ApiResponse<Read<K>>, Error, Saving<K>> {
   const connection = useConnection();
   return useChange<Read<K>, Saving<K>>({
     send: ({ id, body, etag = null, query = {} }) =>
@@ -80,10 +80,10 @@ export interface Removal {
   readonly cascade?: boolean;
 }
 
-/** Deletes an object; with `cascade` what refers to it as well. */
+/** Deletes an object; with `cascade` its dependents too. */
 export function useRemove(
   resource: ResourceKey,
-): UseMutationResult<Answer<Schemas["Deleted"]>, Error, Removal> {
+): UseMutationResult<ApiResponse<Schemas["Deleted"]>, Error, Removal> {
   const connection = useConnection();
   return useChange<Schemas["Deleted"], Removal>({
     send: ({ id, cascade = false }) =>
@@ -97,7 +97,7 @@ export function useRemove(
   });
 }
 
-/** Reads anew what was touched, with all that depends on it. */
+/** Refetches the touched resources and their dependents. */
 export function useRefresh(): (touched: readonly string[]) => Promise<void> {
   const client = useQueryClient();
   return async (touched) => {
@@ -107,14 +107,14 @@ export function useRefresh(): (touched: readonly string[]) => Promise<void> {
   };
 }
 
-/** Resources that are read anew with this one. */
+/** Resources to refetch with this one. */
 export const dependents = (key: string): readonly ResourceKey[] =>
   Object.hasOwn(resources, key) ? resources[key as ResourceKey].touches : [];
 
 /** `Service web saved` and below it `Live on 2 workers, revision 41`. */
-export function useTellDone(): (
+export function useNotifyDone(): (
   text: string,
-  answer: Pick<Answer<unknown>, "revision" | "warning">,
+  answer: Pick<ApiResponse<unknown>, "revision" | "warning">,
 ) => void {
   const client = useQueryClient();
   return (text, { revision, warning }) => {
@@ -130,12 +130,12 @@ export function useTellDone(): (
   };
 }
 
-/** A failure that no form shows. */
-export function tellError(error: unknown): void {
+/** An error that no form shows. */
+export function notifyError(error: unknown): void {
   const id = error instanceof ApiError && error.status >= 500 ? error.requestId : null;
   notifications.show({
     color: "red",
-    title: "That did not work",
+    title: "Request failed",
     message: id === null ? toMessage(error) : `${toMessage(error)} (request ${id})`,
     autoClose: 10_000,
   });
@@ -143,5 +143,5 @@ export function tellError(error: unknown): void {
 
 export const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Options of a call that only checks: `connection.send(path, { method: "POST", body, ...dryRun })`. */
+/** Options of a dry run: `connection.send(path, { method: "POST", body, ...dryRun })`. */
 export const dryRun: Pick<SendOptions, "query"> = { query: { dry_run: 1 } };

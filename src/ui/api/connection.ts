@@ -1,4 +1,4 @@
-// Calls of the management API on the same origin: typed, one kind of error, retried after signing in again; knows no page.
+// Typed calls of the management API on the same origin, with one error type and a retry after sign-in; knows no page.
 import createClient, { type Client } from "openapi-fetch";
 import { ApiError, toApiError } from "./error.ts";
 import type { paths } from "./schema.d.ts";
@@ -7,29 +7,29 @@ import { SignInGate } from "./sign-in-gate.ts";
 export interface SendOptions {
   readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly body?: unknown;
-  /** In place of `body`: something that is sent as it is. */
+  /** Instead of `body`: content that is sent unchanged. */
   readonly content?: { readonly type: string; readonly data: Blob | string };
   readonly headers?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  /** An ETag: go ahead only if the object still has it. */
+  /** If-Match: the ETag that the object must still have. */
   readonly ifMatch?: string | null;
   readonly signal?: AbortSignal;
-  /** False: a 401 is an error like others. Default: wait until somebody has signed in, and send again. */
+  /** False: a 401 rejects. Default: wait for sign-in and send again. */
   readonly waitsForSignIn?: boolean;
 }
 
-/** A successful answer. */
-export interface Answer<T> {
+/** A successful response. */
+export interface ApiResponse<T> {
   readonly value: T;
-  /** Version of the object, for `ifMatch`. */
+  /** ETag of the object, for `ifMatch`. */
   readonly etag: string | null;
-  /** Number of the configuration that all workers serve now; null for reads. */
+  /** Revision that all workers serve now; null for reads. */
   readonly revision: number | null;
-  /** Allowed, but hardly meant. */
+  /** Warning about a valid but suspicious change. */
   readonly warning: string | null;
-  /** What a delete took along. */
+  /** Objects that a cascade deleted. */
   readonly alsoDeleted: string | null;
-  /** Of a list that comes in pages: `before` of the next one; null: this was the last. */
+  /** Of a paginated list: `before` of the next page; null: last page. */
   readonly next: string | null;
 }
 
@@ -37,7 +37,7 @@ const PREFIX = "/api/v1";
 
 export class Connection {
   readonly gate = new SignInGate();
-  /** All endpoints, typed from the description of the API. Unsuccessful answers are thrown as ApiError: use `unwrap`. */
+  /** All endpoints, typed from the OpenAPI document. Error responses throw ApiError: use `unwrap`. */
   readonly api: Client<paths>;
 
   constructor() {
@@ -49,13 +49,13 @@ export class Connection {
     });
   }
 
-  /** Sends to `path`, relative to /api/v1; rejects with an ApiError unless the answer is a success. */
-  async send<T>(path: string, options: SendOptions = {}): Promise<Answer<T>> {
+  /** Sends to `path`, relative to /api/v1; rejects with an ApiError unless the response is a success. */
+  async send<T>(path: string, options: SendOptions = {}): Promise<ApiResponse<T>> {
     const response = await this.request(path, options);
     return { value: (await response.json()) as T, ...factsOf(response.headers) };
   }
 
-  /** The same for answers that are no JSON, such as files. */
+  /** The same for responses that are not JSON, such as files. */
   async request(path: string, options: SendOptions = {}): Promise<Response> {
     const { method = "GET", body, content, query, ifMatch, waitsForSignIn = true } = options;
     const { signal } = options;
@@ -76,7 +76,7 @@ export class Connection {
   }
 
   async #fetch(request: Request, waitsForSignIn: boolean): Promise<Response> {
-    // A request can be read once only, and this one may have to be sent again.
+    // A request body can be read only once, and this request may be sent again.
     const again = waitsForSignIn ? request.clone() : null;
     let response: Response;
     try {
@@ -91,7 +91,7 @@ export class Connection {
   }
 }
 
-function factsOf(headers: Headers): Omit<Answer<unknown>, "value"> {
+function factsOf(headers: Headers): Omit<ApiResponse<unknown>, "value"> {
   const revision = headers.get("x-config-revision");
   return {
     etag: headers.get("etag"),
@@ -110,7 +110,7 @@ function toQuery(query: SendOptions["query"]): string {
   return text === "" ? "" : `?${text}`;
 }
 
-/** The data of a call of `connection.api`; failures have been thrown by then. */
+/** The data of a call of `connection.api`, which throws on errors. */
 export async function unwrap<T>(call: Promise<{ readonly data?: T }>): Promise<T> {
   const { data } = await call;
   return data as T;

@@ -1,13 +1,13 @@
-// What the API says when it refuses, in the shape that forms and panels show; knows no page.
+// API errors in the form that forms and panels show; knows no page.
 
-/** A refusal of the management API, or the failure to reach it (status 0). */
+/** An error response of the management API, or a network error (status 0). */
 export class ApiError extends Error {
   readonly status: number;
-  /** Where in the body the mistake is, as the API writes it: `targets[0].port`; null: nowhere in particular. */
+  /** Path of the invalid field, as in the API: `targets[0].port`; null: none. */
   readonly field: string | null;
   /** The message without the field. */
   readonly detail: string;
-  /** To be quoted to whoever reads the logs. */
+  /** Request id, to find the error in the logs. */
   readonly requestId: string | null;
   readonly headers: Headers;
 
@@ -24,10 +24,10 @@ export class ApiError extends Error {
   }
 }
 
-/** `targets[0].port` as forms name it: `targets.0.port`. */
+/** `targets[0].port` as a form path: `targets.0.port`. */
 export const toFormPath = (field: string): string => field.replaceAll(/\[(\d+)\]/g, ".$1");
 
-/** Reads the body of an answer that is no success. */
+/** Reads the body of an error response. */
 export async function toApiError(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => "");
   return new ApiError(response.status, messageOf(text, response.status), response.headers);
@@ -40,9 +40,9 @@ function messageOf(text: string, status: number): string {
   } catch {
     // Something between the browser and the gateway answered, and not with JSON.
   }
-  return `the gateway answered with status ${status}`;
+  return `the gateway responded with status ${status}`;
 }
 
-/** Whatever was thrown, in words for people. */
+/** The message of any thrown value. */
 export const toMessage = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);

@@ -1,15 +1,15 @@
-// A stream of server-sent events that comes back by itself and goes on where it stopped; knows no event's meaning.
+// A server-sent event stream that reconnects and resumes automatically; knows no event type.
 
 export interface StreamHandlers {
   /** One event; `data` is its JSON. */
   readonly onEvent: (kind: string, data: unknown) => void;
   readonly onState?: (isOpen: boolean) => void;
-  /** Whether the stream goes on behind the last event when asked with `last_event_id`. */
+  /** Whether the stream resumes after the last event with `last_event_id`. */
   readonly resumes?: boolean;
 }
 
 const RETRY_MS = 5000;
-/** Browsers keep few connections to one host: a page that nobody looks at gives its own back after this time. */
+/** Browsers limit connections per host: a hidden page closes its stream after this time. */
 const HIDDEN_MS = 30_000;
 
 /** Follows `url` until the returned function is called. `kinds` are the names of the events to listen to. */
@@ -45,7 +45,7 @@ class Stream {
 
   #open(): void {
     const url = new URL(this.#url, location.origin);
-    // A new EventSource sends no Last-Event-ID of its own.
+    // A new EventSource does not send Last-Event-ID.
     if (this.#handlers.resumes === true && this.#lastId !== "")
       url.searchParams.set("last_event_id", this.#lastId);
     const source = new EventSource(url);
@@ -53,7 +53,7 @@ class Stream {
     source.onopen = () => this.#handlers.onState?.(true);
     source.onerror = () => {
       this.#handlers.onState?.(false);
-      // After an answer such as 401 or 429 a browser does not come back by itself.
+      // After a status such as 401 or 429, browsers do not reconnect.
       if (source.readyState === EventSource.CLOSED) this.#retry();
     };
     for (const kind of this.#kinds)

@@ -1,4 +1,4 @@
-// Follows what happens at the gateway and has the pages read anew what changed; draws nothing.
+// Subscribes to gateway events and invalidates the affected queries; renders nothing.
 import { useQueryClient } from "@tanstack/react-query";
 import {
   createContext,
@@ -35,7 +35,7 @@ interface Live {
 
 const LiveContext = createContext<Live | null>(null);
 
-/** Opens the one stream of the page. Below it `useEvents` and `useLive` work. */
+/** Opens the event stream of the page, for `useEvents` and `useLive`. */
 export function LiveProvider({ children }: { readonly children: ReactNode }) {
   const [isConnected, setConnected] = useState(false);
   const listeners = useRef(new Set<EventListener>());
@@ -55,7 +55,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
         resumes: true,
         onState: (isOpen) => {
           setConnected(isOpen);
-          // The session may have ended: better asked now than when something is saved.
+          // The session may have ended: check now rather than on the next save.
           if (!isOpen) askWho();
         },
         onEvent: (kind, data) => {
@@ -83,7 +83,7 @@ function useInvalidation(): (kind: EventKind, data: unknown) => void {
   return useMemo(() => {
     const pending = new Set<string>();
     const state: { timer?: ReturnType<typeof setTimeout> | undefined } = {};
-    // Changes come in bursts, and reading after each of them would be the same work many times.
+    // Changes come in bursts: debounce the refetch.
     const flush = () => {
       state.timer = undefined;
       const keys = [...pending];
@@ -98,7 +98,7 @@ function useInvalidation(): (kind: EventKind, data: unknown) => void {
   }, [client]);
 }
 
-/** First parts of query keys; the empty one stands for everything. */
+/** First parts of query keys; the empty one matches all queries. */
 function touchedBy(kind: EventKind, data: unknown): readonly string[] {
   switch (kind) {
     case "reset":
@@ -134,7 +134,7 @@ const keyByKind = new Map(
   (Object.keys(resources) as ResourceKey[]).map((key) => [resources[key].kind, key]),
 );
 
-/** Calls `listener` for each event of the given kinds, as long as the component is there. */
+/** Calls `listener` for each event of the given kinds while the component is mounted. */
 export function useEvents(
   kinds: readonly EventKind[],
   listener: (data: unknown, kind: EventKind) => void,
@@ -152,7 +152,7 @@ export function useEvents(
   );
 }
 
-/** Whether the page hears of what happens. */
+/** Whether the event stream is connected. */
 export function useLive(): boolean {
   return useContext(LiveContext)?.isConnected ?? false;
 }
@@ -161,11 +161,11 @@ export interface StreamOptions {
   /** Names of events, such as `request`. */
   readonly kinds: readonly string[];
   readonly onEvent: (kind: string, data: unknown) => void;
-  /** False: not connected, as while a live tail is paused. Default: true. */
+  /** False: disconnected, such as while a live tail is paused. Default: true. */
   readonly isOn?: boolean;
 }
 
-/** Follows another stream, such as `/api/v1/requests/stream?host=…`. Returns whether it is connected. */
+/** Subscribes to another stream, such as `/api/v1/requests/stream?host=…`. Returns whether it is connected. */
 export function useStream(url: string, { kinds, onEvent, isOn = true }: StreamOptions): boolean {
   const [isOpen, setOpen] = useState(false);
   const latest = useRef(onEvent);

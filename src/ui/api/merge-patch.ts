@@ -1,8 +1,8 @@
-// What differs between two documents, as a merge patch (RFC 7396) and field by field; knows no resource.
+// Differences of two JSON objects, as a merge patch (RFC 7396) and by field; knows no resource.
 
 export type Document = Readonly<Record<string, unknown>>;
 
-/** The patch that makes `after` of `before`. A field that is gone becomes null, which brings its default back. */
+/** The patch from `before` to `after`. A removed field becomes null, which restores its default. */
 export function mergePatch(before: Document, after: Document): Record<string, unknown> {
   const patch: Record<string, unknown> = {};
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
@@ -31,7 +31,7 @@ export function differences(one: Document, other: Document): (readonly string[])
 export const valueAt = (document: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((value, name) => (isDocument(value) ? value[name] : undefined), document);
 
-/** A copy in which the value at the path is another one. */
+/** A copy with another value at the path. */
 export function withValueAt(document: Document, path: readonly string[], value: unknown): Document {
   const [name, ...rest] = path;
   if (name === undefined) return document;

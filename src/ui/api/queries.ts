@@ -1,4 +1,4 @@
-// Reads: lists, single objects with their version, the status and who is signed in; changes nothing.
+// Queries: lists, objects with their ETag, the status and the current user; changes nothing.
 import {
   keepPreviousData,
   useQuery,
@@ -10,13 +10,13 @@ import type { SendOptions } from "./connection.ts";
 import { useConnection } from "./connection-context.ts";
 import type { Read, ResourceKey, Role, Schemas } from "./resources.ts";
 
-/** Something that was read, and the version to give back when it is changed. */
+/** A read value with its ETag for a later change. */
 export interface Versioned<T> {
   readonly value: T;
   readonly etag: string | null;
 }
 
-/** Names of what is cached: `[path, …]`, so that everything below a path can be read anew at once. */
+/** Query keys: `[path, …]`, so that all queries below a path can be invalidated together. */
 export const queryKeys = {
   list: (resource: ResourceKey, filters: SendOptions["query"] = {}) =>
     [resource, "list", filters] as const,
@@ -26,7 +26,7 @@ export const queryKeys = {
   me: ["auth/me"] as const,
 };
 
-/** All objects of a resource; the API has no pages. `filters` are query parameters such as `service_id`. */
+/** All objects of a resource; the API does not paginate. `filters` are query parameters such as `service_id`. */
 export function useResourceList<K extends ResourceKey>(
   resource: K,
   filters: SendOptions["query"] = {},
@@ -39,7 +39,7 @@ export function useResourceList<K extends ResourceKey>(
   });
 }
 
-/** One object with its version. Null as id: nothing is read, as for a form that creates. */
+/** One object with its ETag. A null id disables the query, as for a form that creates. */
 export function useResource<K extends ResourceKey>(
   resource: K,
   id: string | null,
@@ -58,14 +58,14 @@ export function useResource<K extends ResourceKey>(
 
 export interface ReadOptions {
   readonly query?: SendOptions["query"];
-  /** Milliseconds after which it is read again; default: never, events say when. */
+  /** Refetch interval in milliseconds; default: none, events trigger it. */
   readonly everyMs?: number;
   readonly enabled?: boolean;
-  /** Whether another query shows what the last one read until it has an answer. Default: nothing. */
+  /** Whether a changed query shows the previous data while loading. Default: false. */
   readonly keepsPrevious?: boolean;
 }
 
-/** Anything else that is read: `useRead<Schemas["Stats"]>("stats", { query: { range: "1h" } })`. */
+/** Any other GET: `useRead<Schemas["Stats"]>("stats", { query: { range: "1h" } })`. */
 export function useRead<T>(path: string, options: ReadOptions = {}): UseQueryResult<Versioned<T>> {
   const { query = {}, everyMs, enabled = true, keepsPrevious = false } = options;
   const connection = useConnection();
@@ -81,7 +81,7 @@ export function useRead<T>(path: string, options: ReadOptions = {}): UseQueryRes
   });
 }
 
-/** Version, workers, revision and warnings of the gateway; open to everybody. */
+/** Version, workers, revision and warnings of the gateway; requires no sign-in. */
 export function useStatus(): UseQueryResult<Schemas["Status"]> {
   const connection = useConnection();
   return useQuery({
@@ -92,7 +92,7 @@ export function useStatus(): UseQueryResult<Schemas["Status"]> {
   });
 }
 
-/** Who is signed in; null when nobody is and somebody has to be. */
+/** The current user; null: sign-in required. */
 export function useMe(): UseQueryResult<Schemas["Me"] | null> {
   const connection = useConnection();
   const client = useQueryClient();
@@ -100,7 +100,7 @@ export function useMe(): UseQueryResult<Schemas["Me"] | null> {
     queryKey: queryKeys.me,
     staleTime: 60_000,
     queryFn: async ({ signal }): Promise<Schemas["Me"] | null> => {
-      // Whoever was signed in is asked over the page, which must not be taken away with what was typed.
+      // After a session ends, the dialog opens over the page, whose unsaved input must survive.
       const waitsForSignIn = (client.getQueryData(queryKeys.me) ?? null) !== null;
       try {
         return (await connection.send<Schemas["Me"]>("/auth/me", { signal, waitsForSignIn })).value;
@@ -121,17 +121,17 @@ const order: readonly Role[] = ["viewer", "editor", "admin"];
 export const includesRole = (role: Role, needed: Role): boolean =>
   order.indexOf(role) >= order.indexOf(needed);
 
-/** Set by the shell, because hundreds of buttons ask. */
+/** Set by the shell, because hundreds of buttons read it. */
 export const RoleContext = createContext<Role>("viewer");
 
-/** Whether the configuration is kept in a file, so that nobody changes it here. */
+/** Whether a file manages the configuration, so that the UI is read-only. */
 export const ReadOnlyContext = createContext(false);
 
-/** Whether the caller may change configuration that needs this role. */
+/** Whether the current user may change configuration that needs this role. */
 export const useMayChange = (needs: Role): boolean => {
   const isReadOnly = useContext(ReadOnlyContext);
   return includesRole(useRole(), needs) && !isReadOnly;
 };
 
-/** What the caller may do. */
+/** The role of the current user. */
 export const useRole = (): Role => useContext(RoleContext);

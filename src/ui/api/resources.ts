@@ -1,10 +1,10 @@
-// THE table of resources as the UI handles them: where they are, what they are called, what changes with them; draws nothing.
+// THE table of resources of the UI: paths, labels, roles and dependents; renders nothing.
 import type { components } from "./schema.d.ts";
 
-/** Everything that the API reads and writes, by the name in its description. */
+/** All schemas of the OpenAPI document, by name. */
 export type Schemas = components["schemas"];
 
-/** For each resource what is read and what is written. */
+/** The read and write type of each resource. */
 export interface ResourceTypes {
   applications: { read: Schemas["Application"]; write: Schemas["ApplicationInput"] };
   services: { read: Schemas["Service"]; write: Schemas["ServiceInput"] };
@@ -32,14 +32,14 @@ export type Write<K extends ResourceKey> = ResourceTypes[K]["write"];
 export type Role = "viewer" | "editor" | "admin";
 
 export interface ResourceFacts {
-  /** In sentences: `service`. */
+  /** Label: `service`. */
   readonly word: string;
   readonly plural: string;
-  /** What `config` events call it. */
+  /** Its kind in `config` events. */
   readonly kind: string;
   /** Least role that may change it. */
   readonly writes: Role;
-  /** What is read anew when one of these changes, beside themselves. */
+  /** Other resources to refetch when one of these changes. */
   readonly touches: readonly ResourceKey[];
 }
 
@@ -70,7 +70,7 @@ function words(word: string, writes: Role): ResourceFacts {
   return { word, plural: `${word}s`, kind, writes, touches: [] };
 }
 
-/** What people call an object: its name, or whatever stands in for one. */
+/** The display name of an object: its name, or a substitute. */
 export function nameOf(object: object): string {
   const fields = object as Record<string, unknown>;
   for (const field of ["name", "label", "username", "email", "domains", "hosts", "host", "id"]) {

@@ -1,11 +1,11 @@
-// Holds back requests whose session has ended until somebody has signed in again; knows no page.
+// Holds requests whose session has ended until the next sign-in; knows no page.
 
-/** One for the whole UI. Requests that were answered with 401 wait here; the dialog over the page lets them go on. */
+/** One for the whole UI. Requests with status 401 wait here until the dialog releases them. */
 export class SignInGate {
   readonly #listeners = new Set<() => void>();
   #waiting: { readonly promise: Promise<void>; readonly open: () => void } | null = null;
 
-  /** Whether somebody has to sign in. For useSyncExternalStore. */
+  /** Whether sign-in is required. For useSyncExternalStore. */
   readonly isClosed = (): boolean => this.#waiting !== null;
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -13,7 +13,7 @@ export class SignInGate {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Resolves when somebody has signed in. */
+  /** Resolves after sign-in. */
   wait(): Promise<void> {
     if (this.#waiting === null) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -23,7 +23,7 @@ export class SignInGate {
     return this.#waiting.promise;
   }
 
-  /** Somebody has signed in: everything that waits is sent again. */
+  /** After sign-in: releases all waiting requests. */
   open(): void {
     const waiting = this.#waiting;
     this.#waiting = null;

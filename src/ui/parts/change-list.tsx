@@ -1,4 +1,4 @@
-// What a change does to each object, field by field, to be searched and filtered; knows no resource.
+// The changes of each object, field by field, with search and filters; knows no resource.
 import { Badge, Button, Chip, Group, Select, Stack, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { useDeferredValue, useMemo, useState } from "react";
@@ -6,7 +6,7 @@ import type { Schemas } from "../api/resources.ts";
 import { EmptyState } from "./empty-state.tsx";
 import { FieldDiff } from "./field-diff.tsx";
 import { hasWords } from "./list-filter.ts";
-import { wordOf } from "./object-place.ts";
+import { wordOf } from "./object-page.ts";
 import { SearchField } from "./search-field.tsx";
 import { useUrlState } from "./url-state.ts";
 
@@ -16,13 +16,13 @@ export const actionWords = { create: "Added", update: "Changed", delete: "Remove
 const colors = { create: "teal", update: "blue", delete: "red" } as const;
 const actions = ["create", "update", "delete"] as const;
 
-/** Few objects are shown whole. */
+/** Up to this many objects are expanded. */
 const MAX_OPEN = 6;
 const STEP = 100;
 
 interface Props {
   readonly changes: readonly ObjectChange[];
-  /** What is said when there are none. */
+  /** Text without changes. */
   readonly none: string;
 }
 
@@ -49,7 +49,7 @@ export function ChangeList({ changes, none }: Props) {
         <Toolbar filter={filter} all={changes} areOpen={areOpen} onOpenAll={openAll} />
       )}
       {filter.rows.length === 0 ? (
-        <EmptyState title="Nothing fits" text="No change fits the search and the filters.">
+        <EmptyState title="No matches" text="No change matches the search and the filters.">
           <Button variant="default" onClick={filter.clear}>
             Show all
           </Button>
@@ -76,10 +76,10 @@ export function ChangeList({ changes, none }: Props) {
 }
 
 function useChangeFilter(changes: readonly ObjectChange[]) {
-  const [question, setQuestion] = useUrlState("q");
+  const [query, setQuery] = useUrlState("q");
   const [action, setAction] = useUrlState("action");
   const [kind, setKind] = useUrlState("kind");
-  const asked = useDeferredValue(question);
+  const asked = useDeferredValue(query);
   const all = useMemo(
     () =>
       changes.map((change, index) => ({
@@ -96,11 +96,11 @@ function useChangeFilter(changes: readonly ObjectChange[]) {
       hasWords(text, asked.trim()),
   );
   const clear = () => {
-    setQuestion("");
+    setQuery("");
     setAction("");
     setKind("");
   };
-  return { rows, question, setQuestion, action, setAction, kind, setKind, clear };
+  return { rows, query, setQuery, action, setAction, kind, setKind, clear };
 }
 
 interface ToolbarProps {
@@ -115,15 +115,11 @@ function Toolbar({ filter, all, areOpen, onOpenAll }: ToolbarProps) {
   const kinds = [...new Set(all.map(({ kind }) => kind))].toSorted();
   return (
     <Group gap="xs">
-      <SearchField
-        label="Search the changes"
-        value={filter.question}
-        onChange={filter.setQuestion}
-      />
+      <SearchField label="Search the changes" value={filter.query} onChange={filter.setQuery} />
       {kinds.length > 1 && (
         <Select
-          aria-label="Kind of object"
-          placeholder="Kind"
+          aria-label="Object type"
+          placeholder="Type"
           data={kinds.map((value) => ({ value, label: wordOf(value) }))}
           value={filter.kind === "" ? null : filter.kind}
           onChange={(value) => filter.setKind(value ?? "")}
@@ -132,7 +128,7 @@ function Toolbar({ filter, all, areOpen, onOpenAll }: ToolbarProps) {
         />
       )}
       <Chip.Group value={filter.action} onChange={(value) => filter.setAction(value)}>
-        <Group gap={6} role="group" aria-label="Which changes">
+        <Group gap={6} role="group" aria-label="Change type">
           <Chip size="xs" value="">
             All {all.length}
           </Chip>
@@ -164,7 +160,7 @@ export function countsInWords(changes: readonly ObjectChange[]): string {
   const parts = actions
     .filter((action) => counts[action] > 0)
     .map((action) => `${counts[action]} ${actionWords[action].toLowerCase()}`);
-  return parts.length === 0 ? "nothing changes" : parts.join(", ");
+  return parts.length === 0 ? "no changes" : parts.join(", ");
 }
 
 interface ObjectProps {
@@ -199,7 +195,7 @@ function ChangedObject({ change, isOpen, onToggle }: ObjectProps) {
         <div className="change-body">
           {diff.length === 0 ? (
             <Text size="xs" c="dimmed">
-              Of so many objects at once the fields are not listed.
+              Fields are not listed for this many objects.
             </Text>
           ) : (
             <FieldDiff fields={diff} sides={sides[action]} />

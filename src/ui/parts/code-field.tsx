@@ -1,11 +1,11 @@
-// A field for JSON that says where it is wrong while somebody types; knows no schema.
+// A JSON input that reports syntax errors while typing; knows no schema.
 import { Textarea } from "@mantine/core";
 import { useState } from "react";
 import type { FieldProps } from "./fields.tsx";
 
 interface Props extends FieldProps<unknown> {
   readonly minRows?: number;
-  /** Told whether what stands there is JSON, so that a form can refuse to save. */
+  /** Receives whether the text is valid JSON, so that a form can block saving. */
   readonly onValid?: (isValid: boolean) => void;
 }
 
@@ -14,7 +14,7 @@ export function CodeField({ value, onChange, onValid, error, minRows = 8, ...res
   const [text, setText] = useState(() => JSON.stringify(value, null, 2));
   const [problem, setProblem] = useState<string | null>(null);
   const [told, setTold] = useState(value);
-  // Something else has changed the value meanwhile.
+  // The value changed from outside.
   if (told !== value) {
     setTold(value);
     setText(JSON.stringify(value, null, 2));
@@ -48,7 +48,7 @@ function parse(text: string): { readonly value?: unknown; readonly problem: stri
   try {
     return { value: JSON.parse(text) as unknown, problem: null };
   } catch (error) {
-    const message = error instanceof Error ? error.message : "this is no JSON";
+    const message = error instanceof Error ? error.message : "not valid JSON";
     const position = /position (\d+)/.exec(message)?.[1];
     const line = position === undefined ? null : text.slice(0, Number(position)).split("\n").length;
     const short = message.replace(/ in JSON.*| \(line.*/s, "");

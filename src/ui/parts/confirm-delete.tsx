@@ -1,4 +1,4 @@
-// Asks before something is deleted and names what goes with it or stands in the way; sends nothing by itself but dry runs.
+// The confirmation of a deletion with its dependents and conflicts; sends only dry runs by itself.
 import { Alert, Button, Checkbox, Group, List, Loader, Modal, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { useBulk } from "../api/bulk.ts";
@@ -6,36 +6,36 @@ import { useConnection } from "../api/connection-context.ts";
 import { toMessage } from "../api/error.ts";
 import { nameOf, type ResourceKey, resources } from "../api/resources.ts";
 
-/** What is to be deleted. */
-export interface Doomed {
+/** An object to delete. */
+export interface PendingDelete {
   readonly id: string;
   readonly name: string;
 }
 
-export const toDoomed = (object: { readonly id: string }): Doomed => ({
+export const toPendingDelete = (object: { readonly id: string }): PendingDelete => ({
   id: object.id,
   name: nameOf(object),
 });
 
 interface Props {
   readonly resource: ResourceKey;
-  /** Null or empty: nothing is asked. */
-  readonly objects: readonly Doomed[] | null;
+  /** Null or empty: the dialog is closed. */
+  readonly objects: readonly PendingDelete[] | null;
   readonly onClose: () => void;
   readonly onDeleted?: () => void;
 }
 
-/** What a dry run says about deleting the objects. */
+/** The result of a dry run. */
 interface Forecast {
   /** Sentences of the API: `service "web" is used by route "shop"`. */
   readonly blockers: readonly string[];
-  /** Rules that deleting more does not help against: `the last admin cannot be deleted`. */
+  /** Conflicts that a cascade cannot resolve: `the last admin cannot be deleted`. */
   readonly refusals: readonly string[];
-  /** Names of what goes along. */
-  readonly along: readonly string[];
+  /** Names of objects that are deleted too. */
+  readonly dependents: readonly string[];
 }
 
-/** `<ConfirmDelete resource="services" objects={doomed} onClose={…} />` */
+/** `<ConfirmDelete resource="services" objects={pendingDelete} onClose={…} />` */
 export function ConfirmDelete({ resource, objects, onClose, onDeleted }: Props) {
   const [cascade, setCascade] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
@@ -74,7 +74,7 @@ export function ConfirmDelete({ resource, objects, onClose, onDeleted }: Props) 
         <ForecastText forecast={forecast} />
         {(cascade || isBlocked) && !isRefused && (
           <Checkbox
-            label="Delete what uses it, too"
+            label="Delete dependent objects too"
             checked={cascade}
             onChange={(event) => setCascade(event.currentTarget.checked)}
           />
@@ -103,12 +103,12 @@ export function ConfirmDelete({ resource, objects, onClose, onDeleted }: Props) 
 }
 
 function ForecastText({ forecast }: { readonly forecast: Forecast | null }) {
-  if (forecast === null) return <Loader size="sm" aria-label="Looking what depends on it" />;
-  const { refusals, blockers, along } = forecast;
-  if (refusals.length > 0) return <Named text="This is refused:" names={refusals} />;
-  if (blockers.length > 0) return <Named text="Something still uses it:" names={blockers} />;
-  if (along.length > 0) return <Named text="This goes with it:" names={along} />;
-  return <Text size="sm">Nothing else depends on it.</Text>;
+  if (forecast === null) return <Loader size="sm" aria-label="Checking dependencies" />;
+  const { refusals, blockers, dependents } = forecast;
+  if (refusals.length > 0) return <Named text="Cannot be deleted:" names={refusals} />;
+  if (blockers.length > 0) return <Named text="Still in use:" names={blockers} />;
+  if (dependents.length > 0) return <Named text="Also deleted:" names={dependents} />;
+  return <Text size="sm">No dependent objects.</Text>;
 }
 
 function Named({ text, names }: { readonly text: string; readonly names: readonly string[] }) {
@@ -125,12 +125,12 @@ function Named({ text, names }: { readonly text: string; readonly names: readonl
   );
 }
 
-/** More would be many calls for a list that nobody reads. */
+/** Maximum number of dry runs, because each object needs a call. */
 const MAX_FORECASTS = 50;
 
 function useForecast(
   resource: ResourceKey,
-  objects: readonly Doomed[],
+  objects: readonly PendingDelete[],
   cascade: boolean,
 ): Forecast | null {
   const connection = useConnection();
@@ -145,11 +145,11 @@ function useForecast(
       const options = { method: "DELETE", query, signal: stop.signal } as const;
       try {
         const { alsoDeleted } = await connection.send(`/${resource}/${id}`, options);
-        return { blockers: [], refusals: [], along: alsoDeleted?.split(", ") ?? [] };
+        return { blockers: [], refusals: [], dependents: alsoDeleted?.split(", ") ?? [] };
       } catch (error) {
         const text = toMessage(error);
         const isUsed = / is used by /.test(text);
-        return { blockers: isUsed ? [text] : [], refusals: isUsed ? [] : [text], along: [] };
+        return { blockers: isUsed ? [text] : [], refusals: isUsed ? [] : [text], dependents: [] };
       }
     };
     void Promise.all(ids.split(",").slice(0, MAX_FORECASTS).map(ask)).then((all) => {
@@ -158,7 +158,7 @@ function useForecast(
       setForecast({
         blockers: unique(all.flatMap(({ blockers }) => blockers)),
         refusals: unique(all.flatMap(({ refusals }) => refusals)),
-        along: unique(all.flatMap(({ along }) => along)),
+        dependents: unique(all.flatMap(({ dependents }) => dependents)),
       });
     });
     return () => stop.abort();

@@ -1,16 +1,16 @@
-// Shows field by field what somebody else changed meanwhile, and lets one choose; knows no resource.
+// Shows a concurrent change field by field, to choose between both versions; knows no resource.
 import { Button, Code, Group, Modal, Radio, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { type Document, differences, isSame, valueAt, withValueAt } from "../api/merge-patch.ts";
 
-/** Three versions of one object, as it is written. */
+/** Three versions of one object. */
 export interface Conflict {
-  /** What the form was opened with. */
+  /** The version that the form was opened with. */
   readonly base: Document;
   readonly mine: Document;
-  /** What is stored now. */
+  /** The stored version. */
   readonly theirs: Document;
-  /** Version of `theirs`. */
+  /** ETag of `theirs`. */
   readonly etag: string | null;
 }
 
@@ -24,12 +24,7 @@ type Side = "mine" | "theirs";
 
 export function ConflictPrompt({ conflict, onCancel, onMerged }: Props) {
   return (
-    <Modal
-      opened={conflict !== null}
-      onClose={onCancel}
-      size="xl"
-      title="Somebody else changed this meanwhile"
-    >
+    <Modal opened={conflict !== null} onClose={onCancel} size="xl" title="Concurrent change">
       {conflict !== null && <Merge conflict={conflict} onCancel={onCancel} onMerged={onMerged} />}
     </Modal>
   );
@@ -50,8 +45,8 @@ function Merge({ conflict, onCancel, onMerged }: Props & { readonly conflict: Co
   return (
     <Stack>
       <Text size="sm" c="dimmed">
-        Choose for each field which value to keep. Fields that are not listed are the same, or only
-        you have changed them.
+        Another user changed this object. Choose a value for each field; fields that only one of you
+        changed are merged.
       </Text>
       {paths.map((path) => (
         <Radio.Group
@@ -67,7 +62,7 @@ function Merge({ conflict, onCancel, onMerged }: Props & { readonly conflict: Co
         >
           <Stack gap={6} mt={4}>
             <Version side="mine" label="Keep mine" value={valueAt(conflict.mine, path)} />
-            <Version side="theirs" label="Take theirs" value={valueAt(conflict.theirs, path)} />
+            <Version side="theirs" label="Use theirs" value={valueAt(conflict.theirs, path)} />
           </Stack>
         </Radio.Group>
       ))}
@@ -102,10 +97,10 @@ function Version({ side, label, value }: VersionProps) {
   );
 }
 
-/** Fields that they changed and that are not as I want them anyway. */
+/** Fields that they changed and whose value differs from mine. */
 export const contested = ({ base, mine, theirs }: Conflict): (readonly string[])[] =>
   differences(base, theirs).filter((path) => !isSame(valueAt(mine, path), valueAt(theirs, path)));
 
-/** What only they have touched is theirs. */
+/** Fields that only they changed default to theirs. */
 const usual = ({ base, mine }: Conflict, path: readonly string[]): Side =>
   isSame(valueAt(base, path), valueAt(mine, path)) ? "theirs" : "mine";

@@ -1,4 +1,4 @@
-// A form of a document of which there is one, such as the settings: errors at their fields, drafts, merging with others; knows none by name.
+// The form state of a singleton, such as the settings: field errors, drafts, merging; knows none by name.
 import { type FormRulesRecord, useForm } from "@mantine/form";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { useEffect, useState } from "react";
@@ -10,24 +10,24 @@ import type { Versioned } from "../api/queries.ts";
 import { type Conflict, ConflictPrompt, contested } from "./conflict-prompt.tsx";
 import { dropDraft, loadDraft, storeDraft } from "./drafts.ts";
 import { useLeaveGuard } from "./leave-guard.tsx";
-import { sendUnlessShutOut } from "./lock-out-prompt.tsx";
+import { sendUnlessLockedOut } from "./lock-out-prompt.tsx";
 import type { ResourceForm } from "./resource-form.tsx";
 
 export interface DocumentFormOptions<T extends object, V extends object> {
   /** Below /api/v1: `settings`. */
   readonly path: string;
-  /** As it was read. */
+  /** As read. */
   readonly source: Versioned<T>;
-  /** Fields of the form. */
+  /** Values of the form. */
   readonly toValues: (document: Partial<T>) => V;
-  /** The document as it is written. */
+  /** The object as written. */
   readonly toBody: (values: V) => Document;
   readonly validate?: FormRulesRecord<V, V>;
-  /** Told when it is saved. */
+  /** Notification after saving. */
   readonly done: string;
 }
 
-/** What `useResourceForm` does for one of many. */
+/** The same as `useResourceForm`, for a singleton. */
 export function useDocumentForm<T extends object, V extends object>(
   options: DocumentFormOptions<T, V>,
 ): ResourceForm<V> {
@@ -48,7 +48,7 @@ export function useDocumentForm<T extends object, V extends object>(
     ...(validate === undefined ? {} : { validate }),
     onValuesChange: keep,
   });
-  // Once: useForm takes its first values as those that nobody has changed.
+  // Once: useForm treats its first values as unchanged.
   useState(() => {
     if (draft !== null) form.setValues({ ...start, ...draft.values });
   });
@@ -65,9 +65,9 @@ export function useDocumentForm<T extends object, V extends object>(
   const saving = useSaving(options, { form, origin, onSaved: reset });
   const isDirty = form.isDirty();
   useLeaveGuard(isDirty && !saving.isSaving);
-  // Somebody else has changed it, and nothing is typed here that could be lost.
+  // Changed elsewhere, and this form has no unsaved input.
   const isBehind = source.etag !== origin.etag && !isDirty && !isRestored && !saving.isSaving;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what is read anew is what it depends on
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it depends only on the refetched value
   useEffect(() => {
     if (isBehind) reset(source);
   }, [isBehind, source.etag]);
@@ -98,7 +98,7 @@ function useSaving<T extends object, V extends object>(
   const connection = useConnection();
   const { mutateAsync, isPending } = useChange<T, { body: Document; etag: string | null }>({
     send: ({ body, etag }) =>
-      sendUnlessShutOut((query) =>
+      sendUnlessLockedOut((query) =>
         connection.send<T>(`/${path}`, { method: "PATCH", body, query, ifMatch: etag }),
       ),
     touches: [path],
@@ -113,11 +113,11 @@ function useSaving<T extends object, V extends object>(
       const latest = await connection.send<T>(`/${path}`);
       const theirs = bodyOf(latest.value);
       const found = { base: bodyOf(origin.value), mine, theirs, etag: latest.etag };
-      // Nothing that this form shows has changed, so there is nothing to choose.
+      // No field of this form changed, so there is nothing to merge.
       if (contested(found).length === 0) return save(mine, theirs, latest.etag);
       return setConflict(found);
     }
-    // Fields for lists say for all of them what is wrong with one.
+    // List inputs show the error of one item for the whole list.
     const field = toFormPath((error.field ?? "").replace(/\[\d+\]$/, ""));
     if (field === "" || form.getInputProps(field).value === undefined) return setFailure(error);
     form.setFieldError(field, error.detail);

@@ -1,8 +1,8 @@
-// What was typed and not saved, kept in the tab so that a reload or the end of a session loses nothing; knows no form.
+// Unsaved input, stored in the tab so that it survives a reload or the end of a session; knows no form.
 
 export interface Draft<V> {
   readonly values: V;
-  /** What the form was opened with, so that a change by somebody else meanwhile is noticed. */
+  /** The version that the form was opened with, to detect concurrent changes. */
   readonly origin: unknown;
 }
 

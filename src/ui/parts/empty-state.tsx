@@ -1,4 +1,4 @@
-// What stands where nothing is yet, and what to do next; knows no resource.
+// The empty state of a list, with the next step; knows no resource.
 import { Center, Paper, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 

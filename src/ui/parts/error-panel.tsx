@@ -1,4 +1,4 @@
-// Shows a failure with what to tell whoever reads the logs; knows no page.
+// An error with the request id for the logs; knows no page.
 import { Alert, Button, Code, Group, Stack, Text } from "@mantine/core";
 import { ApiError, toMessage } from "../api/error.ts";
 
@@ -8,8 +8,8 @@ interface Props {
   readonly onRetry?: () => unknown;
 }
 
-/** An error with its request id and, if it can be tried again, a button. */
-export function ErrorPanel({ error, title = "That did not work", onRetry }: Props) {
+/** An error with its request id and an optional retry button. */
+export function ErrorPanel({ error, title = "Request failed", onRetry }: Props) {
   const id = error instanceof ApiError ? error.requestId : null;
   return (
     <Alert color="red" title={title} role="alert">
@@ -25,7 +25,7 @@ export function ErrorPanel({ error, title = "That did not work", onRetry }: Prop
         )}
         {onRetry !== undefined && (
           <Button size="xs" variant="default" onClick={() => onRetry()}>
-            Try again
+            Retry
           </Button>
         )}
       </Stack>

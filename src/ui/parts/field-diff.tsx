@@ -1,4 +1,4 @@
-// What a field was and what it is: beside each other where there is room, else below each other; knows no object.
+// The old and new value of fields, side by side on wide screens, else stacked; knows no object.
 import { Text } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { type DiffLine, diffLines, type Gap, linesOf, withGaps } from "./line-diff.ts";
@@ -11,13 +11,13 @@ export interface FieldChange {
 
 interface Props {
   readonly fields: readonly FieldChange[];
-  /** Of what is new or gone there is one side only. */
+  /** Added and removed objects have one side only. */
   readonly sides: "both" | "after" | "before";
-  /** Below each other in any case, as in a drawer. */
+  /** Always stacked, as in a drawer. */
   readonly isNarrow?: boolean;
 }
 
-/** One block for each field. */
+/** One block per field. */
 export function FieldDiff({ fields, sides, isNarrow = false }: Props) {
   const isWindowWide = useMediaQuery("(min-width: 62em)", undefined, {
     getInitialValueInEffect: false,
@@ -120,7 +120,7 @@ function Lines({ lines }: { readonly lines: readonly (DiffLine | Gap)[] }) {
     line.kind === "gap" ? (
       // biome-ignore lint/suspicious/noArrayIndexKey: lines have no names, and never move
       <span key={index} className="diff-line is-gap">
-        {line.lines} {line.lines === 1 ? "line" : "lines"} the same
+        {line.lines} {line.lines === 1 ? "line" : "lines"} unchanged
       </span>
     ) : (
       // biome-ignore lint/suspicious/noArrayIndexKey: lines have no names, and never move

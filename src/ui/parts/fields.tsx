@@ -1,4 +1,4 @@
-// Fields of forms for what the API has beside texts and numbers: tags, lists, pairs, durations; knows no resource.
+// Form inputs for API types other than strings and numbers: tags, lists, pairs, durations; knows no resource.
 import {
   ActionIcon,
   Button,
@@ -12,7 +12,7 @@ import {
 import { IconPlus, IconX } from "@tabler/icons-react";
 import { type ReactNode, useState } from "react";
 
-/** What `form.getInputProps(path)` gives, and the texts around a field. */
+/** The result of `form.getInputProps(path)`, and the texts of an input. */
 export interface FieldProps<T> {
   readonly label: string;
   readonly description?: ReactNode;
@@ -23,14 +23,14 @@ export interface FieldProps<T> {
   readonly placeholder?: string;
 }
 
-/** Words to find an object by. */
+/** Labels of an object. */
 export function TagsField({ label, value, ...rest }: FieldProps<string[]>) {
   return (
     <TagsInput label={label} value={value ?? []} splitChars={[",", " "]} clearable {...rest} />
   );
 }
 
-/** Several texts, each entered with the return key: hosts, networks, methods. */
+/** Several strings, each confirmed with Enter: hosts, networks, methods. */
 export function ListField({
   value,
   suggestions = [],
@@ -43,11 +43,11 @@ export function ListField({
 
 type Pairs = Readonly<Record<string, string>>;
 
-/** Names and values, such as headers. Two rows with one name count once: the last. */
+/** Names and values, such as headers. Of two rows with one name, the last wins. */
 export function KeyValueField(props: FieldProps<Pairs>) {
   const { label, description, value = {}, onChange, error, required } = props;
   const [rows, setRows] = useState(() => toRows(value));
-  // Something else than this field has changed the value, such as discarding a draft.
+  // Changed from outside, such as by discarding a draft.
   const shown = JSON.stringify(toPairs(rows)) === JSON.stringify(value) ? rows : toRows(value);
   const change = (next: readonly Row[]) => {
     setRows(next);
@@ -138,7 +138,7 @@ export function AddButton({
   );
 }
 
-/** A place: host and port beside each other. `host` and `port` are two `getInputProps`. */
+/** Host and port side by side. `host` and `port` are two `getInputProps`. */
 export function HostPortField({
   host,
   port,
@@ -175,7 +175,7 @@ export function HostPortField({
   );
 }
 
-/** A time, in the unit in which the API takes it. `zero` says what 0 means. */
+/** A duration in the unit of the API. `zero` describes the value 0. */
 export function DurationField({
   unit,
   zero,

@@ -1,4 +1,4 @@
-// A section that is folded up until somebody wants it, or something in it is wrong; knows no field.
+// A folded section that opens on a click or on an error inside; knows no field.
 import { Card, Collapse, Group, Stack, Text, Title, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { type ReactNode, useId, useState } from "react";
@@ -7,18 +7,18 @@ import { HelpText } from "./page-layout.tsx";
 interface Props {
   readonly title: string;
   readonly text?: ReactNode;
-  /** What is set, in a few words; shown while it is folded. */
+  /** Summary of the values; shown while folded. */
   readonly summary?: ReactNode;
-  /** Whether it is open at first. Default: false. */
+  /** Whether it is initially open. Default: false. */
   readonly isOpenAtFirst?: boolean;
-  /** Paths of the fields inside: a mistake in one of them opens it. */
+  /** Paths of the fields inside: an error in one of them opens the section. */
   readonly fields?: readonly string[];
   /** `form.errors`. */
   readonly errors?: Readonly<Record<string, ReactNode>>;
   readonly children: ReactNode;
 }
 
-/** For what most people never change. */
+/** For rarely changed settings. */
 export function FoldedSection(props: Props) {
   const { title, text, summary, isOpenAtFirst = false, fields = [], errors = {}, children } = props;
   const [isWanted, setWanted] = useState(isOpenAtFirst);

@@ -1,4 +1,4 @@
-// The frame of a form: head, notices, fields, and the buttons that stay in view; knows no field.
+// The frame of a form: head, notices, fields, and a sticky footer; knows no field.
 import { Alert, Box, Button, Drawer, Group, Paper, Stack } from "@mantine/core";
 import type { FormEvent, ReactNode } from "react";
 import { Link } from "wouter";
@@ -16,32 +16,32 @@ import { FormSkeleton } from "./skeletons.tsx";
 interface FormPageProps {
   readonly title: ReactNode;
   readonly text?: ReactNode;
-  /** The list: `{ href: "/ui/services", label: "Services" }`. None for what there is one of. */
+  /** The list: `{ href: "/ui/services", label: "Services" }`. None for singletons. */
   readonly parent?: { readonly href: string; readonly label: string };
   readonly form: Omit<ResourceForm<never>, "form">;
   /** Least role that may save. */
   readonly needs: Role;
   readonly isNew: boolean;
   readonly actions?: ReactNode;
-  /** What stands above the fields and is no part of the form, such as what goes on at the moment. */
+  /** Content above the form, such as live state. */
   readonly before?: ReactNode;
   /** Fields, in Sections. */
   readonly children: ReactNode;
 }
 
-/** A page with a form. Those who may not save see the fields and cannot change them. */
+/** A page with a form. Users without permission see disabled fields. */
 export function FormPage(props: FormPageProps) {
   const { title, text, parent, form, needs, isNew, actions, before, children } = props;
   return (
     <Box maw={920}>
       <PageHead {...{ title, text, actions }} {...(parent === undefined ? {} : { parent })} />
       {form.isRestored && (
-        <Alert color="blue" mb="md" title="Restored">
+        <Alert color="blue" mb="md" title="Draft restored">
           <Group justify="space-between">
-            What you had typed here before was not saved and is shown again.
-            {form.hasSecrets && " Secrets are not kept: type those again."}
+            This form shows unsaved input from a draft.
+            {form.hasSecrets && " Secrets are not stored in drafts: enter them again."}
             <Button size="xs" variant="default" onClick={form.discard}>
-              Discard it
+              Discard
             </Button>
           </Group>
         </Alert>
@@ -81,7 +81,7 @@ function Fields({
 interface FooterProps {
   readonly form: FormPageProps["form"];
   readonly isNew: boolean;
-  /** Null: the page stays. */
+  /** Null: stay on the page. */
   readonly back: string | null;
 }
 
@@ -121,7 +121,7 @@ interface FormDrawerProps {
   readonly children: ReactNode;
 }
 
-/** A small form beside the page that it belongs to. */
+/** A small form in a drawer. */
 export function FormDrawer(props: FormDrawerProps) {
   const {
     opened,
@@ -152,7 +152,7 @@ export function FormDrawer(props: FormDrawerProps) {
   );
 }
 
-/** What a form starts from: one of the two is null. */
+/** The initial state of a form: one of the two is null. */
 export interface FormStart<T> {
   readonly source: Versioned<T> | null;
   readonly template: Partial<T>;
@@ -165,7 +165,7 @@ interface LoaderProps<K extends ResourceKey> {
   readonly children: (start: FormStart<Read<K>>) => ReactNode;
 }
 
-/** Reads what a form needs before it is drawn. */
+/** Loads the object of a form before rendering it. */
 export function ResourceLoader<K extends ResourceKey>({ resource, id, children }: LoaderProps<K>) {
   const isNew = id === "new";
   const from = isNew ? new URLSearchParams(location.search).get("from") : id;
@@ -176,29 +176,29 @@ export function ResourceLoader<K extends ResourceKey>({ resource, id, children }
       ? children({ source: null, template: cloneOf(object.data.value) })
       : children({ source: object.data, template: {} });
   if (object.isPending) return <FormSkeleton />;
-  return <Unread resource={resource} error={object.error} onRetry={() => object.refetch()} />;
+  return <LoadError resource={resource} error={object.error} onRetry={() => object.refetch()} />;
 }
 
-interface UnreadProps {
+interface LoadErrorProps {
   readonly resource: ResourceKey;
   readonly error: unknown;
   readonly onRetry: () => unknown;
 }
 
-/** The way back to the list, because what is gone stays gone. */
-function Unread({ resource, error, onRetry }: UnreadProps) {
+/** The error page of a missing object, with a link to the list. */
+function LoadError({ resource, error, onRetry }: LoadErrorProps) {
   const { word, plural } = resources[resource];
   const isGone = error instanceof ApiError && error.status === 404;
   const list = { href: pagePath(resource.replace("/", "-")), label: capitalised(plural) };
   return (
     <>
       <PageHead
-        title={isGone ? `There is no such ${word}` : `The ${word} cannot be shown`}
+        title={isGone ? `The ${word} does not exist` : `The ${word} cannot be loaded`}
         parent={list}
       />
       <ErrorPanel
         error={error}
-        {...(isGone ? { title: "It may have been deleted, or the address is wrong" } : { onRetry })}
+        {...(isGone ? { title: "It may have been deleted, or the URL is wrong" } : { onRetry })}
       />
     </>
   );

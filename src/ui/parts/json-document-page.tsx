@@ -1,4 +1,4 @@
-// An editor as JSON for a document of which there is one, such as the settings; knows none by name.
+// A JSON editor for a singleton, such as the settings; knows none by name.
 import { Button, Group } from "@mantine/core";
 import { useState } from "react";
 import { useChange } from "../api/changes.tsx";
@@ -51,7 +51,10 @@ function Editor({ path, source }: { readonly path: string; readonly source: Vers
   });
   useLeaveGuard(isDirty && !isPending);
   return (
-    <Section title="Configuration" text="As the API takes it; its reference names every field.">
+    <Section
+      title="Configuration"
+      text="In the format of the API; see its reference for all fields."
+    >
       {error !== null && <ErrorPanel error={error} title="Not saved" />}
       <CodeField
         label="As JSON"

@@ -1,4 +1,4 @@
-// A list and an editor as JSON for a resource that has no form of its own; knows no resource by name.
+// A list and a JSON editor for a resource without a form; knows no resource by name.
 import { type Document, isDocument } from "../api/merge-patch.ts";
 import { nameOf, type Read, type ResourceKey, resources, type Write } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
@@ -12,7 +12,7 @@ import { ResourceTable, type ResourceTableProps } from "./resource-table.tsx";
 
 interface Props<K extends ResourceKey> extends PageProps {
   readonly table: ResourceTableProps<K>;
-  /** What the editor holds when a new one is made. */
+  /** The initial JSON of a new object. */
   readonly example: Document;
 }
 
@@ -36,13 +36,13 @@ function Editor<K extends ResourceKey>({ table, example, start }: EditorProps<K>
   const { word, writes } = resources[resource];
   const [, navigate] = useLocation();
   const parent = { href: pagePath(page), label: table.title };
-  const { form, ...rest } = useResourceForm<K, { document: Document }>({
+  const { form, ...rest } = useResourceForm<K, { content: Document }>({
     resource,
     ...start,
     toValues: (object) => ({
-      document: Object.keys(object).length === 0 ? example : withoutFacts(object),
+      content: Object.keys(object).length === 0 ? example : withoutFacts(object),
     }),
-    toBody: ({ document }) => document as Write<K>,
+    toBody: ({ content }) => content as Write<K>,
     onSaved: (object) => navigate(pagePath(page, object.id), { replace: true }),
   });
   const isNew = start.source === null;
@@ -54,14 +54,17 @@ function Editor<K extends ResourceKey>({ table, example, start }: EditorProps<K>
       needs={writes}
       isNew={isNew}
     >
-      <Section title="Configuration" text="As the API takes it; its reference names every field.">
+      <Section
+        title="Configuration"
+        text="In the format of the API; see its reference for all fields."
+      >
         <CodeField
           label={`The ${word} as JSON`}
           minRows={14}
-          value={form.values.document}
-          error={form.errors["document"]}
+          value={form.values.content}
+          error={form.errors["content"]}
           onChange={(next) => {
-            if (isDocument(next)) form.setFieldValue("document", next);
+            if (isDocument(next)) form.setFieldValue("content", next);
           }}
         />
       </Section>
@@ -69,7 +72,7 @@ function Editor<K extends ResourceKey>({ table, example, start }: EditorProps<K>
   );
 }
 
-/** What the gateway sets itself and nobody edits. */
+/** Removes read-only fields. */
 function withoutFacts(object: object): Document {
   const { id: _, created_at: __, updated_at: ___, ...rest } = object as Record<string, unknown>;
   return rest;

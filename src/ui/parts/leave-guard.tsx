@@ -1,27 +1,27 @@
-// Asks before a page with unsaved changes is left; knows no form.
+// Asks for confirmation before leaving a page with unsaved changes; knows no form.
 import { Text } from "@mantine/core";
 import { modals } from "@mantine/modals";
 import { createContext, useContext, useEffect } from "react";
 import type { BaseLocationHook } from "wouter";
 import { useBrowserLocation } from "wouter/use-browser-location";
 
-/** Knows which forms have changes that nobody has saved. */
+/** Tracks forms with unsaved changes. */
 export class LeaveGuard {
   readonly #dirty = new Set<object>();
 
-  /** Returns the function that takes the mark away again. */
+  /** Returns the function that removes the mark. */
   mark(): () => void {
     const key = {};
     this.#dirty.add(key);
     return () => this.#dirty.delete(key);
   }
 
-  /** Calls `leave` at once, or when the person agrees. */
+  /** Calls `leave` at once, or after confirmation. */
   ask(leave: () => void): void {
     if (this.#dirty.size === 0) return leave();
     modals.openConfirmModal({
       title: "Leave without saving?",
-      children: <Text size="sm">What you have typed on this page has not been saved.</Text>,
+      children: <Text size="sm">This page has unsaved changes.</Text>,
       labels: { confirm: "Leave", cancel: "Stay" },
       confirmProps: { color: "red" },
       onConfirm: () => {
@@ -34,7 +34,7 @@ export class LeaveGuard {
 
 export const LeaveGuardContext = createContext<LeaveGuard | null>(null);
 
-/** Guards the page as long as `isDirty`: links inside the UI ask, and so does the browser when it is closed. */
+/** Guards the page while `isDirty`: for links inside the UI and for closing the tab. */
 export function useLeaveGuard(isDirty: boolean): void {
   const guard = useContext(LeaveGuardContext);
   useEffect(() => {
@@ -49,12 +49,12 @@ export function useLeaveGuard(isDirty: boolean): void {
   }, [guard, isDirty]);
 }
 
-/** The location of the browser, for the router; going elsewhere may be asked about first. */
+/** The router's location hook; navigation may require confirmation. */
 export function createGuardedLocation(guard: LeaveGuard): BaseLocationHook {
   return () => {
     const [path, navigate] = useBrowserLocation();
     const guarded: typeof navigate = (to, options) => {
-      // Filters in the URL are no other page.
+      // A change of URL filters stays on the page.
       const isSamePage = new URL(to, location.href).pathname === location.pathname;
       if (isSamePage) navigate(to, options);
       else guard.ask(() => navigate(to, options));

@@ -1,14 +1,14 @@
-// Finds the lines in which two texts differ; draws nothing.
+// Computes the line diff of two texts; renders nothing.
 
 export interface DiffLine {
   readonly kind: "same" | "removed" | "added";
   readonly text: string;
 }
 
-/** Comparing longer texts line by line would hold up the page: they count as different from end to end. */
+/** Limit of the comparison table: longer texts would block the page and count as entirely different. */
 const MAX_CELLS = 400_000;
 
-/** All lines of both, those that are in both once. */
+/** All lines of both texts, common lines once. */
 export function diffLines(before: readonly string[], after: readonly string[]): DiffLine[] {
   const start = before.findIndex((line, index) => line !== after[index]);
   const head = start === -1 ? Math.min(before.length, after.length) : Math.min(start, after.length);
@@ -26,7 +26,7 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
 const marked = (kind: DiffLine["kind"], lines: readonly string[]): DiffLine[] =>
   lines.map((text) => ({ kind, text }));
 
-/** By the longest sequence of lines that both have in common. */
+/** By the longest common subsequence. */
 function middle(before: readonly string[], after: readonly string[]): DiffLine[] {
   const width = after.length + 1;
   if (before.length * after.length > MAX_CELLS)
@@ -60,7 +60,7 @@ function middle(before: readonly string[], after: readonly string[]): DiffLine[]
   return lines;
 }
 
-/** Runs of lines that are the same, with how many are left out in their middle. */
+/** A run of unchanged lines that is not shown. */
 export interface Gap {
   readonly kind: "gap";
   readonly lines: number;
@@ -68,7 +68,7 @@ export interface Gap {
 
 const CONTEXT = 3;
 
-/** Leaves out what is the same and far from anything that is not. */
+/** Collapses unchanged lines that are far from changes. */
 export function withGaps(lines: readonly DiffLine[]): readonly (DiffLine | Gap)[] {
   const near = lines.map((_, index) =>
     lines
@@ -93,7 +93,7 @@ export function withGaps(lines: readonly DiffLine[]): readonly (DiffLine | Gap)[
   return shown;
 }
 
-/** A value of a configuration as lines that people read: texts as they are, lists one item a line, all else as JSON. */
+/** A configuration value as readable lines: strings as is, lists one item per line, the rest as JSON. */
 export function linesOf(value: unknown): readonly string[] {
   if (value === null || value === undefined) return [];
   if (typeof value === "string") return value.split("\n");

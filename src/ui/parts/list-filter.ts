@@ -1,7 +1,7 @@
-// Finds rows by words, tags and states; knows no resource.
+// Filters rows by words, tags and states; knows no resource.
 import { isDocument } from "../api/merge-patch.ts";
 
-/** All that somebody might search an object by, in small letters. Fields that no one reads are left out. */
+/** The searchable text of an object, in lower case. */
 export function haystackOf(value: unknown): string {
   const words: string[] = [];
   const collect = (part: unknown): void => {
@@ -21,9 +21,9 @@ const SEARCHED = [
   ...["listen_port", "type", "groups", "protocol"],
 ] as const;
 
-/** Every word of the question must be there. */
-export function hasWords(haystack: string, question: string): boolean {
-  const words = question.toLowerCase().split(/\s+/);
+/** Whether every word of the query occurs. */
+export function hasWords(haystack: string, query: string): boolean {
+  const words = query.toLowerCase().split(/\s+/);
   return words.every((word) => haystack.includes(word));
 }
 

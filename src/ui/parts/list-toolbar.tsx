@@ -3,9 +3,9 @@ import { Button, CloseButton, Group, Select, Text, TextInput } from "@mantine/co
 import { IconSearch } from "@tabler/icons-react";
 import { useDeferredValue, useMemo, useRef, useState } from "react";
 import { type BulkAction, useBulk } from "../api/bulk.ts";
-import { tellError } from "../api/changes.tsx";
+import { notifyError } from "../api/changes.tsx";
 import { nameOf, type ResourceKey, resources } from "../api/resources.ts";
-import { type Doomed, toDoomed } from "./confirm-delete.tsx";
+import { type PendingDelete, toPendingDelete } from "./confirm-delete.tsx";
 import { allTags, hasWords, haystackOf, tagsOf } from "./list-filter.ts";
 import { Can } from "./page-layout.tsx";
 import { useShortcut } from "./shortcut.ts";
@@ -18,8 +18,8 @@ interface Filterable<T> {
 
 export interface ListFilter<T> {
   readonly rows: readonly T[];
-  readonly question: string;
-  readonly setQuestion: (value: string) => void;
+  readonly query: string;
+  readonly setQuery: (value: string) => void;
   readonly tag: string;
   readonly setTag: (value: string) => void;
   readonly tags: readonly string[];
@@ -29,16 +29,16 @@ export interface ListFilter<T> {
   readonly clear: () => void;
 }
 
-/** Rows that fit what the address says: `?q=`, `?tag=`, `?state=`. */
+/** Rows that match the URL parameters `?q=`, `?tag=`, `?state=`. */
 export function useListFilter<T extends object>(
   all: readonly T[],
   { states = [], searchText }: Filterable<T>,
 ): ListFilter<T> {
-  const [question, setQuestion] = useUrlState("q");
+  const [query, setQuery] = useUrlState("q");
   const [tag, setTag] = useUrlState("tag");
   const [state, setState] = useUrlState("state");
-  // Typing must not wait for thousands of rows.
-  const asked = useDeferredValue(question);
+  // Typing must not wait for the filter of thousands of rows.
+  const asked = useDeferredValue(query);
   const haystacks = useMemo(
     () =>
       new Map(
@@ -55,10 +55,10 @@ export function useListFilter<T extends object>(
       (fits === undefined || fits(row)),
   );
   return {
-    ...{ rows, question, setQuestion, tag, setTag, state, setState, states: choices },
+    ...{ rows, query, setQuery, tag, setTag, state, setState, states: choices },
     tags: useMemo(() => allTags(all), [all]),
     clear: () => {
-      setQuestion("");
+      setQuery("");
       setTag("");
       setState("");
     },
@@ -85,7 +85,7 @@ interface ToolbarProps<T> {
   readonly total: number;
   readonly selected: readonly T[];
   readonly onClear: () => void;
-  readonly onDelete: (objects: readonly Doomed[]) => void;
+  readonly onDelete: (objects: readonly PendingDelete[]) => void;
 }
 
 export function ListToolbar<T extends { readonly id: string }>(props: ToolbarProps<T>) {
@@ -102,16 +102,16 @@ export function ListToolbar<T extends { readonly id: string }>(props: ToolbarPro
         placeholder="Search"
         leftSection={<IconSearch size={16} />}
         rightSection={
-          filter.question !== "" && (
+          filter.query !== "" && (
             <CloseButton
               size="sm"
               aria-label="Clear the search"
-              onClick={() => filter.setQuestion("")}
+              onClick={() => filter.setQuery("")}
             />
           )
         }
-        value={filter.question}
-        onChange={(event) => filter.setQuestion(event.currentTarget.value)}
+        value={filter.query}
+        onChange={(event) => filter.setQuery(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key === "Escape") event.currentTarget.blur();
         }}
@@ -169,7 +169,7 @@ function BulkActions<T extends { readonly id: string }>(props: ToolbarProps<T>) 
   const run = async (action: BulkAction) => {
     setBusy(true);
     const objects = selected.map((row) => ({ id: row.id, name: nameOf(row) }));
-    await bulk(objects, action).catch(tellError);
+    await bulk(objects, action).catch(notifyError);
     setBusy(false);
     onClear();
   };
@@ -192,7 +192,7 @@ function BulkActions<T extends { readonly id: string }>(props: ToolbarProps<T>) 
         size="xs"
         color="red"
         variant="light"
-        onClick={() => onDelete(selected.map(toDoomed))}
+        onClick={() => onDelete(selected.map(toPendingDelete))}
       >
         Delete
       </Button>

@@ -1,4 +1,4 @@
-// A field for a whole number that may be left empty; knows no resource.
+// An input for an optional integer; knows no resource.
 import { NumberInput } from "@mantine/core";
 import type { FieldProps } from "./fields.tsx";
 
@@ -7,13 +7,13 @@ interface Props extends Omit<FieldProps<number | null>, "value"> {
   readonly min?: number;
   readonly max?: number;
   readonly suffix?: string;
-  /** False for ports and other numbers that are names. Default: true. */
+  /** Whether to group digits; false for ports. Default: true. */
   readonly isGrouped?: boolean;
-  /** What an empty field means. Default: null, which is "not set". */
+  /** The value of an empty input. Default: null. */
   readonly empty?: number | null;
 }
 
-/** Takes `form.getInputProps(path)`. An empty field is null, or what `empty` says. */
+/** For `form.getInputProps(path)`. An empty input is null, or `empty`. */
 export function NumberField(props: Props) {
   const { value, onChange, empty = null, isGrouped = true, ...rest } = props;
   return (

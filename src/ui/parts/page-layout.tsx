@@ -1,4 +1,4 @@
-// The parts that every page is made of: its head, sections, help and the gate of roles; knows no page.
+// The layout parts of pages: head, sections, help and role checks; knows no page.
 import { Anchor, Breadcrumbs, Card, Group, Stack, Text, Title } from "@mantine/core";
 import { type ReactNode, useContext } from "react";
 import { Link } from "wouter";
@@ -7,15 +7,15 @@ import type { Role } from "../api/resources.ts";
 
 interface PageHeadProps {
   readonly title: ReactNode;
-  /** One sentence that says what these things are for. */
+  /** One sentence about the purpose. */
   readonly text?: ReactNode;
   /** Buttons. */
   readonly actions?: ReactNode;
-  /** Where this page belongs: `{ href: "/ui/services", label: "Services" }`. */
+  /** The parent page: `{ href: "/ui/services", label: "Services" }`. */
   readonly parent?: { readonly href: string; readonly label: string };
 }
 
-/** Title, what it is for, and what can be done. */
+/** Title, purpose and actions. */
 export function PageHead({ title, text, actions, parent }: PageHeadProps) {
   return (
     <Group justify="space-between" align="flex-start" mb="md" gap="sm">
@@ -62,7 +62,7 @@ export function Section({ title, text, actions, children }: SectionProps) {
   );
 }
 
-/** An explanation, in the colour of things that are read once. */
+/** An explanation in secondary text color. */
 export function HelpText({ children }: { readonly children: ReactNode }) {
   return (
     <Text size="sm" c="dimmed">
@@ -71,7 +71,7 @@ export function HelpText({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** Shows its children to those who may use them, so that nobody sees a button that is refused. */
+/** Renders its children only for permitted roles, so that no visible button is rejected. */
 export function Can({
   needs,
   children,
@@ -82,14 +82,14 @@ export function Can({
   readonly needs: Role;
   readonly children: ReactNode;
   readonly otherwise?: ReactNode;
-  /** Whether it changes no configuration, and so works while that is kept in a file. */
+  /** Whether it changes no configuration, so that it works while a file manages the configuration. */
   readonly worksReadOnly?: boolean;
 }) {
   const isReadOnly = useContext(ReadOnlyContext) && !worksReadOnly && needs !== "viewer";
   return includesRole(useRole(), needs) && !isReadOnly ? children : otherwise;
 }
 
-/** A row of name and value. */
+/** A row with a name and a value. */
 export function Fact({
   label,
   children,

@@ -1,4 +1,4 @@
-// A plot of series over time, in the colours of the page; knows nothing of what is plotted.
+// A plot of time series in theme colors; knows no metric.
 import "uplot/dist/uPlot.min.css";
 import { Box, useComputedColorScheme, useMantineTheme } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
@@ -7,21 +7,21 @@ import uPlot from "uplot";
 
 export interface Series {
   readonly label: string;
-  /** A colour of the theme, such as `teal`. */
+  /** A color of the theme, such as `teal`. */
   readonly color: string;
-  /** As many as there are times; null where nothing is known. */
+  /** One value per time; null without data. */
   readonly values: readonly (number | null)[];
   readonly isFilled?: boolean;
 }
 
 interface PlotProps {
-  /** Seconds since the epoch, rising. */
+  /** Seconds since the epoch, ascending. */
   readonly times: readonly number[];
   readonly series: readonly Series[];
-  /** How a value is written: `12 ms`. */
+  /** Formats a value: `12 ms`. */
   readonly format?: (value: number) => string;
   readonly height?: number;
-  /** What the picture shows, for those who do not see it. */
+  /** The accessible description of the plot. */
   readonly label: string;
 }
 
@@ -37,7 +37,7 @@ export function Plot({ times, series, format = String, height = 200, label }: Pl
   const data: uPlot.AlignedData = [[...times], ...series.map(({ values }) => [...values])];
   const first = useRef(data);
   first.current = data;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: drawn anew only when its shape changes; new data is given to it below
+  // biome-ignore lint/correctness/useExhaustiveDependencies: recreated only when its shape changes; new data is set below
   useEffect(() => {
     if (host.current === null || width === 0) return;
     const drawn = new uPlot(
@@ -80,7 +80,7 @@ function optionsOf(
   };
   return {
     width,
-    // The legend stands below and takes a line.
+    // The legend needs one line below the plot.
     height: height - 34,
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
@@ -119,7 +119,7 @@ const moment = new Intl.DateTimeFormat("en-GB", {
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
-/** The time of the day, and the day where a new one begins; for long times days only. */
+/** The time of day, and the date at midnight; only dates for long ranges. */
 function timeOf(time: number, all: readonly number[]): string {
   const at = new Date(time * 1000);
   const isMidnight = at.getHours() === 0 && at.getMinutes() === 0;

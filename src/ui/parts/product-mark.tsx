@@ -1,4 +1,4 @@
-// The mark of the product, a gate in a stream; knows nothing else.
+// The product logo, a gate in a stream.
 
 export function ProductMark({ size }: { readonly size: number }) {
   return (

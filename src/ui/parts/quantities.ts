@@ -1,4 +1,4 @@
-// Numbers as people read them: times, sizes, rates, shares; knows nothing of what they measure.
+// Formats durations, sizes, rates and shares; knows no metric.
 
 /** `0.42 ms`, `12 ms`, `3.1 s`. */
 export function inMilliseconds(ms: number): string {
@@ -21,7 +21,7 @@ const whole = new Intl.NumberFormat("en");
 /** `12,345`. */
 export const inDigits = (count: number): string => whole.format(Math.round(count));
 
-/** Something in a second: `0.02`, `3.4`, `1,024`. */
+/** A rate per second: `0.02`, `3.4`, `1,024`. */
 export function inRate(perSecond: number): string {
   if (perSecond === 0) return "0";
   if (perSecond < 0.01) return "<0.01";

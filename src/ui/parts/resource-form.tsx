@@ -1,4 +1,4 @@
-// A form of one object: checks while typing, server errors at their fields, drafts, merging with others; draws no field.
+// The form state of one object: validation, API errors at their fields, drafts, merging; renders no field.
 import { type FormRulesRecord, type UseFormReturnType, useForm } from "@mantine/form";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";
@@ -15,52 +15,54 @@ import { useLeaveGuard } from "./leave-guard.tsx";
 
 export interface ResourceFormOptions<K extends ResourceKey, V extends object> {
   readonly resource: K;
-  /** The object and its version as they were read; null: the form creates one. */
+  /** The object and its ETag as read; null: the form creates one. */
   readonly source: Versioned<Read<K>> | null;
-  /** Object to start from when one is created: a clone, or nothing. */
+  /** The initial object of a new one: a clone, or null. */
   readonly template?: Partial<Read<K>>;
-  /** Fields of the form; whatever is missing in the object gets its default. */
+  /** Values of the form; missing fields get their defaults. */
   readonly toValues: (object: Partial<Read<K>>) => V;
-  /** The whole object as it is written. Fields that stay undefined are not sent. */
+  /** The whole object as written. Undefined fields are not sent. */
   readonly toBody: (values: V) => Write<K>;
-  /** Checks while typing; the gateway checks everything again. */
+  /** Validation while typing; the gateway validates again. */
   readonly validate?: FormRulesRecord<V, V>;
-  /** Where in the form a field of the API is; default: at the same path. */
+  /** Maps an API field to a form path; default: the same path. */
   readonly fieldOf?: (field: string) => string;
-  /** Where a refusal belongs that names no field; null: to none. */
-  readonly placeOf?: (error: ApiError) => { readonly field: string; readonly text: string } | null;
-  /** Fields that hold secrets: they are never put into drafts. */
+  /** Maps an API error without a field to a form field; null: none. */
+  readonly fieldErrorOf?: (
+    error: ApiError,
+  ) => { readonly field: string; readonly text: string } | null;
+  /** Fields with secrets, which are never stored in drafts. */
   readonly secrets?: readonly (keyof V)[];
-  /** The same for secrets that stand inside of other fields. Absent: there is none. */
+  /** The same for secrets nested in other fields. Absent: none. */
   readonly withoutSecrets?: (values: V) => V;
-  /** Of the request that saves, such as `{ adopt: 1 }`. */
+  /** Query of the saving request, such as `{ adopt: 1 }`. */
   readonly query?: SendOptions["query"];
-  /** Fields that draw errors below them by themselves, such as the configuration of a plugin: also of what is not there yet. */
+  /** Fields that show nested errors themselves, such as the configuration of a plugin, even of absent members. */
   readonly openFields?: readonly string[];
-  /** Tells drafts of new objects apart; default: there is one. */
+  /** Distinguishes drafts of new objects; default: one. */
   readonly draftKey?: string;
   readonly onSaved: (object: Read<K>) => void;
 }
 
 export interface ResourceForm<V extends object> {
   readonly form: UseFormReturnType<V>;
-  /** For `<form onSubmit>`; FormPage takes the whole. */
+  /** For `<form onSubmit>`; FormPage accepts the whole object. */
   readonly submit: (event?: React.FormEvent<HTMLFormElement>) => void;
   readonly isSaving: boolean;
   readonly isDirty: boolean;
-  /** A failure that belongs to no field. */
+  /** An error without a field. */
   readonly failure: Error | null;
-  /** Whether what is shown was typed before and restored. */
+  /** Whether the values were restored from a draft. */
   readonly isRestored: boolean;
-  /** Whether drafts lack secrets that were typed. */
+  /** Whether the draft lacks entered secrets. */
   readonly hasSecrets: boolean;
-  /** Back to what is stored. */
+  /** Resets to the stored object. */
   readonly discard: () => void;
-  /** Dialogs; FormPage draws them. */
+  /** Dialogs, rendered by FormPage. */
   readonly prompts: ReactNode;
 }
 
-/** Everything that a form of a resource does beside showing fields. */
+/** The whole behavior of a resource form, without rendering. */
 export function useResourceForm<K extends ResourceKey, V extends object>(
   options: ResourceFormOptions<K, V>,
 ): ResourceForm<V> {
@@ -74,7 +76,7 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
     ...(validate === undefined ? {} : { validate }),
     onValuesChange: draft.keep,
   });
-  // Once: useForm takes its first values as those that nobody has changed.
+  // Once: useForm treats its first values as unchanged.
   useState(() => {
     if (draft.values !== null) form.setValues({ ...start, ...draft.values });
   });
@@ -91,7 +93,7 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
       draft.drop();
       setOrigin(saved);
       reset(saved.value);
-      // The guard is taken away when the form is drawn again.
+      // The guard is removed when the form renders again.
       setTimeout(() => options.onSaved(saved.value));
     },
   });
@@ -114,7 +116,7 @@ export function useResourceForm<K extends ResourceKey, V extends object>(
   };
 }
 
-/** What was typed before, and what the form was opened with then. */
+/** The draft, and the version that its form was opened with. */
 function useDraft<K extends ResourceKey, V extends object>(options: ResourceFormOptions<K, V>) {
   const key = `${options.resource}:${options.source?.value.id ?? options.draftKey ?? "new"}`;
   const [stored] = useState(() => loadDraft<V>(key));
@@ -124,7 +126,7 @@ function useDraft<K extends ResourceKey, V extends object>(options: ResourceForm
   );
   const { toValues, template = {} as Partial<Read<K>> } = options;
   const keep = useDebouncedCallback((values: V) => {
-    // What is stored already is no draft; saving sets the form to it.
+    // A saved object is no draft; saving resets the form to it.
     if (isSame(values, toValues(origin?.value ?? template))) dropDraft(key);
     else storeDraft(key, { values: toDraft(values, options), origin });
   }, 400);
@@ -146,12 +148,20 @@ interface SavingDeps<K extends ResourceKey, V extends object> {
   readonly onSaved: (saved: Versioned<Read<K>>) => void;
 }
 
-/** Sends what the form holds, and leads every refusal to where it belongs. */
+/** Sends the form's values and maps API errors to fields. */
 function useSaving<K extends ResourceKey, V extends object>(
   options: ResourceFormOptions<K, V>,
   { form, origin, onSaved }: SavingDeps<K, V>,
 ) {
-  const { resource, toValues, toBody, fieldOf, placeOf, query = {}, openFields = [] } = options;
+  const {
+    resource,
+    toValues,
+    toBody,
+    fieldOf,
+    fieldErrorOf,
+    query = {},
+    openFields = [],
+  } = options;
   const [failure, setFailure] = useState<Error | null>(null);
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const { mutateAsync, isPending } = useSave(resource);
@@ -165,21 +175,21 @@ function useSaving<K extends ResourceKey, V extends object>(
       const latest = await connection.send<Read<K>>(path);
       const theirs = bodyOf(latest.value);
       const found = { base: bodyOf(origin.value), mine, theirs, etag: latest.etag };
-      // Nothing that this form shows has changed, so there is nothing to choose.
+      // No field of this form changed, so there is nothing to merge.
       if (contested(found).length === 0) return save(mine, theirs, latest.etag);
       return setConflict(found);
     }
-    const place = placeOf?.(error) ?? null;
-    if (place !== null) {
-      form.setFieldError(place.field, place.text);
-      form.getInputNode(place.field)?.focus();
+    const found = fieldErrorOf?.(error) ?? null;
+    if (found !== null) {
+      form.setFieldError(found.field, found.text);
+      form.getInputNode(found.field)?.focus();
       return;
     }
     const field = error.field === null ? "" : toFormPath(fieldOf?.(error.field) ?? error.field);
     const isOpen = openFields.some((name) => field.startsWith(`${name}.`));
     if (!isOpen && !hasField(form.getValues(), field)) return setFailure(error);
     form.setFieldError(field, error.detail);
-    // Fields that hold a list of texts show what is wrong with one of them.
+    // List inputs show the error of one item for the whole list.
     const list = field.replace(/\.\d+$/, "");
     if (list !== field) form.setFieldError(list, error.detail);
     (form.getInputNode(field) ?? form.getInputNode(list))?.focus();
@@ -223,7 +233,7 @@ function toDraft<K extends ResourceKey, V extends object>(
   return copy;
 }
 
-/** Whether the form knows the place: `targets.0.port`. */
+/** Whether the form knows the found: `targets.0.port`. */
 function hasField(values: object, path: string): boolean {
   let value: unknown = values;
   for (const name of path.split(".")) {
@@ -233,7 +243,7 @@ function hasField(values: object, path: string): boolean {
   return true;
 }
 
-/** An object to start a clone from: without what only one may have. */
+/** A copy of an object without unique fields, to clone it. */
 export function cloneOf<T extends object>(object: T): Partial<T> {
   const copy = { ...object } as Record<string, unknown>;
   for (const field of ["id", "created_at", "updated_at"]) delete copy[field];

@@ -6,12 +6,12 @@ import { Link } from "wouter";
 import { useSwitch } from "../api/bulk.ts";
 import { nameOf, type Read, type ResourceKey, resources, type Role } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
-import { type Doomed, toDoomed } from "./confirm-delete.tsx";
+import { type PendingDelete, toPendingDelete } from "./confirm-delete.tsx";
 import { tagsOf } from "./list-filter.ts";
 import { Can } from "./page-layout.tsx";
 import type { ResourceTableProps } from "./resource-table.tsx";
 import { StatusDot } from "./status.tsx";
-import type { RowPlace } from "./virtual-rows.tsx";
+import type { RowPosition } from "./virtual-rows.tsx";
 
 interface RowHeadProps {
   readonly titles: readonly string[];
@@ -51,24 +51,24 @@ export function RowHead({ titles, isAll, isSome, onAll, writes }: RowHeadProps) 
   );
 }
 
-/** As wide as the box that others see. */
+/** As wide as the checkbox of other roles. */
 const Blank = () => <span style={{ display: "inline-block", width: 4 }} />;
 
 interface RowProps<K extends ResourceKey> {
   readonly table: ResourceTableProps<K>;
   readonly row: Read<K>;
   readonly index: number;
-  readonly place: RowPlace;
+  readonly position: RowPosition;
   readonly isSelected: boolean;
   readonly onSelect: (isOn: boolean) => void;
-  readonly onDelete: (object: Doomed) => void;
+  readonly onDelete: (object: PendingDelete) => void;
 }
 
 export function ResourceRow<K extends ResourceKey>(props: RowProps<K>) {
-  const { table, row, index, place, isSelected, onSelect } = props;
+  const { table, row, index, position, isSelected, onSelect } = props;
   const name = nameOf(row);
   return (
-    <tr className="list-row" aria-rowindex={index + 2} {...place}>
+    <tr className="list-row" aria-rowindex={index + 2} {...position}>
       <td className="list-cell">
         <Can needs={resources[table.resource].writes} otherwise={<Blank />}>
           <Checkbox
@@ -152,7 +152,7 @@ function Actions<K extends ResourceKey>(props: RowProps<K> & { name: string }) {
   );
 }
 
-/** Most menus are never opened, so that a row is drawn with the button alone. */
+/** Renders only the button; the menu renders on first use. */
 function RowMenuButton<K extends ResourceKey>(props: RowProps<K> & { name: string }) {
   const [isUsed, setUsed] = useState(false);
   if (isUsed) return <RowMenu {...props} />;
@@ -205,7 +205,7 @@ function RowMenu<K extends ResourceKey>({
         <Menu.Item
           color="var(--mantine-color-error)"
           leftSection={<IconTrash size={16} />}
-          onClick={() => onDelete(toDoomed(row))}
+          onClick={() => onDelete(toPendingDelete(row))}
         >
           Delete
         </Menu.Item>

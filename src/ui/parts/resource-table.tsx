@@ -1,4 +1,4 @@
-// The list of a resource: search, tags, states, switches, bulk actions, clones; draws thousands of rows without a pause.
+// The list of a resource: search, tags, states, switches, bulk actions, clones; virtualized for thousands of rows.
 import { Button, Stack } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { type ReactNode, useState } from "react";
@@ -7,7 +7,7 @@ import { useResourceList } from "../api/queries.ts";
 import type { SendOptions } from "../api/connection.ts";
 import { type Read, type ResourceKey, resources } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
-import { ConfirmDelete, type Doomed } from "./confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete } from "./confirm-delete.tsx";
 import { EmptyState } from "./empty-state.tsx";
 import { ErrorPanel } from "./error-panel.tsx";
 import { Can, PageHead } from "./page-layout.tsx";
@@ -20,7 +20,7 @@ import { VirtualRows } from "./virtual-rows.tsx";
 export interface Column<T> {
   readonly title: string;
   readonly render: (row: T) => ReactNode;
-  /** Width as CSS grid takes it; default `minmax(0, 1fr)`. */
+  /** CSS grid width; default `minmax(0, 1fr)`. */
   readonly width?: string;
 }
 
@@ -33,27 +33,27 @@ export interface StateFilter<T> {
 
 export interface ResourceTableProps<K extends ResourceKey> {
   readonly resource: K;
-  /** Path of the page: rows lead to `/ui/PAGE/ID`, the button to `/ui/PAGE/new`. */
+  /** Path of the page: rows link to `/ui/PAGE/ID`, the button to `/ui/PAGE/new`. */
   readonly page: string;
   readonly title: string;
-  /** One sentence that says what these things are for. */
+  /** One sentence about the purpose. */
   readonly text: string;
-  /** Behind the name, which is always there. */
+  /** Columns after the name. */
   readonly columns: readonly Column<Read<K>>[];
-  /** What to do while there is none: `{ title, text }`. */
+  /** The empty state: `{ title, text }`. */
   readonly empty: { readonly title: string; readonly text: string };
-  /** What stands below the name; default: the description. */
+  /** The text below the name; default: the description. */
   readonly subtitle?: (row: Read<K>) => ReactNode;
   readonly states?: readonly StateFilter<Read<K>>[];
-  /** More words to search by. */
+  /** Additional searchable text. */
   readonly searchText?: (row: Read<K>) => string;
   /** Query parameters of the list. */
   readonly filters?: SendOptions["query"];
   /** Items of the menu of a row, before clone and delete: `<Menu.Item>…`. */
   readonly menu?: (row: Read<K>) => ReactNode;
-  /** More buttons beside New. */
+  /** Additional buttons beside New. */
   readonly actions?: ReactNode;
-  /** What stands between the head and the list. */
+  /** Content between the head and the list. */
   readonly notice?: ReactNode;
   readonly canCreate?: boolean;
   readonly canClone?: boolean;
@@ -102,7 +102,7 @@ function List<K extends ResourceKey>(props: ResourceTableProps<K>) {
   if (list.isPending) return <RowsSkeleton />;
   if (list.data === undefined)
     return <ErrorPanel error={list.error} onRetry={() => list.refetch()} />;
-  // A list that the gateway has searched keeps its search field.
+  // A list searched by the gateway keeps its search field, even when empty.
   if (list.data.length === 0 && !filters?.["q"]) return <NoneYet {...props} />;
   return <Loaded table={props} all={list.data} />;
 }
@@ -131,7 +131,7 @@ interface LoadedProps<K extends ResourceKey> {
 function Loaded<K extends ResourceKey>({ table, all }: LoadedProps<K>) {
   const filter = useListFilter(all, table);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   return (
     <Stack gap="sm">
       <ListToolbar
@@ -140,10 +140,10 @@ function Loaded<K extends ResourceKey>({ table, all }: LoadedProps<K>) {
         total={all.length}
         selected={all.filter(({ id }) => selected.has(id))}
         onClear={() => setSelected(new Set())}
-        onDelete={setDoomed}
+        onDelete={setPendingDelete}
       />
       {filter.rows.length === 0 ? (
-        <EmptyState title="Nothing fits" text="No object fits the search and the filters.">
+        <EmptyState title="No matches" text="No object matches the search and the filters.">
           <Button variant="default" onClick={filter.clear}>
             Show all
           </Button>
@@ -154,13 +154,13 @@ function Loaded<K extends ResourceKey>({ table, all }: LoadedProps<K>) {
           rows={filter.rows}
           selected={selected}
           onSelect={setSelected}
-          onDelete={(object) => setDoomed([object])}
+          onDelete={(object) => setPendingDelete([object])}
         />
       )}
       <ConfirmDelete
         resource={table.resource}
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => setSelected(new Set())}
       />
     </Stack>
@@ -172,7 +172,7 @@ interface RowsProps<K extends ResourceKey> {
   readonly rows: readonly Read<K>[];
   readonly selected: ReadonlySet<string>;
   readonly onSelect: (selected: ReadonlySet<string>) => void;
-  readonly onDelete: (object: Doomed) => void;
+  readonly onDelete: (object: PendingDelete) => void;
 }
 
 function Rows<K extends ResourceKey>({ table, rows, selected, onSelect, onDelete }: RowsProps<K>) {
@@ -196,13 +196,13 @@ function Rows<K extends ResourceKey>({ table, rows, selected, onSelect, onDelete
         writes={resources[table.resource].writes}
       />
       <VirtualRows rows={rows} keyOf={({ id }) => id} estimate={58}>
-        {(row, index, place) => (
+        {(row, index, position) => (
           <ResourceRow
             key={row.id}
             table={table}
             row={row}
             index={index}
-            place={place}
+            position={position}
             isSelected={selected.has(row.id)}
             onSelect={(isOn) => toggle(row.id, isOn)}
             onDelete={onDelete}

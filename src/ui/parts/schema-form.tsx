@@ -1,4 +1,4 @@
-// A form drawn from a JSON Schema that the gateway serves, with the raw JSON beside it; knows no plugin.
+// A form generated from a JSON Schema, with a raw JSON editor; knows no plugin.
 import { Alert, Button, Group, Input, Tabs, Text } from "@mantine/core";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { isDocument } from "../api/merge-patch.ts";
@@ -12,19 +12,19 @@ interface Props {
   readonly schema: object;
   readonly value: Readonly<Record<string, unknown>>;
   readonly onChange: (value: Record<string, unknown>) => void;
-  /** What the gateway said is wrong with the whole. */
+  /** The API error of the whole value. */
   readonly error?: string | null;
-  /** What the gateway said is wrong, by path: `limits.0.requests`; empty for the whole. */
+  /** API errors by path: `limits.0.requests`; the empty path is the whole value. */
   readonly errors?: Readonly<Record<string, string>>;
-  /** A value that works: it says which fields matter, and may be taken over. */
+  /** A valid example: it determines the main fields and can be filled in. */
   readonly example?: unknown;
-  /** Whether secrets may be stored that nobody is shown, so that their fields may stay empty. */
+  /** Whether write-only secrets may be stored, so that their inputs may stay empty. */
   readonly isStored?: boolean;
-  /** Those who may not save see the form and cannot change it. */
+  /** Read-only for users without permission. */
   readonly isReadOnly?: boolean;
 }
 
-/** Only the fields: the page around it has the buttons. */
+/** Only the inputs: the surrounding page has the buttons. */
 export default function SchemaForm(props: Props) {
   const { schema, value, onChange, error = null, example, isReadOnly = false } = props;
   const [tab, setTab] = useState<string | null>("form");
@@ -68,7 +68,7 @@ export default function SchemaForm(props: Props) {
       <Tabs.Panel value="json">
         <CodeField
           label="Configuration"
-          description="The same as JSON; what is left out has its default"
+          description="The same values as JSON; omitted fields use their defaults"
           minRows={12}
           value={value}
           error={Object.entries(errors)
@@ -87,12 +87,12 @@ type WholeProps = Pick<Props, "value" | "onChange" | "example"> & { readonly sch
 
 function Whole({ schema, value, onChange, example }: WholeProps) {
   if (Object.keys(schema.properties ?? {}).length === 0)
-    return <Text c="dimmed">There is nothing to set.</Text>;
-  // The text of the whole stands above the form already.
+    return <Text c="dimmed">This plugin has no settings.</Text>;
+  // The description of the whole is shown above the form.
   const { description: _, ...plain } = schema;
   return (
     <Field
-      spot={{ path: "", name: "", label: "", schema: plain, isNeeded: true, example }}
+      info={{ path: "", name: "", label: "", schema: plain, isNeeded: true, example }}
       value={value}
       onChange={(next) => onChange((next ?? {}) as Record<string, unknown>)}
       isBare
@@ -107,11 +107,11 @@ function WholeError() {
 
 const none: Readonly<Record<string, string>> = {};
 
-/** What is wrong while somebody types, and what the gateway said, which counts more. */
+/** Validation errors while typing, and API errors, which take precedence. */
 function useErrors({ schema, value, errors = none, isStored = false }: Props) {
   return useMemo(() => {
     const problems = problemsOf(schema as JsonSchema, value);
-    // Empty fields are no mistake before somebody has tried to save.
+    // Empty inputs are errors only after an attempt to save.
     const isTried = Object.keys(errors).length > 0 && !isStored;
     const shown = problems.filter(({ isMissing }) => !isMissing || isTried);
     const own = Object.fromEntries(shown.map(({ path, message }) => [path, message]));
@@ -119,7 +119,7 @@ function useErrors({ schema, value, errors = none, isStored = false }: Props) {
   }, [schema, value, errors, isStored]);
 }
 
-/** Leads to the field that the gateway refused. */
+/** Focuses the field of an API error. */
 function useFocusOnError(
   frame: React.RefObject<HTMLDivElement | null>,
   errors: Props["errors"] = none,
@@ -131,7 +131,7 @@ function useFocusOnError(
   useEffect(() => {
     if (first === undefined) return;
     show.current();
-    // After folded settings have been opened for it.
+    // After the folded section has opened.
     const frameId = requestAnimationFrame(() => {
       const field = nearest(frame.current, first);
       field?.scrollIntoView({ block: "center" });
@@ -141,7 +141,7 @@ function useFocusOnError(
   }, [first, frame]);
 }
 
-/** The field at a path, else the one that it is in. */
+/** The field at a path, else its nearest ancestor. */
 function nearest(frame: HTMLElement | null, path: string): HTMLElement | null {
   if (frame === null || path === "") return null;
   const found = frame.querySelector<HTMLElement>(`[data-field="${CSS.escape(path)}"]`);

@@ -1,4 +1,4 @@
-// A field that searches what the page shows; the key / leads to it. Knows no list.
+// The search input of a page; the key / focuses it. Knows no list.
 import { CloseButton, TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { useRef } from "react";

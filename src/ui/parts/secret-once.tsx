@@ -1,4 +1,4 @@
-// Shows a secret the one time that it can be read, with a way to copy it; keeps nothing.
+// Shows a secret once, with a copy button; stores nothing.
 import { Alert, Button, Code, CopyButton, Group, Modal, Stack, Text } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 
@@ -43,7 +43,7 @@ interface SecretOnceProps {
   readonly onClose: () => void;
 }
 
-/** A dialog that only its button closes, because afterwards the value is gone. */
+/** A dialog that only its button closes, because the value is not shown again. */
 export function SecretOnce({ label, value, onClose }: SecretOnceProps) {
   return (
     <Modal
@@ -57,9 +57,7 @@ export function SecretOnce({ label, value, onClose }: SecretOnceProps) {
     >
       <Stack>
         <Alert color="yellow">
-          <Text size="sm">
-            Copy it now. It is not kept in readable form and is never shown again.
-          </Text>
+          <Text size="sm">Copy it now. It is never shown again.</Text>
         </Alert>
         <CopyableValue value={value ?? ""} label={label} />
         <Group justify="flex-end">

@@ -1,7 +1,7 @@
-// Single keys that do something on a page, but never while somebody types; knows no page.
+// Single-key shortcuts, inactive while typing; knows no page.
 import { useEffect, useRef } from "react";
 
-/** Calls `run` when the key is pressed outside of fields and dialogs. Null: the key does nothing. */
+/** Calls `run` when the key is pressed outside of inputs and dialogs. Null: no action. */
 export function useShortcut(key: string, run: (() => void) | null): void {
   const latest = useRef(run);
   latest.current = run;

@@ -1,4 +1,4 @@
-// A table of things that are only read, such as revisions; knows no resource.
+// A read-only table, such as of revisions; knows no resource.
 import { ScrollArea, Table } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useRead } from "../api/queries.ts";
@@ -8,18 +8,18 @@ import { ErrorPanel } from "./error-panel.tsx";
 import { RowsSkeleton } from "./skeletons.tsx";
 
 interface Props<T> {
-  /** Below /api/v1: an endpoint that answers with a list. */
+  /** Below /api/v1: an endpoint that returns a list. */
   readonly path: string;
   readonly query?: SendOptions["query"];
   readonly label: string;
   readonly columns: readonly { readonly title: string; readonly render: (row: T) => ReactNode }[];
   readonly keyOf: (row: T, index: number) => string;
   readonly empty: { readonly title: string; readonly text: string };
-  /** Newest first when the endpoint says oldest first. */
+  /** Reverses the order of the endpoint. */
   readonly isReversed?: boolean;
 }
 
-/** More rows than this make a page slow; a page that needs them has a list of its own. */
+/** Maximum number of rows: more make the page slow. */
 const MAX_ROWS = 300;
 
 export function SimpleTable<T>(props: Props<T>) {

@@ -1,7 +1,7 @@
-// Placeholders while something loads, in the size of what comes; knows no page.
+// Loading placeholders in the size of the content; knows no page.
 import { Skeleton, Stack } from "@mantine/core";
 
-/** A page whose code is on its way. */
+/** A page whose code is loading. */
 export function PageSkeleton() {
   return (
     <Stack aria-busy="true" aria-label="Loading">

@@ -1,4 +1,4 @@
-// States and times as people read them: a dot with a word, and how long ago; knows no resource.
+// States and times: a dot with a word, and relative times; knows no resource.
 import { Badge, Group, Text, Tooltip } from "@mantine/core";
 import { useEffect, useState } from "react";
 
@@ -17,18 +17,18 @@ const tones: Readonly<Record<string, Tone>> = {
   ...{ unhealthy: "bad", failing: "bad", failed: "bad", expired: "bad", refused: "bad" },
 };
 
-/** How a state of the API is meant; what is unknown is idle. */
+/** The tone of an API state; unknown states are idle. */
 export const toneOf = (state: string): Tone => tones[state] ?? "idle";
 
 interface StatusProps {
-  /** The word of the API, such as `healthy`. */
+  /** The API's state, such as `healthy`. */
   readonly state: string;
   readonly tone?: Tone;
-  /** More about it, on hover and focus. */
+  /** Details, on hover and focus. */
   readonly detail?: string | null | undefined;
 }
 
-/** A coloured dot and the word beside it: colour alone tells nothing to many. */
+/** A colored dot with a word, because color alone is not accessible. */
 export function StatusDot({ state, tone = toneOf(state), detail }: StatusProps) {
   const dot = (
     <Group gap={6} wrap="nowrap" display="inline-flex">
@@ -85,7 +85,7 @@ export function relativeTime(at: string, now = Date.now()): string {
   return Math.abs(seconds) < 10 ? "just now" : relative.format(seconds, "second");
 }
 
-/** A time as people say it, with the exact one on hover; null: `never`. */
+/** A relative time, with the exact time on hover; null: `never`. */
 export function RelativeTime({
   at,
   never = "never",

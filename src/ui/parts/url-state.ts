@@ -1,8 +1,8 @@
-// Filters that live in the address, so that a view can be shared and survives a reload; knows no list.
+// Filters in the page URL, so that a view can be shared and survives a reload; knows no list.
 import { useCallback } from "react";
 import { useSearchParams } from "wouter";
 
-/** One query parameter as state; the default is not written. */
+/** One query parameter as state; the default is omitted. */
 export function useUrlState(
   name: string,
   initial = "",
@@ -12,7 +12,7 @@ export function useUrlState(
     (value: string) =>
       setParameters(
         () => {
-          // Several may be set one after the other before the page is drawn again.
+          // Several setters may run before the next render.
           const next = new URLSearchParams(location.search);
           if (value === initial) next.delete(name);
           else next.set(name, value);

@@ -1,4 +1,4 @@
-// Draws only those rows of a long list that are in the window; knows nothing of what a row shows.
+// Renders only the visible rows of a long list; knows no row content.
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import {
   type CSSProperties,
@@ -10,8 +10,8 @@ import {
   useState,
 } from "react";
 
-/** To be spread on the `<tr>` of a row: where it is. */
-export interface RowPlace {
+/** Props for the `<tr>` of a row: its position. */
+export interface RowPosition {
   readonly ref?: Ref<HTMLTableRowElement>;
   readonly style?: CSSProperties;
   readonly "data-index"?: number;
@@ -20,13 +20,13 @@ export interface RowPlace {
 interface Props<T> {
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
-  /** Pixels of a row that has not been drawn yet. */
+  /** Estimated height of an unrendered row, in pixels. */
   readonly estimate: number;
   /** A row with a key. */
-  readonly children: (row: T, index: number, place: RowPlace) => ReactNode;
+  readonly children: (row: T, index: number, position: RowPosition) => ReactNode;
 }
 
-/** Few rows are drawn all, so that the browser's own search finds them. */
+/** Up to this many rows are all rendered, so that the browser's search finds them. */
 const MAX_PLAIN = 60;
 
 /** The `<tbody>` of a list. */
@@ -47,7 +47,7 @@ function Windowed<T>({ rows, keyOf, estimate, children }: Props<T>) {
     count: rows.length,
     estimateSize: () => estimate,
     overscan: 6,
-    // Drawing at once at every scroll event would hold up the next one.
+    // A synchronous render per scroll event would delay the next one.
     useFlushSync: false,
     scrollMargin: margin,
     getItemKey: (index) => {
@@ -71,7 +71,7 @@ function Windowed<T>({ rows, keyOf, estimate, children }: Props<T>) {
   );
 }
 
-type Draw = (row: unknown, index: number, place: RowPlace) => ReactNode;
+type Draw = (row: unknown, index: number, position: RowPosition) => ReactNode;
 
 interface PlacedProps {
   readonly row: unknown;
@@ -81,7 +81,7 @@ interface PlacedProps {
   readonly draw: Draw;
 }
 
-/** While somebody scrolls, rows that stay in the window are not drawn again. */
+/** While scrolling, visible rows do not render again. */
 const Placed = memo(({ row, index, start, measure, draw }: PlacedProps) =>
   row === undefined
     ? null

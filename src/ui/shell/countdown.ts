@@ -1,4 +1,4 @@
-// How many seconds are left until something may be tried again; draws nothing.
+// A countdown in seconds; renders nothing.
 import { useEffect, useState } from "react";
 
 /** Seconds until the time in milliseconds since the epoch, counted down; 0 when it is over. */

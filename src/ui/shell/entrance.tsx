@@ -1,4 +1,4 @@
-// Decides what a visitor sees: the first run, signing in, or the pages; draws none of them itself.
+// Selects what to render: first run, sign-in, or the pages; renders none of them itself.
 import { Center, Loader } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";

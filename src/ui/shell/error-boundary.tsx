@@ -1,4 +1,4 @@
-// Catches what a page throws while it is drawn, so that the rest stays usable; knows no page.
+// The error boundary of pages, so that the rest of the UI stays usable; knows no page.
 import { Button, Code, Container, Group, Stack, Text, Title } from "@mantine/core";
 import { Component, type ReactNode } from "react";
 
@@ -6,7 +6,7 @@ interface Props {
   readonly children: ReactNode;
 }
 
-/** Shows what went wrong and offers to draw again. Give it a `key` that changes with the page. */
+/** Shows the error and a retry button. Its `key` must change with the page. */
 export class ErrorBoundary extends Component<Props, { readonly error: Error | null }> {
   override state = { error: null };
 
@@ -25,16 +25,15 @@ function Broken({ error, onRetry }: { readonly error: Error; readonly onRetry: (
   return (
     <Container size="sm" py="xl" role="alert">
       <Stack>
-        <Title order={2}>This page broke</Title>
+        <Title order={2}>This page failed to render</Title>
         <Text c="dimmed">
-          The gateway goes on serving. If the gateway was just upgraded, loading the page anew
-          helps.
+          Traffic is not affected. After an upgrade of the gateway, reload the page.
         </Text>
         <Code block>{error.message}</Code>
         <Group>
-          <Button onClick={() => location.reload()}>Load anew</Button>
+          <Button onClick={() => location.reload()}>Reload</Button>
           <Button variant="default" onClick={onRetry}>
-            Try again
+            Retry
           </Button>
         </Group>
       </Stack>

@@ -1,4 +1,4 @@
-// Whether somebody has chosen to go on without users, in this tab; knows no form.
+// Whether the user chose to continue without users, in this tab; knows no form.
 import { useSyncExternalStore } from "react";
 
 const SKIPPED = "sluice.first-run-skipped";
@@ -11,7 +11,7 @@ const subscribe = (listener: () => void): (() => void) => {
   return () => removeEventListener(CHANGED, listener);
 };
 
-/** True: the question for the first administrator stays away. */
+/** True: the first-run page is skipped. */
 export const useIsFirstRunSkipped = (): boolean => useSyncExternalStore(subscribe, isSkipped);
 
 export function skipFirstRun(): void {
@@ -19,7 +19,7 @@ export function skipFirstRun(): void {
   dispatchEvent(new Event(CHANGED));
 }
 
-/** Asks for the first administrator after all. */
+/** Shows the first-run page after all. */
 export function beginFirstRun(): void {
   sessionStorage.removeItem(SKIPPED);
   dispatchEvent(new Event(CHANGED));

@@ -1,4 +1,4 @@
-// The keys that work on every page and the list of them; pages register what `n` and `/` do by hooks.
+// The global keyboard shortcuts and their list; pages register `n` and `/` with hooks.
 import { Kbd, Modal, Table } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useShortcut } from "../parts/shortcut.ts";
@@ -7,15 +7,15 @@ const keys = [
   ["/", "Search in the list"],
   ["n", "Create a new object"],
   ["p", "Pause and resume the live tail of requests"],
-  ["?", "Show these keys"],
-  ["Esc", "Close what is open"],
+  ["?", "Show keyboard shortcuts"],
+  ["Esc", "Close the open dialog"],
 ] as const;
 
 export function KeyboardHelp() {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   useShortcut("?", toggle);
   return (
-    <Modal opened={isOpen} onClose={close} title="Keys" size="sm">
+    <Modal opened={isOpen} onClose={close} title="Keyboard shortcuts" size="sm">
       <Table>
         <Table.Tbody>
           {keys.map(([key, text]) => (

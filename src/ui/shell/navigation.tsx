@@ -1,4 +1,4 @@
-// The list of pages that somebody may open, in groups; knows no page by name.
+// The navigation with the permitted pages, in groups; knows no page by name.
 import { NavLink, Text } from "@mantine/core";
 import { Fragment, useEffect } from "react";
 import { Link, useLocation } from "wouter";
@@ -9,7 +9,7 @@ import { type PageEntry, pages } from "../pages.ts";
 
 export function Navigation({ role }: { readonly role: Role }) {
   const [path] = useLocation();
-  // In a low window the page that is open may be below the edge of the list.
+  // In a low window the current page may be outside of the visible list.
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page is another entry
   useEffect(() => {
     document.querySelector('nav [aria-current="page"]')?.scrollIntoView({ block: "nearest" });

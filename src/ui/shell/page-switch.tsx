@@ -1,4 +1,4 @@
-// Finds the page of a path in the table of pages and draws it; knows no page by name.
+// Matches a path against the table of pages and renders the page; knows no page by name.
 import { Anchor, Container, Stack, Text, Title } from "@mantine/core";
 import { type ComponentType, lazy, useEffect } from "react";
 import { Link } from "wouter";
@@ -6,17 +6,17 @@ import { includesRole } from "../api/queries.ts";
 import type { Role } from "../api/resources.ts";
 import { type PageEntry, type PageProps, pages } from "../pages.ts";
 
-/** A page is loaded once; React tells lazy components apart by identity. */
+/** Each page loads once; React distinguishes lazy components by identity. */
 const components: ReadonlyMap<PageEntry, ComponentType<PageProps>> = new Map(
   pages.map((page) => [page, lazy(page.load)]),
 );
 
-interface Place extends PageProps {
+interface PageMatch extends PageProps {
   readonly page: PageEntry;
 }
 
-/** Takes `/ui/PAGE/ID/PART` apart; null when there is no such page. */
-export function findPlace(path: string): Place | null {
+/** Parses `/ui/PAGE/ID/PART`; null: unknown page. */
+export function matchPage(path: string): PageMatch | null {
   const [, prefix = "", name = "", id = null, part = null, ...rest] = path
     .replace(/\/$/, "")
     .split("/")
@@ -27,22 +27,22 @@ export function findPlace(path: string): Place | null {
 }
 
 export function PageSwitch({ path, role }: { readonly path: string; readonly role: Role }) {
-  const place = findPlace(path);
-  const title = place?.page.title ?? "Not found";
+  const match = matchPage(path);
+  const title = match?.page.title ?? "Not found";
   useEffect(() => {
     document.title = `${title} · Sluice`;
   }, [title]);
-  if (place === null)
-    return <Message title="There is no such page" text="The address may be old or mistyped." />;
-  if (!includesRole(role, place.page.role))
+  if (match === null)
+    return <Message title="Page not found" text="The URL may be outdated or mistyped." />;
+  if (!includesRole(role, match.page.role))
     return (
       <Message
-        title={place.page.title}
-        text={`This page needs the role ${place.page.role}; yours is ${role}.`}
+        title={match.page.title}
+        text={`This page needs the role ${match.page.role}; yours is ${role}.`}
       />
     );
-  const Page = components.get(place.page);
-  return Page === undefined ? null : <Page id={place.id} part={place.part} />;
+  const Page = components.get(match.page);
+  return Page === undefined ? null : <Page id={match.id} part={match.part} />;
 }
 
 function Message({ title, text }: { readonly title: string; readonly text: string }) {
@@ -54,7 +54,7 @@ function Message({ title, text }: { readonly title: string; readonly text: strin
         </Title>
         <Text c="dimmed">{text}</Text>
         <Anchor component={Link} href="/">
-          To the dashboard
+          Go to the dashboard
         </Anchor>
       </Stack>
     </Container>

@@ -1,4 +1,4 @@
-// The frame around every page: header, navigation, banner, keyboard; asks the table of pages which one to draw.
+// The frame around every page: header, navigation, banner, keyboard; the table of pages selects the page.
 import {
   Alert,
   Anchor,
@@ -30,7 +30,7 @@ import { UserMenu } from "./user-menu.tsx";
 export function Shell({ me }: { readonly me: Schemas["Me"] }) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const [path] = useLocation();
-  // Going to a page closes the menu that was opened for it.
+  // Navigation closes the open menu.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the path is what it depends on
   useEffect(close, [path]);
   return (
@@ -93,7 +93,7 @@ function PageFrame({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** Which configuration is in service, and whether all workers serve it. */
+/** The current revision, and whether all workers serve it. */
 function ServiceState() {
   const { data } = useStatus();
   const isLive = useLive();
@@ -101,8 +101,8 @@ function ServiceState() {
   const { revision, workers, workers_ready: ready } = data;
   const isWhole = ready === workers;
   const label = isLive
-    ? `Revision ${revision} is in service on ${ready} of ${workers} workers. This page is kept up to date.`
-    : "This page is not connected to the gateway. Trying again.";
+    ? `Revision ${revision} is live on ${ready} of ${workers} workers. This page updates automatically.`
+    : "This page is not connected to the gateway. Reconnecting.";
   return (
     <Tooltip label={label} multiline maw={260} events={{ hover: true, focus: true, touch: true }}>
       <Badge
@@ -128,17 +128,17 @@ function FirstRunButton() {
   );
 }
 
-/** What matters on every page. */
+/** Notices for every page. */
 function Banner({ me }: { readonly me: Schemas["Me"] }) {
   const isReadOnly = useContext(ReadOnlyContext);
   const isOpen = me.authentication === "disabled";
   return (
     <>
       {isOpen && (
-        <Alert color="yellow" mb="md" title="There are no users">
-          Anyone who reaches this address can {isReadOnly ? "read" : "change"} everything.{" "}
+        <Alert color="yellow" mb="md" title="No users yet">
+          Anyone who can reach this address can {isReadOnly ? "read" : "change"} everything.{" "}
           {isReadOnly ? (
-            "Add a user with the role admin to the file that the configuration is kept in."
+            "Add a user with the role admin to the configuration file."
           ) : (
             <FirstRunButton />
           )}
@@ -148,24 +148,24 @@ function Banner({ me }: { readonly me: Schemas["Me"] }) {
       {isReadOnly && <KeptInFile />}
       {me.role === "viewer" && !isReadOnly && (
         <Alert color="gray" mb="md" py="xs">
-          You may look at everything here and change nothing: your role is viewer.
+          Read-only: your role is viewer.
         </Alert>
       )}
     </>
   );
 }
 
-/** Who reaches this page by address, where that needs a look. */
+/** Warns about an open or closed management network. */
 function AccessBanner({ me }: { readonly me: Schemas["Me"] }) {
   const { data } = useStatus();
   const access = data?.management_access;
   if (access === "any")
     return (
-      <Alert color="yellow" mb="md" title="Every address may reach this page">
+      <Alert color="yellow" mb="md" title="Management access is open to every network">
         The management API accepts requests from any network.{" "}
         {me.role === "admin" && (
           <Anchor component={Link} href={pagePath("security")} size="sm">
-            Name the networks that may use it
+            Set the allowed networks
           </Anchor>
         )}
       </Alert>
@@ -173,7 +173,7 @@ function AccessBanner({ me }: { readonly me: Schemas["Me"] }) {
   if (access !== "held_back") return null;
   const reason = data?.warnings.find((warning) => warning.includes("listens on loopback only"));
   return (
-    <Alert color="yellow" mb="md" title="Only this machine reaches this page">
+    <Alert color="yellow" mb="md" title="Management access is limited to this machine">
       {capitalised(reason ?? "the gateway was started with another address, which it may not use")}.
     </Alert>
   );
@@ -181,10 +181,10 @@ function AccessBanner({ me }: { readonly me: Schemas["Me"] }) {
 
 function KeptInFile() {
   return (
-    <Alert color="blue" mb="md" py="xs" title="Nothing can be changed here">
-      The configuration is kept in a file, which the gateway was started with (
-      <code>serve --config</code>). Change the file, and the gateway follows within a second; if the
-      file is not valid, its log says why and what is in service stays.
+    <Alert color="blue" mb="md" py="xs" title="Read-only configuration">
+      The gateway was started with a configuration file (<code>serve --config</code>). Edit the
+      file: the gateway applies it within a second. If the file is not valid, the log contains the
+      error and the current configuration stays live.
     </Alert>
   );
 }

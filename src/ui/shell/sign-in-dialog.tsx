@@ -1,4 +1,4 @@
-// Asks to sign in again over whatever page is open, so that nothing typed there is lost; knows no page.
+// The sign-in dialog over the current page, so that unsaved input is not lost; knows no page.
 import { Anchor, Modal, Stack, Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState, useSyncExternalStore } from "react";
@@ -10,16 +10,16 @@ import { SIGNED_IN_PATH, SsoButton } from "./sso-button.tsx";
 
 type Me = Schemas["Me"];
 
-/** Opens when a request was answered with 401; signing in sends it again. */
+/** Opens after status 401; signing in sends the request again. */
 export function SignInDialog() {
   const { gate } = useConnection();
   const client = useQueryClient();
   const isClosed = useSyncExternalStore(gate.subscribe, gate.isClosed);
   const before = client.getQueryData<Me | null>(queryKeys.me) ?? null;
   const hadUsers = before === null || before.authentication === "enabled";
-  const goOn = (next: Me) => {
+  const resume = (next: Me) => {
     const isOther = before?.user !== null && before?.user?.id !== next.user?.id;
-    // What waits was meant by somebody else, and must not be done in another name.
+    // The pending requests belong to another user and must not run under this name.
     if (isOther) return startOver();
     client.setQueryData(queryKeys.me, next);
     gate.open();
@@ -34,35 +34,35 @@ export function SignInDialog() {
       title={hadUsers ? "Your session has ended" : "Users were created meanwhile"}
       zIndex={1000}
     >
-      {isClosed && <Question email={before?.user?.email ?? ""} onSignedIn={goOn} />}
+      {isClosed && <SignInAgain email={before?.user?.email ?? ""} onSignedIn={resume} />}
     </Modal>
   );
 }
 
-/** Whatever was typed here belongs to whoever was signed in before. */
+/** Unsaved input belongs to the previous user. */
 function startOver(): void {
   sessionStorage.clear();
   location.assign("/");
 }
 
-interface QuestionProps {
+interface SignInAgainProps {
   readonly email: string;
   readonly onSignedIn: (me: Me) => void;
 }
 
-function Question({ email, onSignedIn }: QuestionProps) {
+function SignInAgain({ email, onSignedIn }: SignInAgainProps) {
   const [isElsewhere, setElsewhere] = useState(false);
   useSignInElsewhere(isElsewhere, onSignedIn);
   return (
     <Stack>
       <Text size="sm" c="dimmed">
-        Sign in to go on where you were. What you have typed is still there.
+        Sign in to continue. Unsaved input is preserved.
       </Text>
       <SignInForm email={email} onSignedIn={onSignedIn} />
       <SsoButton back={SIGNED_IN_PATH} inNewTab onClick={() => setElsewhere(true)} />
       {isElsewhere && (
         <Text size="sm" role="status">
-          Sign in in the other tab; this page goes on by itself.
+          Sign in in the other tab; this page continues automatically.
         </Text>
       )}
       <Text size="sm" ta="center">
@@ -76,7 +76,7 @@ function Question({ email, onSignedIn }: QuestionProps) {
 
 const ASK_MS = 2000;
 
-/** Notices that somebody has signed in in another tab: at once when this one is looked at, and by asking while one is open. */
+/** Detects a sign-in in another tab: when this tab becomes visible, and by polling. */
 function useSignInElsewhere(isElsewhere: boolean, onSignedIn: (me: Me) => void): void {
   const connection = useConnection();
   useEffect(() => {

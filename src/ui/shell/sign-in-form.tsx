@@ -1,4 +1,4 @@
-// The form of signing in with a password and, when asked for, a code; decides nothing about what comes after.
+// The sign-in form with password and optional code; the caller handles the result.
 import { Alert, Anchor, Box, Button, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useState } from "react";
@@ -9,11 +9,11 @@ import { inWords, useSecondsUntil } from "./countdown.ts";
 
 interface SignInFormProps {
   readonly onSignedIn: (me: Schemas["Me"]) => void;
-  /** Filled in, as when a session ended. */
+  /** Prefilled address, as after the end of a session. */
   readonly email?: string;
 }
 
-/** Asks for a code only when the gateway says that one is needed. */
+/** Shows the code input only if the gateway requires it. */
 export function SignInForm({ onSignedIn, email = "" }: SignInFormProps) {
   const { form, signIn, failure, needsCode, isBusy, waitSeconds, startOver } = useSignIn({
     ...{ onSignedIn, email },
@@ -84,7 +84,7 @@ function useSignIn({ onSignedIn, email = "" }: SignInFormProps) {
       return setFailure("Too many attempts.");
     }
     if (error.status === 401 && error.message.startsWith("totp:"))
-      return form.setFieldError("totp", "This code is wrong, or was used already");
+      return form.setFieldError("totp", "Wrong or already used code");
     setFailure(error.status === 401 ? "Wrong e-mail address or password." : error.message);
   };
   const signIn = form.onSubmit(async ({ totp, ...values }) => {
@@ -123,7 +123,7 @@ function Failure({ text, waitSeconds }: FailureProps) {
     <Alert color="red" role="alert">
       {text}
       {waitSeconds > 0 && (
-        // Read out once, not every second.
+        // Announced once by screen readers, not every second.
         <span aria-live="off"> Try again in {inWords(waitSeconds)}.</span>
       )}
     </Alert>

@@ -1,14 +1,14 @@
-// The button that leads to the identity provider, while single sign-on is on; knows no session.
+// The single sign-on button, while it is enabled; knows no session.
 import { Button, Divider } from "@mantine/core";
 import { useStatus } from "../api/queries.ts";
 
-/** Where a tab ends that was opened only to sign in. */
+/** The last page of a tab that was opened for sign-in. */
 export const SIGNED_IN_PATH = "/ui/signed-in";
 
 interface Props {
-  /** Page of this gateway to come back to. */
+  /** Page to return to. */
   readonly back: string;
-  /** In a tab of its own, because the page below must not be left. */
+  /** Opens a new tab, because the current page must stay open. */
   readonly inNewTab?: boolean;
   readonly onClick?: () => void;
 }
@@ -23,7 +23,7 @@ export function SsoButton({ back, inNewTab = false, onClick }: Props) {
         component="a"
         variant="default"
         href={`/api/v1/auth/sso/start?redirect=${encodeURIComponent(back)}`}
-        // The opener lets the new tab close itself at the end.
+        // With an opener, the new tab can close itself.
         {...(inNewTab ? { target: "_blank", rel: "opener" } : {})}
         onClick={onClick}
       >

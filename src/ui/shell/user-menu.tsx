@@ -1,4 +1,4 @@
-// Who is signed in, the colours, and signing out; knows no page.
+// The user menu: account, color scheme, sign-out; knows no page.
 import { ActionIcon, Menu, Text, useMantineColorScheme } from "@mantine/core";
 import {
   IconBook,
@@ -11,14 +11,14 @@ import {
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { useConnection } from "../api/connection-context.ts";
-import { tellError } from "../api/changes.tsx";
+import { notifyError } from "../api/changes.tsx";
 import type { Schemas } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 
 const schemes = [
   { value: "light", label: "Light", icon: IconSun },
   { value: "dark", label: "Dark", icon: IconMoon },
-  { value: "auto", label: "As the system", icon: IconDeviceDesktop },
+  { value: "auto", label: "System", icon: IconDeviceDesktop },
 ] as const;
 
 const schemeOf = (value: string) => schemes.find((each) => each.value === value)?.value ?? "auto";
@@ -31,9 +31,9 @@ export function UserMenu({ me }: { readonly me: Schemas["Me"] }) {
     try {
       await connection.send("/auth/logout", { method: "POST", waitsForSignIn: false });
     } catch (error) {
-      return tellError(error);
+      return notifyError(error);
     }
-    // Nothing that was read may be left for whoever sits down next.
+    // No cached data may remain for the next user of the browser.
     sessionStorage.clear();
     client.clear();
     location.assign("/");
@@ -41,7 +41,7 @@ export function UserMenu({ me }: { readonly me: Schemas["Me"] }) {
   return (
     <Menu position="bottom-end" width={230}>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Your account and colours">
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Your account and colors">
           <IconUserCircle size={22} stroke={1.6} />
         </ActionIcon>
       </Menu.Target>
@@ -51,7 +51,7 @@ export function UserMenu({ me }: { readonly me: Schemas["Me"] }) {
             {me.user?.name ?? "No users yet"}
           </Text>
           <Text size="xs" c="dimmed" truncate>
-            {me.user === null ? "Everybody is an admin" : `${me.user.email} · ${me.role}`}
+            {me.user === null ? "All clients have the role admin" : `${me.user.email} · ${me.role}`}
           </Text>
         </Menu.Label>
         {me.user !== null && (
@@ -64,7 +64,7 @@ export function UserMenu({ me }: { readonly me: Schemas["Me"] }) {
           </Menu.Item>
         )}
         <Menu.Divider />
-        <Menu.Label>Colours</Menu.Label>
+        <Menu.Label>Colors</Menu.Label>
         <Menu.RadioGroup value={colorScheme} onChange={(value) => setColorScheme(schemeOf(value))}>
           {schemes.map(({ value, label, icon: Icon }) => (
             <Menu.RadioItem

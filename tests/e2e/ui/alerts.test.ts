@@ -1,4 +1,4 @@
-// Alerts in a browser: by webhook and by mail, tested, told, and shown with what became of each message.
+// Alerts in a browser: webhook and mail, test messages, delivery and message history.
 import { expect } from "bun:test";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
@@ -35,42 +35,42 @@ afterAll(async () => {
   await hook?.stop(true);
 });
 
-test("a webhook is made from a preset, tested, and tells what happens", async () => {
+test("a webhook is created from a preset, tested, and receives events", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
     ...{ path: "/ui/alerts", expects: [400] },
   });
   await page.getByRole("link", { name: "Create the first alert" }).click();
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("ops-chat");
-  await page.getByRole("combobox", { name: "Who gets it" }).click();
+  await page.getByRole("combobox", { name: "Preset" }).click();
   await page.getByRole("option", { name: /^Slack/ }).click();
-  await page.getByLabel("Address").fill("chat.example.com");
-  await page.getByText("It starts with http:// or https://").waitFor();
+  await page.getByLabel("URL").fill("chat.example.com");
+  await page.getByText("Must start with http:// or https://").waitFor();
   // Only the gateway knows that nothing may be sent there.
-  await page.getByLabel("Address").fill(scene.gateway.admin);
+  await page.getByLabel("URL").fill(scene.gateway.admin);
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText(/management API itself/).waitFor();
-  await page.getByLabel("Address").fill(`http://127.0.0.1:${hook.port}/canary-token`);
-  await page.getByRole("button", { name: /^More about sending/ }).click();
-  await page.getByRole("button", { name: "Add a header field" }).click();
-  await page.getByLabel("Header field 1: name").fill("Authorization");
-  await page.getByRole("textbox", { name: "Header field 1: value" }).fill("Bearer canary-header");
+  await page.getByLabel("URL").fill(`http://127.0.0.1:${hook.port}/canary-token`);
+  await page.getByRole("button", { name: /^Advanced/ }).click();
+  await page.getByRole("button", { name: "Add a header" }).click();
+  await page.getByLabel("Header 1: name").fill("Authorization");
+  await page.getByRole("textbox", { name: "Header 1: value" }).fill("Bearer canary-header");
   expect(await checkAccessible(page)).toEqual([]);
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText("Alert ops-chat created").waitFor();
 
   await page.getByRole("button", { name: "Send a test" }).click();
-  await page.getByText("It was taken").waitFor();
+  await page.getByText("Test delivered").waitFor();
   expect(received.at(-1)).toEqual({
     body: '{"text": "This is a test: Somebody has asked for a test of this alert. Nothing is wrong."}',
     authorization: "Bearer canary-header",
   });
   status = 404;
   await page.getByRole("button", { name: "Send a test" }).click();
-  await page.getByText("It did not arrive").waitFor();
+  await page.getByText("Test not delivered").waitFor();
   await page.getByText(/refuses the message \(404\)/).waitFor();
   status = 200;
 
-  const told = page.getByRole("region", { name: "What was told" });
+  const told = page.getByRole("region", { name: "Messages" });
   await told.getByText("Nothing yet.").waitFor();
   await page.evaluate(async () => {
     const [target] = await (await fetch("/api/v1/targets")).json();
@@ -79,9 +79,9 @@ test("a webhook is made from a preset, tested, and tells what happens", async ()
     await fetch(`/api/v1/targets/${target.id}/health`, init);
   });
   await told.getByText('Target 127.0.0.1:9 of service "shop" is down').waitFor();
-  await told.getByText("lasts").waitFor();
+  await told.getByText("firing", { exact: true }).waitFor();
   await told.getByText("delivered").first().waitFor();
-  // Nothing secret is anywhere, neither on the page nor in what the tab keeps.
+  // No secret is on the page or in the tab's storage.
   await page.getByLabel("Description").fill("for the people on call");
   await eventually(() => page.evaluate(() => JSON.stringify(sessionStorage).includes("on call")));
   const kept = await page.evaluate(() => document.body.innerHTML + JSON.stringify(sessionStorage));
@@ -90,14 +90,14 @@ test("a webhook is made from a preset, tested, and tells what happens", async ()
   await page.getByText("Alert ops-chat saved").waitFor();
   // It still has its address.
   await page.getByRole("button", { name: "Send a test" }).click();
-  await page.getByText("It was taken").waitFor();
+  await page.getByText("Test delivered").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "alert");
   expect(complaints).toEqual([]);
   await close();
 }, 60_000);
 
-test("mail is checked while typing and sent to everybody who is named", async () => {
+test("mail is validated while typing and sent to all recipients", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/alerts/new" });
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("mail");
   await page.getByText("Mail", { exact: true }).click();
@@ -106,7 +106,7 @@ test("mail is checked while typing and sent to everybody who is named", async ()
     await to.fill(address);
     await to.press("Enter");
     if (address === "nobody") {
-      await page.getByText("nobody is no mail address").waitFor();
+      await page.getByText("nobody is not a mail address").waitFor();
       await to.press("Backspace");
     }
   }
@@ -115,12 +115,12 @@ test("mail is checked while typing and sent to everybody who is named", async ()
   await page.getByRole("textbox", { name: "Port" }).fill(String(mail.port));
   await page.getByRole("combobox", { name: "Encryption" }).click();
   await page.getByRole("option", { name: "None" }).click();
-  await page.getByRole("checkbox", { name: /Too many errors/ }).check();
-  await page.getByRole("textbox", { name: "Percent of the answers" }).fill("10");
+  await page.getByRole("checkbox", { name: /High error rate/ }).check();
+  await page.getByRole("textbox", { name: "Percentage of responses" }).fill("10");
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText("Alert mail created").waitFor();
   await page.getByRole("button", { name: "Send a test" }).click();
-  await page.getByText("It was taken").waitFor();
+  await page.getByText("Test delivered").waitFor();
   expect(mail.mails.at(-1)?.to).toEqual(["ann@ops.example"]);
   await page.goto(`${scene.gateway.admin}/ui/alerts`);
   const row = page.getByRole("row", { name: /mail/ });
@@ -131,9 +131,12 @@ test("mail is checked while typing and sent to everybody who is named", async ()
   await close();
 }, 60_000);
 
-test("viewers see alerts and what was told, and can neither test nor change", async () => {
+test("viewers see alerts and their messages, and can neither test nor change", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/alerts/ops-chat" });
-  await page.getByRole("region", { name: "What was told" }).getByText("lasts").waitFor();
+  await page
+    .getByRole("region", { name: "Messages" })
+    .getByText("firing", { exact: true })
+    .waitFor();
   expect(await page.getByRole("button", { name: /Send a test|Save|Delete/ }).count()).toBe(0);
   expect(await page.getByRole("textbox", { name: "Name", exact: true }).isDisabled()).toBe(true);
   expect(await checkAccessible(page)).toEqual([]);

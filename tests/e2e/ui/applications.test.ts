@@ -1,4 +1,4 @@
-// Applications in a browser: from an empty data directory through the wizard to a site that is served over HTTPS, and what comes after.
+// Applications in a browser: from an empty data directory through the wizard to a site over HTTPS, drift and maintenance.
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -65,16 +65,16 @@ async function visit(host: string, ca: string | null = null) {
   ]);
 }
 
-/** The wizard up to what will be made. */
+/** The wizard up to its preview. */
 async function fillIn(page: Page, domain: string) {
   await field(page, "Domain").fill(domain);
   await next(page);
-  await field(page, "Address").fill(upstream());
+  await field(page, "Upstream URL").fill(upstream());
   await page.getByText(`${upstream()} answers with status 200`).waitFor();
   await next(page);
   await page.getByRole("radio", { name: "Automatic" }).waitFor();
   await next(page);
-  await page.getByRole("region", { name: "What will be made" }).waitFor();
+  await page.getByRole("region", { name: "Preview" }).waitFor();
 }
 
 const create = (page: Page) => page.getByRole("button", { name: "Create", exact: true }).click();
@@ -93,19 +93,19 @@ test("from an empty data directory to a private name with a self-signed certific
   await page.getByRole("link", { name: "Create the first application" }).click();
 
   await field(page, "Domain").fill("http://nas.home.arpa");
-  await page.getByText("Only the name, without http:// in front").waitFor();
+  await page.getByText("Must be a host name, without http://").waitFor();
   await field(page, "Domain").fill("nas.home.arpa");
   await page.getByText("nas.home.arpa leads here: 127.0.0.1").waitFor();
   expect(await field(page, "Name").inputValue()).toBe("nas.home.arpa");
   await field(page, "Name").fill("nas");
   await next(page);
-  await field(page, "Address").fill(`http://127.0.0.1:${quietPort()}`);
+  await field(page, "Upstream URL").fill(`http://127.0.0.1:${quietPort()}`);
   await page.getByText("refused the connection").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
-  await field(page, "Address").fill(upstream());
+  await field(page, "Upstream URL").fill(upstream());
   await page.getByText(`${upstream()} answers with status 200`).waitFor();
   await next(page);
-  await page.getByText("is a private name: it gets a certificate that this gateway").waitFor();
+  await page.getByText("is a private name and gets a self-signed certificate").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await next(page);
   await page.getByText("New: certificate nas self-signed").waitFor();
@@ -126,13 +126,13 @@ test("with an account made in the browser, a public name gets a certificate that
   const { page, complaints } = root;
   await page.getByRole("link", { name: "ACME accounts", exact: true }).click();
   await page.getByRole("link", { name: "Create the first ACME account" }).click();
-  await page.getByRole("combobox", { name: "Which one" }).click();
-  await page.getByRole("option", { name: "Another one" }).click();
+  await page.getByRole("combobox", { name: "CA", exact: true }).click();
+  await page.getByRole("option", { name: "Other CA" }).click();
   await field(page, "Name").fill("pebble");
   await field(page, "Directory").fill(pebble.directoryUrl);
-  await field(page, "Who signs the directory's own certificate").fill(pebble.trusted);
+  await field(page, "Trusted CAs of the directory").fill(pebble.trusted);
   await page.getByRole("button", { name: "Create", exact: true }).click();
-  await page.getByText("Without that the authority issues nothing").waitFor();
+  await page.getByText("Required by the CA").waitFor();
   await page.getByRole("checkbox", { name: /I agree/ }).check();
   expect(await checkAccessible(page)).toEqual([]);
   await page.getByRole("button", { name: "Create", exact: true }).click();
@@ -147,7 +147,7 @@ test("with an account made in the browser, a public name gets a certificate that
   await page.getByText("New: certificate shop.example.com", { exact: false }).first().waitFor();
   await create(page);
   await page.getByText("The certificate is valid").waitFor({ timeout: 20_000 });
-  await page.getByText(/Plain requests are sent to HTTPS$/).waitFor();
+  await page.getByText(/Redirects HTTP to HTTPS$/).waitFor();
   await screenshots(page, "application-ready");
   const [trusted = ""] = await pebble.roots();
   expect((await visit("shop.example.com", trusted)).text()).toBe("it runs");
@@ -158,7 +158,7 @@ test("with an account made in the browser, a public name gets a certificate that
   expect(complaints).toEqual([]);
 }, 60_000);
 
-test("what is there already is named, and taken over when that is wanted", async () => {
+test("existing objects are named, and adopted on request", async () => {
   const { page, complaints } = await openAsAdmin({ expects: [409] });
   const body = { name: "old", targets: [{ host: "127.0.0.1", port: origin.port }] };
   await call(page, "POST", "services", body);
@@ -168,33 +168,33 @@ test("what is there already is named, and taken over when that is wanted", async
   await fillIn(page, "old.home.arpa");
   await page.getByText('route "old" serves old.home.arpa already').waitFor();
   expect(await checkAccessible(page)).toEqual([]);
-  await page.getByRole("checkbox", { name: "Take it over" }).check();
+  await page.getByRole("checkbox", { name: "Adopt it" }).check();
   await page.getByText("Changed: route old.home.arpa").waitFor();
   await create(page);
-  await page.getByRole("heading", { name: "How it comes along" }).waitFor();
+  await page.getByRole("heading", { name: "Progress" }).waitFor();
   const made = await call(page, "GET", "applications/old.home.arpa");
   expect(made.routes[0].id).toBe(id);
   expect(complaints).toEqual([]);
   await page.context().close();
 }, 60_000);
 
-test("what was changed by hand is shown, accepted or taken back", async () => {
+test("drift is shown, accepted or reverted", async () => {
   const { page, complaints } = await openAsAdmin();
   const { id, service } = await call(page, "GET", "applications/nas");
   await call(page, "PATCH", `services/${service.id}`, { connect_timeout: 1234 });
   await page.goto(`${scene.gateway.admin}/ui/applications`);
-  await page.getByText("changed by hand", { exact: true }).waitFor();
+  await page.getByText("drift", { exact: true }).waitFor();
   await page.getByRole("link", { name: "nas", exact: true }).click();
-  const drift = page.getByRole("region", { name: "Changed by hand" });
+  const drift = page.getByRole("region", { name: "Drift" });
   await drift.getByRole("cell", { name: "1234" }).waitFor();
   await drift.getByRole("cell", { name: "5000" }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
-  await page.getByRole("button", { name: "Accept it" }).click();
+  await page.getByRole("button", { name: "Accept changes" }).click();
   await drift.waitFor({ state: "detached" });
   await call(page, "PATCH", `services/${service.id}`, { host_header: "target" });
   await drift.waitFor();
-  await page.getByRole("button", { name: "Take it back" }).click();
-  await page.getByRole("button", { name: "Take back", exact: true }).click();
+  await page.getByRole("button", { name: "Revert changes" }).click();
+  await page.getByRole("button", { name: "Revert", exact: true }).click();
   await drift.waitFor({ state: "detached" });
   const found = await call(page, "GET", `applications/${id}`);
   expect(found.drift).toEqual([]);
@@ -203,7 +203,7 @@ test("what was changed by hand is shown, accepted or taken back", async () => {
   await page.context().close();
 }, 60_000);
 
-test("maintenance is switched in the list, and viewers see no button that is refused", async () => {
+test("maintenance is switched in the list, and viewers see no button that the API rejects", async () => {
   const { page, complaints } = await openAsAdmin({ path: "/ui/applications" });
   await page.getByRole("switch", { name: "Maintenance of nas" }).click({ force: true });
   await page.getByText("nas is under maintenance").waitFor();
@@ -229,7 +229,7 @@ test("maintenance is switched in the list, and viewers see no button that is ref
 const openAsAdmin = (options: { path?: string; expects?: readonly number[] } = {}) =>
   scene.openAs("admin", options);
 
-/** Calls the management API as whoever is signed in on the page. */
+/** Calls the management API with the session of the page. */
 // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
 async function call(page: Page, method: string, path: string, data?: object): Promise<any> {
   const response = await page.request.fetch(`${scene.gateway.admin}/api/v1/${path}`, {

@@ -38,25 +38,25 @@ test("entries are found by person, action, object and result, and opened", async
   expect(await checkAccessible(page)).toEqual([]);
 
   await page.getByLabel("Search the audit log").fill("service-7");
-  await page.locator('input[aria-label="Did what"]').click();
+  await page.locator('input[aria-label="Action"]').click();
   await page.getByRole("option", { name: "changed" }).click();
   await eventually(async () => (await rows.count()) === 1);
   expect(page.url()).toContain("q=service-7");
   expect(page.url()).toContain("action=update");
   await page.getByRole("button", { name: /changed service service-7/ }).click();
   const drawer = page.getByRole("dialog");
-  await drawer.getByText("What changed").waitFor();
+  await drawer.getByText("Changes").waitFor();
   await drawer.locator(".is-added", { hasText: "/deep" }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "audit-entry");
-  await drawer.getByRole("link", { name: "All that was done to it" }).click();
+  await drawer.getByRole("link", { name: "History of this object" }).click();
   await eventually(async () => (await rows.count()) === 2);
   expect(page.url()).toContain("object=");
   expect(complaints).toEqual([]);
   await close();
 });
 
-test("what was refused says why, and a shared address shows the same", async () => {
+test("a refused action shows the reason, and a shared URL shows the same", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/audit?result=refused",
   });
@@ -78,7 +78,7 @@ test("what was refused says why, and a shared address shows the same", async () 
   await close();
 });
 
-test("older entries come page by page until there are no more", async () => {
+test("older entries load page by page to the end", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/audit?kind=service&result=ok",
   });

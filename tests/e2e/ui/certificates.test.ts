@@ -21,7 +21,7 @@ const { afterAll, beforeAll, test } = needs("executable", "chromium", "pebble");
 let scene: UiScene;
 let pebble: Pebble;
 let hook: ReturnType<typeof startDnsHook>;
-/** The administrator, whose page goes from test to test. */
+/** The administrator's page, shared by the tests. */
 let admin: UiPage;
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ beforeAll(async () => {
     ca_certificates: pebble.trusted,
   });
   await scene.createPeople();
-  // The gateway refuses what these tests get wrong on purpose.
+  // The gateway rejects the deliberate mistakes of these tests.
   admin = await scene.openAs("admin", { path: "/ui/certificates", expects: [400, 409] });
 }, 60_000);
 afterAll(async () => {
@@ -54,7 +54,7 @@ const field = (page: Page, name: string) => page.getByRole("textbox", { name, ex
 const names = (page: Page, name: string) => page.getByRole("combobox", { name, exact: true });
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 
-/** What the management API says to whoever is signed in on the page. */
+/** Reads from the management API with the session of the page. */
 // biome-ignore lint/suspicious/noExplicitAny: tests name the fields that they expect
 async function read(page: Page, path: string): Promise<any> {
   return await (await page.request.get(`${scene.gateway.admin}/api/v1/${path}`)).json();
@@ -73,18 +73,18 @@ test("an uploaded certificate is read while it is pasted, and mistakes stand at 
   const other = await authority.sign({ names: ["other.example.com"] });
   const page = await open("certificates");
   await page.getByRole("link", { name: "Create the first certificate" }).click();
-  await page.getByRole("radio", { name: "Upload one that I have" }).check();
+  await page.getByRole("radio", { name: "Upload" }).check();
   await field(page, "Certificate").fill(leaf.key);
-  await page.getByText("This is a private key; it belongs into the field below").waitFor();
+  await page.getByText("This is a private key: paste it into the field below").waitFor();
   await field(page, "Certificate").fill(leaf.cert);
   await field(page, "Private key").fill(other.key);
   await page.getByText(/does not (fit|belong)|not the key/).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await field(page, "Private key").fill(leaf.key);
   await page.getByText("pasted.example.com").waitFor();
-  await page.getByText("signed by CN=Test CA").waitFor();
+  await page.getByText("issued by CN=Test CA").waitFor();
   await field(page, "Name").fill("pasted");
-  // What is typed is kept in the tab after a moment; the key never is.
+  // A draft is stored in the tab after a moment, without the key.
   await eventually(async () => (await storedDrafts(page)).includes("pasted"));
   expect(await storedDrafts(page)).not.toContain("PRIVATE KEY");
   await button(page, "Create").click();
@@ -131,18 +131,18 @@ test("an ordered one is followed live, renewed and revoked", async () => {
   expect(admin.complaints).toEqual([]);
 }, 60_000);
 
-test("what keeps an order from succeeding is told with what can be done about it", async () => {
+test("a failed issuance is shown with advice", async () => {
   await pebble.failName("lost.example.com");
   const page = await open("certificates/new");
   await names(page, "Domains").fill("lost.example.com");
   await names(page, "Domains").press("Enter");
   await button(page, "Create").click();
-  await page.getByText("It could not be ordered yet").waitFor({ timeout: 20_000 });
-  await page.getByText("Make an A or AAAA record for the name that leads here").waitFor();
+  await page.getByText("Issuance failed").waitFor({ timeout: 20_000 });
+  await page.getByText("Create an A or AAAA record that points to this gateway").waitFor();
   await page.getByText("Next attempt", { exact: true }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await pebble.healName("lost.example.com");
-  await button(page, "Try again now").click();
+  await button(page, "Retry now").click();
   const state = page.getByRole("region", { name: "State" });
   await state.getByText("valid", { exact: true }).waitFor({ timeout: 20_000 });
   expect(admin.complaints).toEqual([]);
@@ -150,7 +150,7 @@ test("what keeps an order from succeeding is told with what can be done about it
 
 test("a DNS provider is made from its schema, tested, and proves a wildcard", async () => {
   const page = await open("dns-providers/new");
-  await page.getByRole("combobox", { name: "Who serves your zone" }).click();
+  await page.getByRole("combobox", { name: "Provider" }).click();
   await page.getByRole("option", { name: "Webhook" }).click();
   await field(page, "Address").fill("no address");
   await page.getByLabel("Token").fill("very secret token");
@@ -175,20 +175,20 @@ test("a DNS provider is made from its schema, tested, and proves a wildcard", as
   await page.goto(`${scene.gateway.admin}/ui/certificates/new`);
   await names(page, "Domains").fill("*.wild.example.com");
   await names(page, "Domains").press("Enter");
-  await page.getByText("choose that below").waitFor();
-  await page.getByRole("radio", { name: "With a DNS record" }).check();
+  await page.getByText("select it below").waitFor();
+  await page.getByRole("radio", { name: "DNS (dns-01)" }).check();
   await button(page, "Create").click();
   const state = page.getByRole("region", { name: "State" });
   await state.getByText("valid", { exact: true }).waitFor({ timeout: 20_000 });
   expect(admin.complaints).toEqual([]);
 }, 60_000);
 
-test("an account gets another key; what uses a certificate is named before it is deleted", async () => {
+test("an account rotates its key; dependents of a certificate are named before its deletion", async () => {
   const page = await open("acme-accounts");
   await page.getByRole("link", { name: "pebble", exact: true }).click();
-  await button(page, "Change the key").click();
-  await page.getByRole("dialog").getByRole("button", { name: "Change the key" }).click();
-  await page.getByText("ACME account pebble has another key").waitFor();
+  await button(page, "Rotate key").click();
+  await page.getByRole("dialog").getByRole("button", { name: "Rotate key" }).click();
+  await page.getByText("ACME account pebble has a new key").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await page.request.post(`${scene.gateway.admin}/api/v1/applications`, {
     headers: { origin: scene.gateway.admin },
@@ -211,7 +211,7 @@ test("an account gets another key; what uses a certificate is named before it is
   expect(admin.complaints).toEqual([]);
 }, 60_000);
 
-test("viewers read all of it and see no button that is refused", async () => {
+test("viewers read all of it and see no button that the API rejects", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/certificates" });
   expect(await page.getByRole("link", { name: "New certificate" }).count()).toBe(0);
   await page.getByRole("link", { name: "ordered", exact: true }).click();
@@ -221,7 +221,7 @@ test("viewers read all of it and see no button that is refused", async () => {
   for (const path of ["acme-accounts/pebble", "dns-providers/webhook"]) {
     await page.goto(`${scene.gateway.admin}/ui/${path}`);
     await isQuiet(page);
-    for (const name of ["Change the key", "Test the zone", "Delete", "Save"])
+    for (const name of ["Rotate key", "Test the zone", "Delete", "Save"])
       expect([name, await page.getByRole("button", { name }).count()]).toEqual([name, 0]);
     expect([path, await checkAccessible(page)]).toEqual([path, []]);
   }

@@ -61,11 +61,11 @@ test("changes of different fields are merged, and the same field is chosen", asy
   await first.page.getByText("Route shop saved").waitFor();
 
   await save(second.page);
-  const dialog = second.page.getByRole("dialog", { name: "Somebody else changed this meanwhile" });
+  const dialog = second.page.getByRole("dialog", { name: "Concurrent change" });
   await dialog.waitFor();
   const hosts = dialog.getByRole("radiogroup", { name: "hosts" });
   const description = dialog.getByRole("radiogroup", { name: "description" });
-  expect(await hosts.getByLabel(/Take theirs/).isChecked()).toBe(true);
+  expect(await hosts.getByLabel(/Use theirs/).isChecked()).toBe(true);
   expect(await description.getByLabel(/Keep mine/).isChecked()).toBe(true);
   expect(await dialog.getByRole("radiogroup").count()).toBe(2);
   expect(await checkAccessible(second.page)).toEqual([]);

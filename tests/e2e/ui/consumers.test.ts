@@ -52,7 +52,7 @@ async function takeSecret(page: Page): Promise<string> {
   return secret;
 }
 
-/** Whether the tab keeps a text. */
+/** Whether the tab's storage contains a text. */
 const isKept = async (page: Page, text: string) =>
   (
     await page.evaluate<string>("JSON.stringify([{...sessionStorage}, {...localStorage}])")
@@ -60,18 +60,18 @@ const isKept = async (page: Page, text: string) =>
 
 let key = "";
 
-test("a consumer gets a key that is shown once and lets requests through", async () => {
+test("a consumer gets a key that is shown once and authenticates requests", async () => {
   const { page, complaints } = admin;
   const remains = async () => (await page.content()).includes(key) || (await isKept(page, key));
   await page.getByText("No consumers yet").waitFor();
   await page.getByRole("link", { name: "Create the first consumer" }).click();
   await page.getByLabel("Username").fill("two words ");
-  await page.getByText("without spaces at its ends").waitFor();
+  await page.getByText("without leading or trailing spaces").waitFor();
   await page.getByLabel("Username").fill("alice");
-  await page.getByLabel("Other id").fill("C-1042");
+  await page.getByLabel("Custom ID").fill("C-1042");
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText("Consumer alice created").waitFor();
-  await page.getByText("nobody can sign in as alice").waitFor();
+  await page.getByText("No credentials yet for alice").waitFor();
 
   await page.getByRole("button", { name: "Add a credential" }).click();
   const drawer = page.getByRole("dialog");
@@ -98,27 +98,27 @@ test("after a rotation the old key is accepted for as long as was said, and none
   await page.getByRole("button", { name: "Actions of phone" }).click();
   await page.getByRole("menuitem", { name: "Rotate" }).click();
   await page.getByRole("radio", { name: "For an hour" }).click();
-  await page.getByRole("button", { name: "Make a new one" }).click();
+  await page.getByRole("button", { name: "Rotate" }).click();
   const next = await takeSecret(page);
   expect(next).not.toBe(key);
   expect([await statusWith(key), await statusWith(next)]).toEqual([200, 200]);
-  await page.getByText("The one before ends").waitFor();
+  await page.getByText("Previous secret expires").waitFor();
 
   await page.getByRole("switch", { name: "Enable phone" }).press("Space");
   await eventually(async () => (await statusWith(next)) === 401);
   await page.getByRole("button", { name: "Actions of phone" }).click();
   await page.getByRole("menuitem", { name: "Delete" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-  await page.getByText("nobody can sign in as alice").waitFor();
+  await page.getByText("No credentials yet for alice").waitFor();
   expect(complaints).toEqual([]);
 });
 
-test("a password of one's own is never kept in the tab, and no plugin asks for it yet", async () => {
+test("an entered password is never stored in the tab, and no plugin verifies it yet", async () => {
   const { page, complaints } = admin;
   await page.getByRole("button", { name: "Add a credential" }).click();
   const drawer = page.getByRole("dialog");
   await drawer.getByRole("radio", { name: "Password" }).click();
-  await drawer.getByText("Enter my own").click();
+  await drawer.getByText("Enter manually").click();
   await drawer.getByLabel("Your password").fill("correct horse of alice");
   expect(await isKept(page, "correct horse of alice")).toBe(false);
   await drawer.getByRole("button", { name: "Create" }).click();
@@ -146,7 +146,7 @@ test("the gateway searches where there are more consumers than a page shows", as
   await search.fill("client-0219");
   await page.getByRole("link", { name: "client-0219" }).waitFor();
   await search.fill("client-0219 nothing like this");
-  await page.getByText("Nothing fits").waitFor();
+  await page.getByText("No matches").waitFor();
   // The field stays, and what is typed in it.
   expect(await search.inputValue()).toBe("client-0219 nothing like this");
   await page.getByRole("button", { name: "Show all" }).click();
@@ -154,7 +154,7 @@ test("the gateway searches where there are more consumers than a page shows", as
   expect(complaints).toEqual([]);
 });
 
-test("viewers see credentials and no button that would be refused", async () => {
+test("viewers see credentials and no button that the API rejects", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/consumers/alice" });
   await page.getByRole("group", { name: "Password alice" }).waitFor();
   for (const name of ["Add a credential", "Save", "Delete", "Actions of Password alice"])

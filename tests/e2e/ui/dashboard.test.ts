@@ -34,7 +34,7 @@ const get = (path = "/") => quickGet(scene.gateway.httpPort, { host: "shop.test"
 
 test("an empty gateway says what to do first", async () => {
   const { page, complaints, close } = await scene.open({ path: "/" });
-  // Nobody is there yet: the first page is the one that makes the first administrator.
+  // Without users, the first page creates the first administrator.
   await page.getByRole("heading", { name: "Create the first administrator" }).waitFor();
   await close();
   await scene.createPeople();
@@ -51,7 +51,7 @@ test("an empty gateway says what to do first", async () => {
   await Promise.all([admin.close(), viewer.close()]);
 }, 60_000);
 
-test("traffic appears as figures, plots and tables; what is down and what changed appears by itself", async () => {
+test("traffic appears as figures, plots and tables; unhealthy targets and changes appear automatically", async () => {
   const { page, complaints, close } = await scene.openAs("admin");
   await page.getByRole("region", { name: "First steps" }).waitFor();
   const dead = quietPort();
@@ -76,10 +76,10 @@ test("traffic appears as figures, plots and tables; what is down and what change
     },
     [origin.port, dead],
   );
-  // Events tell the page: nobody reloads it.
+  // Events update the page without a reload.
   await page.getByText('create service "fallen"').waitFor();
   await page
-    .getByRole("region", { name: "Targets that are down" })
+    .getByRole("region", { name: "Unhealthy targets" })
     .getByText(`127.0.0.1:${dead}`)
     .waitFor({ timeout: 15_000 });
   for (let index = 0; index < 40; index++) await get(index % 4 === 0 ? "/broken" : "/");
@@ -89,15 +89,15 @@ test("traffic appears as figures, plots and tables; what is down and what change
   const failed = page.getByRole("group", { name: "Failed (5xx)" });
   await eventually(async () => (await failed.textContent())?.includes("10 of 40"));
   expect(await failed.textContent()).toContain("25 %");
-  const busiest = page.getByRole("region", { name: "Busiest" });
+  const busiest = page.getByRole("region", { name: "Top traffic" });
   await busiest.getByRole("link", { name: "shop" }).waitFor();
   expect(await busiest.textContent()).toContain("40");
   await page.getByRole("img", { name: /^Requests per second over time/ }).waitFor();
-  await page.getByRole("img", { name: /5xx: failed: 25 %/ }).waitFor();
+  await page.getByRole("img", { name: /5xx: server errors: 25 %/ }).waitFor();
   expect(await page.getByRole("region", { name: "First steps" }).count()).toBe(0);
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "dashboard");
-  // It goes on by itself.
+  // The page updates automatically.
   for (let index = 0; index < 60; index++) await get();
   await eventually(async () => (await failed.textContent())?.includes("10 of 100"), {
     deadlineMs: 15_000,

@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => scene?.stop());
 
-/** What has the focus, as somebody hears it: role or element, and name. */
+/** The focused element as a screen reader announces it: role or element, and name. */
 const focused = (page: Page) =>
   page.evaluate(`(() => {
     const element = document.activeElement;
@@ -99,7 +99,7 @@ test("/ searches, ? helps, Escape closes, and none of them disturbs who types", 
   await page.keyboard.press("Escape");
   expect(await focused(page)).not.toBe("Search services");
   await page.keyboard.press("?");
-  const help = page.getByRole("dialog", { name: "Keys" });
+  const help = page.getByRole("dialog", { name: "Keyboard shortcuts" });
   await help.waitFor();
   // A key of the page does nothing while a dialog is open.
   await page.keyboard.press("n");
@@ -124,11 +124,11 @@ test("the first press of Tab offers to skip to the content, and a menu gives the
   expect(await page.evaluate(`document.activeElement.closest("main") !== null`)).toBe(true);
 
   await page.keyboard.press("Shift+Tab");
-  await tabTo(page, "Your account and colours");
+  await tabTo(page, "Your account and colors");
   await page.keyboard.press("Enter");
   await page.getByRole("menuitem", { name: "Your account" }).waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("menuitem", { name: "Your account" }).waitFor({ state: "detached" });
-  expect(await focused(page)).toBe("Your account and colours");
+  expect(await focused(page)).toBe("Your account and colors");
   await close();
 });

@@ -54,7 +54,7 @@ async function startMeter(page: Page) {
       before = now;
       return Math.round(step);
     },
-    /** Prints the stretches of more than 50 ms, by the clock, in which the page answered nobody. */
+    /** Prints the stretches of more than 50 ms, by the clock, in which the page was blocked. */
     async print(what: string, steps: readonly number[]): Promise<void> {
       const tasks = (await page.evaluate("window.tasks.splice(0)")) as number[];
       const list = tasks.length === 0 ? "none" : `${tasks.length}, up to ${Math.max(...tasks)} ms`;

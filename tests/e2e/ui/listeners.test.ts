@@ -1,4 +1,4 @@
-// Listeners in the browser: a port that somebody has, a new one that serves at once, and what only admins may do.
+// Listeners in the browser: a port in use, a new listener, and admin-only actions.
 import { expect } from "bun:test";
 import { needs } from "../../support/needs.ts";
 import { quietPort } from "../../support/quiet-port.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.stop());
 
-test("a taken port and a wrong address are told at their fields, a free one serves at once", async () => {
+test("a port in use and a wrong address are shown at their fields, a free port serves at once", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     ...{ path: "/ui/listeners/new", expects: [400, 409] },
   });
@@ -36,7 +36,7 @@ test("a taken port and a wrong address are told at their fields, a free one serv
   const hosts = page.getByRole("combobox", { name: "Hosts" });
   await hosts.fill("https://shop.test");
   await hosts.press("Enter");
-  await page.getByText("https://shop.test is no host name").waitFor();
+  await page.getByText("https://shop.test is not a host name").waitFor();
   await hosts.press("Backspace");
 
   const free = quietPort();

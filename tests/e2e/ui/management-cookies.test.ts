@@ -59,7 +59,7 @@ test("the application is sent no cookie that opens the management API", async ()
   await close();
 }, 60_000);
 
-test("the application cannot put its own session in the place of the admin's for long", async () => {
+test("the application cannot replace the admin's session for long", async () => {
   const { page, close } = await scene.openAs("admin", { expects: [401] });
   const planted = await logIn("viewer");
   await page.goto(url());
@@ -78,7 +78,7 @@ test("the application cannot put its own session in the place of the admin's for
   await close();
 }, 60_000);
 
-test("over HTTPS a browser keeps the cookie with the prefix, and signs out of it", async () => {
+test("over HTTPS a browser stores the cookie with the prefix, and signs out of it", async () => {
   const directory = mkdtempSync(join(tmpdir(), "sluice-cookies-"));
   const { cert, key } = await selfSigned();
   writeFileSync(join(directory, "cert.pem"), cert);

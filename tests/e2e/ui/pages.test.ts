@@ -1,4 +1,4 @@
-// Every page of a filled gateway at three widths, light and dark: nothing to complain about, nothing that moves, pictures kept.
+// Every page of a filled gateway at three widths, light and dark: no errors, no layout shifts, screenshots saved.
 import { expect } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -64,13 +64,13 @@ interface Measured {
 }
 
 type Scheme = "light" | "dark";
-/** The first is the one that the page is opened in: what is out of sight may keep the colours that it was drawn in. */
+/** The first is the one that the page is opened in: what is out of sight may keep the colors that it was drawn in. */
 const ORDER: Readonly<Record<number, readonly Scheme[]>> = {
   380: ["dark", "light"],
   768: ["light", "dark"],
   1440: ["light", "dark"],
 };
-/** Colours and layout are looked at once each. */
+/** Colors and layout are looked at once each. */
 const CHECKED: Readonly<Record<number, Scheme>> = { 380: "dark", 1440: "light" };
 
 /** Beside the lists: forms, and pages within pages. */

@@ -41,19 +41,19 @@ const open = async (page: Page, path: string) => {
   await isQuiet(page);
 };
 
-/** Leads there without loading the page anew, as a link does. */
+/** Navigates without a page load, as a link does. */
 const follow = async (page: Page, path: string) => {
   await page.evaluate(`history.pushState(null, "", "/ui/${path}")`);
   await isQuiet(page);
 };
 
-/** What the API says, as whoever is signed in on the page. */
+/** Calls the API with the session of the page. */
 async function api(page: Page, method: string, path: string, data?: unknown) {
   const answer = await page.request.fetch(`${scene.gateway.admin}/api/v1/${path}`, {
     method,
     ...(data === undefined ? {} : { data }),
   });
-  // biome-ignore lint/suspicious/noExplicitAny: an answer
+  // biome-ignore lint/suspicious/noExplicitAny: a response
   return (await answer.json()) as any;
 }
 
@@ -82,7 +82,7 @@ function wrongOf(schema: Readonly<Record<string, unknown>>): readonly [string, u
 
 test("the gallery groups plugins by purpose and finds them by words", async () => {
   const { page, complaints } = admin;
-  for (const title of ["Sign-in", "Access", "Traffic", "Content", "Observing"])
+  for (const title of ["Authentication", "Access", "Traffic", "Content", "Observability"])
     expect(await page.getByRole("region", { name: title, exact: true }).count()).toBe(1);
   expect(await page.locator("a.choice").count()).toBe(plugins.length);
   expect(await checkAccessible(page)).toEqual([]);
@@ -141,17 +141,17 @@ describe("the form of a plugin opens, shows a mistake at its field, and saves wh
 test("a limit is filled in field by field, put on a route, and runs only when a condition holds", async () => {
   const { page, complaints } = admin;
   await open(page, "plugins/new?plugin=rate-limit");
-  await page.getByRole("radio", { name: "A route", exact: true }).click();
+  await page.getByRole("radio", { name: "Route", exact: true }).click();
   await page.getByRole("button", { name: "Add a limit" }).click();
   await page.getByRole("textbox", { name: "Requests" }).fill("10");
-  await page.getByRole("radio", { name: "Only when conditions hold" }).click();
+  await page.getByRole("radio", { name: "Only matching requests" }).click();
   await page.getByRole("button", { name: "Add a condition" }).click();
   await page.getByRole("menuitem", { name: /^Method/ }).click();
   await inputOf(page, "method").fill("POST");
   await page.keyboard.press("Enter");
   // Nothing is sent before a route is chosen.
   await page.getByRole("button", { name: "Create" }).click();
-  await page.getByText("Choose where it applies.").waitFor();
+  await page.getByText("Choose a scope.").waitFor();
   await page.getByRole("combobox", { name: "Route" }).click();
   await page.getByRole("option", { name: "shop route" }).click();
   await page.getByRole("button", { name: "Create" }).click();
@@ -185,13 +185,13 @@ test("the list says where each applies, and in which order they run", async () =
   expect(await row.textContent()).toContain("method");
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "plugins");
-  await page.getByRole("button", { name: "In which order" }).click();
-  await page.getByRole("region", { name: "Who is it?" }).getByText("key-auth").waitFor();
+  await page.getByRole("button", { name: "Execution order" }).click();
+  await page.getByRole("region", { name: "Authentication" }).getByText("key-auth").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   expect(complaints).toEqual([]);
 });
 
-test("viewers see the settings and no button that would be refused", async () => {
+test("viewers see the settings and no button that the API rejects", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/plugins" });
   expect(await page.getByRole("link", { name: "New plugin" }).count()).toBe(0);
   await page.getByRole("link", { name: "cors", exact: true }).click();

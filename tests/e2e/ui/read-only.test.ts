@@ -1,4 +1,4 @@
-// A gateway whose configuration is kept in a file, on every page: an admin sees all of it, and no button that is refused.
+// A gateway with a configuration file, on every page: an admin sees all of it, and no button that the API rejects.
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -65,7 +65,7 @@ async function addressesOf({ page }: UiPage, { path }: PageEntry): Promise<strin
   return [pagePath(path), ...(id === null ? [] : [pagePath(path, id)]), pagePath(path, "new")];
 }
 
-const OFFERS = /^(Save|Create|Delete|Restore|Import|Clone|Enable|Disable|Upload|Go back to)\b/;
+const OFFERS = /^(Save|Create|Delete|Restore|Import|Clone|Enable|Disable|Upload|Revert)\b/;
 
 async function walk(opened: UiPage, entries: readonly PageEntry[]): Promise<string[]> {
   const { page, complaints } = opened;
@@ -89,10 +89,10 @@ async function walk(opened: UiPage, entries: readonly PageEntry[]): Promise<stri
 
 // A quarter of the pages each.
 test.each([0, 1, 2, 3])(
-  "no button of a page is refused because the file decides: part %p",
+  "no button of a page is rejected because of the configuration file: part %p",
   async (part) => {
     const opened = await scene.openAs("admin");
-    await opened.page.getByText("Nothing can be changed here").waitFor();
+    await opened.page.getByText("Read-only configuration").waitFor();
     // Sessions and passwords are no part of the file: what ends the own session is for another test.
     const walked = pages.filter(({ path }) => path !== "account");
     expect(

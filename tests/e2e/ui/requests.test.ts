@@ -74,7 +74,7 @@ test("requests appear as they end, filters are in the address and survive a relo
   await isQuiet(page);
   await eventually(async () => (await rowsOf(page).count()) === 1);
   expect(await page.getByRole("textbox", { name: "Host" }).inputValue()).toBe("shop.test");
-  // What is let through by a filter goes on to come in.
+  // New requests that match the filter still arrive.
   await page.getByText("Live", { exact: true }).waitFor();
   await get("shop.test", "/broken");
   await get("blog.test", "/broken");
@@ -93,31 +93,31 @@ test("requests appear as they end, filters are in the address and survive a relo
   await close();
 }, 60_000);
 
-test("a request tells which plugin refused it and why, and how its time was spent", async () => {
+test("a request shows which plugin rejected it, why, and its timing", async () => {
   const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/requests" });
   await page.getByText("Live", { exact: true }).waitFor();
   await get("guarded.test", "/admin?api_key=abc");
   await page.getByRole("button", { name: "GET guarded.test/admin?api_key=***" }).click();
   const drawer = page.getByRole("dialog", { name: "Request" });
-  await drawer.getByText("Its network is kept out.").waitFor();
+  await drawer.getByText("The client's network is denied.").waitFor();
   await drawer.getByText("decided by the plugin ip-restriction").waitFor();
-  await drawer.getByText("Altogether").waitFor();
+  await drawer.getByText("Total").waitFor();
   expect(await drawer.getByRole("link", { name: "guarded" }).getAttribute("href")).toStartWith(
     "/ui/routes/",
   );
   await drawer.getByRole("button", { name: "Copy as curl" }).waitFor();
-  await drawer.getByText(/fill in the secrets where \*\*\* stands/).waitFor();
+  await drawer.getByText(/replace \*\*\* with the secrets/).waitFor();
   expect(await drawer.textContent()).not.toContain("abc");
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "requests-drawer");
-  // The address leads others to it.
+  // The URL can be shared.
   const address = page.url();
   await page.keyboard.press("Escape");
   await eventually(() => !page.url().includes("open="));
   await page.goto(address);
-  await page.getByRole("dialog").getByText("Its network is kept out.").waitFor();
+  await page.getByRole("dialog").getByText("The client's network is denied.").waitFor();
   // And from it to all that ended for the same reason.
-  await page.getByRole("dialog").getByRole("link", { name: "Show only these" }).first().click();
+  await page.getByRole("dialog").getByRole("link", { name: "Filter by this" }).first().click();
   await eventually(() => new URL(page.url()).search === "?q=ip.denied");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await eventually(async () => (await rowsOf(page).count()) === 1);
@@ -180,10 +180,10 @@ test("while a thousand requests a second flow, the page samples, counts all and 
   const before = numberIn(await counts.textContent(), "since");
   await eventually(async () => numberIn(await counts.textContent(), "since") > before + 1000);
   expect(await rowsOf(page).first().textContent()).toBe(first);
-  await page.getByText(/new wait/).waitFor();
+  await page.getByText(/new buffered/).waitFor();
   // Filters and rows work meanwhile.
   await rowsOf(page).nth(3).getByRole("button").click();
-  await page.getByRole("dialog").getByText("Altogether").waitFor();
+  await page.getByRole("dialog").getByText("Total").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Resume" }).click();
   await page.getByText("Live", { exact: true }).waitFor();
@@ -191,7 +191,7 @@ test("while a thousand requests a second flow, the page samples, counts all and 
 
   const sent = await load.stop();
   expect(sent).toBeGreaterThan(1000);
-  // Every one is accounted for: counted, or told to be left out by the gateway.
+  // Every request is accounted for: counted, or reported as dropped by the gateway.
   const note = page.getByTestId("tail-note");
   await eventually(
     async () =>

@@ -1,4 +1,4 @@
-// The history in a browser: what each revision changed, what going back would do, and that traffic follows.
+// Revisions in a browser: the changes of each, the preview of a restore, and its effect on traffic.
 import { expect } from "bun:test";
 import { needs } from "../../support/needs.ts";
 import { eventually } from "../../support/poll.ts";
@@ -14,7 +14,7 @@ const { afterAll, beforeAll, test } = needs("executable", "chromium");
 
 let scene: UiScene;
 let origin: ReturnType<typeof Bun.serve>;
-/** What was in service before the mistake. */
+/** The configuration before the mistake. */
 let good: { revision: number; document: string };
 
 const plain = async (): Promise<string> => {
@@ -55,7 +55,7 @@ afterAll(async () => {
 test("going back brings the state of then, and traffic follows", async () => {
   expect((await visit())[0]).toBe(404);
   const { page, complaints, close } = await scene.open({ path: "/ui/revisions" });
-  await page.getByRole("button", { name: "Go on without users for now" }).click();
+  await page.getByRole("button", { name: "Continue without users" }).click();
   await page.getByRole("table", { name: "Revisions" }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
 
@@ -67,17 +67,17 @@ test("going back brings the state of then, and traffic follows", async () => {
 
   await page.getByRole("link", { name: "Older revision" }).click();
   await page.getByRole("heading", { name: `Revision ${good.revision}` }).waitFor();
-  await page.getByRole("link", { name: "Go back to this" }).click();
+  await page.getByRole("link", { name: "Restore", exact: true }).click();
   await page.getByRole("button", { name: /Changed route shop/ }).waitFor();
   await page.getByRole("button", { name: /Removed service left-over/ }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "restore");
   expect((await visit())[0]).toBe(404);
 
-  await page.getByRole("button", { name: `Go back to revision ${good.revision}` }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Go back" }).click();
+  await page.getByRole("button", { name: `Restore revision ${good.revision}` }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Restore" }).click();
   await page.getByText(/Live on 2 workers, revision \d+/).waitFor();
-  await page.getByText(`restore revision ${good.revision}`).waitFor();
+  await page.getByText(`restore revision ${good.revision}`, { exact: true }).waitFor();
   expect(await visit()).toEqual([200, "the shop"]);
   expect(await plain()).toBe(good.document);
   expect(await revision()).toBe(good.revision + 3);
@@ -95,11 +95,11 @@ test("the list is searched and filtered by its address, and what is gone is said
   await page.getByRole("button", { name: "Clear the search" }).click();
   await eventually(async () => (await page.locator(".list-row").count()) > 4);
   await page.getByLabel("Search revisions").fill("no such thing");
-  await page.getByRole("heading", { name: "Nothing fits" }).waitFor();
+  await page.getByRole("heading", { name: "No matches" }).waitFor();
 
   await page.goto(`${scene.gateway.admin}/ui/revisions/${good.revision}`);
   await isQuiet(page);
-  expect(await page.getByRole("link", { name: "Go back to this" }).count()).toBe(0);
+  expect(await page.getByRole("link", { name: "Restore", exact: true }).count()).toBe(0);
   await page.goto(`${scene.gateway.admin}/ui/revisions/99999`);
   await page.getByText("revision 99999 does not exist or is not kept").waitFor();
   expect(complaints).toEqual([]);

@@ -1,4 +1,4 @@
-// Viewer, editor and admin on every page of the table: each sees what they may do, and nothing that would be refused.
+// Viewer, editor and admin on every page of the table: each sees permitted actions, and none that the API rejects.
 import { expect } from "bun:test";
 import { type ResourceKey, resources } from "../../../src/ui/api/resources.ts";
 import { pagePath } from "../../../src/ui/page-path.ts";

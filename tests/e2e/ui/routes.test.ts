@@ -45,7 +45,7 @@ const ask = (path: string, headers: Record<string, string> = {}) =>
 
 test("an editor makes a route with conditions, and requests that fit reach the target", async () => {
   const { page, complaints, close } = await scene.openAs("editor", { path: "/ui/routes/new" });
-  await page.getByText("It takes every request").waitFor();
+  await page.getByText("Catch-all route").waitFor();
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("shop");
   await page.getByRole("combobox", { name: "Service" }).click();
   await page.getByRole("option", { name: "web" }).click();
@@ -53,19 +53,19 @@ test("an editor makes a route with conditions, and requests that fit reach the t
   const hosts = page.getByRole("combobox", { name: "Hosts" });
   await hosts.fill("https://shop.test");
   await hosts.press("Enter");
-  await page.getByText("https://shop.test is no host name").waitFor();
+  await page.getByText("https://shop.test is not a host name").waitFor();
   await hosts.press("Backspace");
   await hosts.fill("shop.test");
   await hosts.press("Enter");
 
   await page.getByRole("button", { name: "Add a path" }).click();
   await page.getByLabel("Path 1", { exact: true }).fill("/shop");
-  await page.getByText("Takes /shop, /shop/ and /shop/anything, but not /shopping.").waitFor();
-  const trial = page.getByLabel("Try a path");
+  await page.getByText("Matches /shop, /shop/ and /shop/anything, but not /shopping.").waitFor();
+  const trial = page.getByLabel("Test a path");
   await trial.fill("/shopping");
-  await page.getByText("/shopping is not taken").waitFor();
+  await page.getByText("/shopping does not match").waitFor();
   await trial.fill("/shop/cart");
-  await page.getByText("/shop/cart is taken by path 1").waitFor();
+  await page.getByText("/shop/cart matches path 1").waitFor();
 
   await page.getByRole("button", { name: /^Conditions/ }).click();
   await page.getByRole("button", { name: "Add a header" }).click();
@@ -86,7 +86,7 @@ test("an editor makes a route with conditions, and requests that fit reach the t
   const prefix = page.getByRole("textbox", { name: "Replace the prefix", exact: true });
   await prefix.fill("/store");
   await page.getByRole("button", { name: "Save", exact: true }).click();
-  await page.getByText("The path is stripped already").waitFor();
+  await page.getByText("Cannot be combined with Strip the path").waitFor();
   await page.getByRole("switch", { name: "Strip the path" }).click();
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByText("Route shop saved").waitFor();
@@ -101,27 +101,27 @@ test("an editor makes a route with conditions, and requests that fit reach the t
   await close();
 });
 
-test("the test of a request tells which route wins, which lose and why, what runs and where it goes", async () => {
+test("the route test shows the matched route, the candidates and why they lost, the plugins and the target", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", {
     ...{ path: "/ui/routes", expects: [400] },
   });
   await page.getByRole("link", { name: "shop", exact: true }).click();
   await page.getByRole("link", { name: "Test a request" }).click();
   await page.getByRole("heading", { name: "Test a request" }).waitFor();
-  await page.getByText("No route takes it: the default site answers").waitFor();
+  await page.getByText("No route matched: the default site responds").waitFor();
   await page.getByText(/^headers\[0\]/).waitFor();
 
   await page.getByRole("group", { name: "Headers" }).getByRole("button", { name: "Add" }).click();
   await page.getByLabel("Headers: name").fill("x-beta");
   await page.getByLabel("Headers: value").fill("yes");
-  await page.getByRole("textbox", { name: "Address", exact: true }).fill("shop.test/shop/cart");
+  await page.getByRole("textbox", { name: "URL", exact: true }).fill("shop.test/shop/cart");
   await page.getByRole("button", { name: "Test", exact: true }).click();
-  await page.getByText("Route shop takes it and passes it to web").waitFor();
-  const candidates = page.getByRole("list", { name: "Routes that were looked at" });
+  await page.getByText("Route shop matches and forwards to web").waitFor();
+  const candidates = page.getByRole("list", { name: "Candidate routes" });
   const lines = await candidates.getByRole("listitem").allInnerTexts();
   expect(lines.map((line) => line.replaceAll(/\s+/g, " ").trim())).toEqual([
-    "1 other does not fit methods: GET is none of DELETE",
-    "2 shop wins",
+    "1 other no match methods: GET is none of DELETE",
+    "2 shop matched",
   ]);
   await page.getByText(`http://127.0.0.1:${origin.port}/cart`, { exact: true }).waitFor();
   await page.getByRole("link", { name: "request-id" }).waitFor();
@@ -131,14 +131,14 @@ test("the test of a request tells which route wins, which lose and why, what run
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "route-test");
 
-  await page.getByLabel("Address of the client").fill("nowhere");
+  await page.getByLabel("Client address").fill("nowhere");
   await page.getByRole("button", { name: "Test", exact: true }).click();
-  await page.getByLabel("Address of the client").and(page.locator("[aria-invalid=true]")).waitFor();
+  await page.getByLabel("Client address").and(page.locator("[aria-invalid=true]")).waitFor();
   expect(complaints).toEqual([]);
   await close();
 });
 
-test("what the gateway refuses is told at its field", async () => {
+test("an API error is shown at its field", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
     ...{ path: "/ui/routes/new", expects: [400, 409] },
   });
@@ -158,7 +158,7 @@ test("what the gateway refuses is told at its field", async () => {
   await close();
 });
 
-test("a viewer reads a route and finds no button that would be refused", async () => {
+test("a viewer reads a route and finds no button that the API rejects", async () => {
   const { page, complaints, close } = await scene.openAs("viewer", { path: "/ui/routes" });
   expect(await page.getByRole("link", { name: "New route" }).count()).toBe(0);
   await page.getByRole("link", { name: "shop", exact: true }).click();
@@ -177,16 +177,16 @@ test("a viewer reads a route and finds no button that would be refused", async (
 });
 
 test.each([
-  ["routes/00000000-0000-4000-8000-000000000000", "There is no such route", "Routes"],
-  ["acme-accounts/gone", "There is no such ACME account", "ACME accounts"],
-  ["routes/new?from=gone", "There is no such route", "Routes"],
+  ["routes/00000000-0000-4000-8000-000000000000", "The route does not exist", "Routes"],
+  ["acme-accounts/gone", "The ACME account does not exist", "ACME accounts"],
+  ["routes/new?from=gone", "The route does not exist", "Routes"],
 ])("/ui/%s says that there is none, and leads back to the list", async (path, title, list) => {
   const { page, complaints, close } = await scene.openAs("admin", {
     ...{ path: `/ui/${path}`, expects: [404] },
   });
   await page.getByRole("heading", { name: title, level: 1 }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
-  expect(await page.getByRole("button", { name: "Try again" }).count()).toBe(0);
+  expect(await page.getByRole("button", { name: "Retry" }).count()).toBe(0);
   await page.locator("main").getByRole("link", { name: list, exact: true }).click();
   await page.getByRole("heading", { name: list, level: 1, exact: true }).waitFor();
   expect(complaints).toEqual([]);

@@ -1,4 +1,4 @@
-// Where a secret is sent, in a browser: an editor who changes it is told at the field of the secret to enter it again.
+// Where a secret is sent, in a browser: an editor who changes it sees at the secret's field that it must be entered again.
 import { expect } from "bun:test";
 import type { Locator } from "playwright-core";
 import { checkAccessible, startUi, type UiPage, type UiScene } from "../../support/ui-scene.ts";
@@ -9,7 +9,7 @@ const { afterAll, beforeAll, test } = needs("executable", "chromium");
 let scene: UiScene;
 let editor: UiPage;
 const ids: Record<string, string> = {};
-const HINT = /To change where they are sent, enter them\s+again/;
+const HINT = /To change their destination, enter them\s+again/;
 const AGAIN = /must be sent again, because it would be sent to another destination/;
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ const open = async (path: string) => {
   return editor.page;
 };
 /** Waits until a field for a secret shows what is wrong with it. */
-const isTold = (field: Locator) =>
+const showsError = (field: Locator) =>
   editor.page.locator(".mantine-PasswordInput-root", { has: field }).getByText(AGAIN).waitFor();
 const save = () => editor.page.getByRole("button", { name: "Save", exact: true }).click();
 
@@ -53,7 +53,7 @@ test("of a plugin: at the field of its secret, and no stored one is offered", as
   await page.getByLabel("Issuer").fill("https://elsewhere.example.com");
   await save();
   const field = page.getByRole("textbox", { name: "Client secret" });
-  await isTold(field);
+  await showsError(field);
   expect(await checkAccessible(page)).toEqual([]);
   await field.fill("hush again");
   await save();
@@ -72,7 +72,7 @@ test("of an alert", async () => {
   await page.getByLabel("Mail server").fill("elsewhere.example.com");
   await save();
   const field = page.getByRole("textbox", { name: "Password" });
-  await isTold(field);
+  await showsError(field);
   await field.fill("hush again");
   await save();
   await page.getByText("Alert mail saved").waitFor();
@@ -83,13 +83,13 @@ test("of a DNS provider", async () => {
   await page.getByLabel("Address").fill("https://elsewhere.example.com");
   await save();
   const field = page.getByRole("textbox", { name: "Token" });
-  await isTold(field);
+  await showsError(field);
   await field.fill("hush again");
   await save();
   await page.getByText("DNS provider dns saved").waitFor();
 });
 
-test("an admin is told nothing of it, and may leave the secret out", async () => {
+test("an admin sees no such error, and may omit the secret", async () => {
   const { page, close } = await scene.openAs("admin", {
     path: `/ui/dns-providers/${ids["dns"]}`,
   });

@@ -23,13 +23,13 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.stop());
 
-/** Whether the tab keeps a text. */
+/** Whether the tab's storage contains a text. */
 const isKept = async (text: string) => {
   const stores = "JSON.stringify([{...sessionStorage}, {...localStorage}])";
   return (await admin.page.evaluate<string>(stores)).includes(text);
 };
 
-/** Whether the page or what the tab keeps holds a text. */
+/** Whether the page or the tab's storage contains a text. */
 const remains = async (text: string) =>
   (await isKept(text)) || (await admin.page.content()).includes(text);
 
@@ -39,7 +39,7 @@ test("a secret is written, and can be read nowhere", async () => {
   await page.getByRole("link", { name: "Create the first secret" }).click();
   await page.getByLabel("Name", { exact: false }).first().fill("idp client");
   await page.getByRole("button", { name: "Create" }).click();
-  await page.getByText("A value is needed").waitFor();
+  await page.getByText("Value is required").waitFor();
   await page.locator('input[type="password"]').fill("hush hush hush");
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText("Secret idp client created").waitFor();
@@ -94,12 +94,12 @@ test("another value is written in one place, and what is used is not deleted", a
   expect(complaints).toEqual([]);
 });
 
-test("a secret that is typed into a plugin's form is not kept in the tab, and stays when it is left alone", async () => {
+test("a secret in a plugin's form is not stored in the tab, and stays unchanged while its field is empty", async () => {
   const { page, complaints } = admin;
   await page.goto(`${scene.gateway.admin}/ui/plugins/new?plugin=ldap-auth`);
   await page.getByRole("button", { name: "Fill in an example" }).click();
   await page.locator('input[type="password"]').fill("of the directory");
-  // A draft is kept of the other fields only.
+  // The draft contains only the other fields.
   await page.getByRole("button", { name: "Show more" }).last().click();
   await page.getByLabel("Label").fill("staff");
   await eventually(() => isKept("staff"));
@@ -109,7 +109,7 @@ test("a secret that is typed into a plugin's form is not kept in the tab, and st
   await page.waitForURL(/plugins\/[0-9a-f-]{36}$/);
   await page.reload();
   await isQuiet(page);
-  await page.getByPlaceholder("As it is; type to replace it").waitFor();
+  await page.getByPlaceholder("Unchanged; type to replace it").waitFor();
   await page.getByLabel("Label").fill("people");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Plugin people saved").waitFor();

@@ -69,20 +69,20 @@ test("a service with two targets is made, and what is done to its targets holds 
   await other.getByText("draining").waitFor();
   expect(await weightOf("127.0.0.2")).toBe(0);
   await other.getByRole("button", { name: "Actions of 127.0.0.2:9" }).click();
-  await page.getByRole("menuitem", { name: "Take traffic again" }).click();
+  await page.getByRole("menuitem", { name: "End draining" }).click();
   await page.getByText("Target 127.0.0.2:9 has weight 100").waitFor();
 
   await other.getByRole("button", { name: "Actions of 127.0.0.2:9" }).click();
-  await page.getByRole("menuitem", { name: "unhealthy for an hour" }).click();
+  await page.getByRole("menuitem", { name: "Unhealthy for an hour" }).click();
   await other.getByText("unhealthy", { exact: true }).waitFor();
-  await other.getByText(/said by a person/).waitFor();
+  await other.getByText(/set by a user/).waitFor();
   await other.getByRole("button", { name: "Actions of 127.0.0.2:9" }).click();
-  await page.getByRole("menuitem", { name: "what the checks say again" }).click();
+  await page.getByRole("menuitem", { name: "Clear the override" }).click();
   await other.getByText("unknown", { exact: true }).waitFor();
 
   // Its own changes of targets are no reason to ask about the rest of the form.
-  await page.getByRole("button", { name: /^Trying again/ }).click();
-  await page.getByRole("textbox", { name: "Attempts after the first" }).fill("4");
+  await page.getByRole("button", { name: /^Retries/ }).click();
+  await page.getByRole("textbox", { name: "Retries" }).fill("4");
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByText("Service web saved").waitFor();
   const { retries, targets } = await api("GET", "/services/web");
@@ -118,20 +118,20 @@ test("every option of a service has a field, and mistakes are told there", async
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("api");
   await page.getByRole("combobox", { name: "Protocol" }).click();
   await page.getByRole("option", { name: /^HTTPS/ }).click();
-  await page.getByRole("switch", { name: "Check the target's certificate" }).click();
-  await page.getByLabel("Name to ask for").fill("api.internal");
-  await page.getByRole("combobox", { name: "Which target is next" }).click();
-  await page.getByRole("option", { name: "Always the same for the same client" }).click();
-  await page.getByRole("switch", { name: "Keep visitors on their target" }).click();
-  await page.getByLabel("Name of the cookie").fill("side");
+  await page.getByRole("switch", { name: "Verify the target's certificate" }).click();
+  await page.getByLabel("Server name (SNI)").fill("api.internal");
+  await page.getByRole("combobox", { name: "Algorithm" }).click();
+  await page.getByRole("option", { name: "Consistent hashing" }).click();
+  await page.getByRole("switch", { name: "Sticky sessions" }).click();
+  await page.getByLabel("Cookie name").fill("side");
   await page.getByRole("button", { name: /^Health checks/ }).click();
-  await page.getByRole("switch", { name: "Ask each target regularly" }).click();
-  const path = page.getByLabel("Path to ask for");
+  await page.getByRole("switch", { name: "Active health checks" }).click();
+  const path = page.getByLabel("Request path");
   await path.fill("healthz");
-  await page.getByText("It starts with /").waitFor();
+  await page.getByText("Must start with /").waitFor();
   await path.fill("/healthz");
   await page.getByRole("button", { name: /^Connections/ }).click();
-  await page.getByRole("textbox", { name: "Requests at once for each target" }).fill("50");
+  await page.getByRole("textbox", { name: "Concurrent requests per target" }).fill("50");
   await page.getByRole("textbox", { name: "Host", exact: true }).fill("api.internal");
   await page.getByRole("button", { name: "Create" }).click();
   const port = page.getByRole("textbox", { name: "Port" }).first();

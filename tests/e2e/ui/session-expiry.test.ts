@@ -1,4 +1,4 @@
-// A session that ends in the middle of a form: the page stays, nothing typed is lost, and nobody else goes on with it.
+// A session that ends in the middle of a form: the page stays, unsaved input survives, and no other user gets it.
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { needs } from "../../support/needs.ts";
@@ -56,13 +56,13 @@ async function signInAt(page: Page, email: string, password: string): Promise<vo
   await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
 }
 
-test("the dialog comes by itself, and what was typed is saved after signing in", async () => {
+test("the dialog opens automatically, and unsaved input is saved after sign-in", async () => {
   const opened = await scene.openAs("editor", { path: "/ui/services/new", expects: [401] });
   const { page, complaints } = opened;
   await typeService(page, "careful");
   await endSessionsOf("editor");
   await dialogOf(page).waitFor();
-  // Who it was is known: the password is asked for.
+  // The user is known: only the password is required.
   await eventually(
     async () => (await page.evaluate("document.activeElement.autocomplete")) === "current-password",
   );
@@ -84,11 +84,11 @@ test("the dialog comes by itself, and what was typed is saved after signing in",
   await opened.close();
 }, 60_000);
 
-test("what was sent without a session waits for the sign-in and is done then, once", async () => {
+test("a request without a session waits for the sign-in and is then sent once", async () => {
   const opened = await scene.openAs("editor", { path: "/ui/services/new", expects: [401] });
   const { page, close } = opened;
   await typeService(page, "waiting");
-  // Without the stream of events nothing tells the page before it sends.
+  // Without the event stream, the page learns of it only from a request.
   await page.route("**/api/v1/auth/me", (route) => route.abort());
   await endSessionsOf("editor");
   const refused = page.waitForResponse(
@@ -103,7 +103,7 @@ test("what was sent without a session waits for the sign-in and is done then, on
   await close();
 });
 
-test("somebody else who signs in there gets neither the form nor what waited", async () => {
+test("another user who signs in there gets neither the form nor the waiting request", async () => {
   const { page, close } = await scene.openAs("editor", {
     ...{ path: "/ui/services/new", expects: [401] },
   });
@@ -113,7 +113,7 @@ test("somebody else who signs in there gets neither the form nor what waited", a
   await page.getByRole("button", { name: "Create" }).click();
   await dialogOf(page).waitFor();
   await page.unroute("**/api/v1/auth/me");
-  // Leaving unsaved changes asks, and whoever answers wants to leave.
+  // Confirms leaving with unsaved changes.
   page.on("dialog", (question) => void question.accept());
   await signInAt(page, emailOf("admin"), UI_PASSWORD);
   await page.waitForURL(`${scene.gateway.admin}/`);
@@ -139,7 +139,7 @@ test("a reload in the middle loses nothing either", async () => {
   await page.getByLabel("E-mail address").fill(emailOf("editor"));
   await page.locator('input[autocomplete="current-password"]').fill(UI_PASSWORD);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByText("was not saved and is shown again").waitFor();
+  await page.getByText("This form shows unsaved input from a draft").waitFor();
   expect(await page.getByRole("textbox", { name: "Name", exact: true }).inputValue()).toBe(
     "reloaded",
   );
@@ -147,7 +147,7 @@ test("a reload in the middle loses nothing either", async () => {
   await close();
 });
 
-test("what is kept of a plugin is everything but its secrets", async () => {
+test("the draft of a plugin contains everything but its secrets", async () => {
   const { page, close } = await scene.openAs("editor", {
     ...{ path: "/ui/plugins/new?plugin=access-log", expects: [401] },
   });
@@ -161,7 +161,7 @@ test("what is kept of a plugin is everything but its secrets", async () => {
   expect(await kept()).not.toContain("canary-of-a-draft");
   page.on("dialog", (question) => void question.accept());
   await page.reload();
-  await page.getByText("Secrets are not kept: type those again.").waitFor();
+  await page.getByText("Secrets are not stored in drafts: enter them again.").waitFor();
   await page.getByRole("tab", { name: "JSON" }).click();
   const restored = JSON.parse(await page.getByLabel("Configuration", { exact: true }).inputValue());
   expect(restored.sinks).toEqual([{ http: { ...http, headers: { "X-Token": "" } } }]);

@@ -29,32 +29,32 @@ const stored = (page: Page): Promise<Record<string, unknown>> =>
 const save = (page: Page) => page.getByRole("button", { name: "Save", exact: true }).click();
 const isSaved = (page: Page) => page.getByText("Settings saved").first().waitFor();
 
-test("each group can be changed, and mistakes are told at their fields", async () => {
+test("each group can be changed, and errors are shown at their fields", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path, expects: [400] });
   await page.getByLabel("Public address").fill("gateway");
-  await page.getByText("It is http:// or https:// and a host, without a path").waitFor();
+  await page.getByText("Must be http:// or https:// and a host, without a path").waitFor();
   await page.getByLabel("Public address").fill("https://gateway.example.com");
   const proxies = page.getByRole("combobox", { name: "Trusted proxies" });
   await proxies.fill("everybody");
   await proxies.press("Enter");
-  await page.getByText(/everybody is no address and no network/).waitFor();
+  await page.getByText(/everybody is not an address or network/).waitFor();
   await proxies.press("Backspace");
   await proxies.fill("10.300.0.0/8");
   await proxies.press("Enter");
-  await page.getByRole("combobox", { name: "Answer" }).click();
-  await page.getByRole("option", { name: "Send them to another address" }).click();
-  await page.getByLabel("Where to").fill("https://www.example.com/");
+  await page.getByRole("combobox", { name: "Response" }).click();
+  await page.getByRole("option", { name: "Redirect" }).click();
+  await page.getByLabel("Redirect to").fill("https://www.example.com/");
   await page.getByRole("switch", { name: "Debug headers" }).check();
   await page.getByRole("textbox", { name: "Revisions" }).fill("500");
   await page.getByRole("button", { name: /^Limits/ }).click();
   await page.getByRole("textbox", { name: "Requests in flight per worker" }).fill("2000");
   await save(page);
-  // What only the gateway can tell.
+  // Only the gateway can validate this.
   await page.getByText("must be an IP address or a network such as", { exact: false }).waitFor();
   await proxies.press("Backspace");
   await proxies.fill("10.0.0.0/8");
   await proxies.press("Enter");
-  await page.getByRole("button", { name: /^Where clients come from/ }).click();
+  await page.getByRole("button", { name: /^GeoIP/ }).click();
   await page.getByLabel("Country database").fill("/nowhere.mmdb");
   await save(page);
   await eventually(
@@ -79,19 +79,18 @@ test("each group can be changed, and mistakes are told at their fields", async (
   await close();
 }, 60_000);
 
-test("what is typed survives a reload, and can be discarded", async () => {
+test("unsaved input survives a reload, and can be discarded", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path });
-  await page.getByRole("textbox", { name: "Days of audit log" }).fill("30");
+  await page.getByRole("textbox", { name: "Audit log days" }).fill("30");
   await eventually(() => page.evaluate(() => sessionStorage.getItem("sluice.draft:settings")));
   page.on("dialog", (dialog) => void dialog.accept());
   await page.reload();
   await isQuiet(page);
-  await page.getByText("Restored").waitFor();
-  expect(await page.getByRole("textbox", { name: "Days of audit log" }).inputValue()).toBe("30");
-  await page.getByRole("button", { name: "Discard it" }).click();
+  await page.getByText("Draft restored").waitFor();
+  expect(await page.getByRole("textbox", { name: "Audit log days" }).inputValue()).toBe("30");
+  await page.getByRole("button", { name: "Discard", exact: true }).click();
   await eventually(
-    async () =>
-      (await page.getByRole("textbox", { name: "Days of audit log" }).inputValue()) === "90",
+    async () => (await page.getByRole("textbox", { name: "Audit log days" }).inputValue()) === "90",
   );
   expect(complaints).toEqual([]);
   await close();
@@ -104,11 +103,11 @@ test("two people who change the settings at once are asked which values to keep"
   ]);
   await bob.page.getByRole("textbox", { name: "Requests" }).fill("5000");
   await ann.page.getByRole("textbox", { name: "Requests" }).fill("7000");
-  await ann.page.getByRole("textbox", { name: "Days of audit log" }).fill("60");
+  await ann.page.getByRole("textbox", { name: "Audit log days" }).fill("60");
   await save(ann.page);
   await isSaved(ann.page);
   await save(bob.page);
-  const prompt = bob.page.getByRole("dialog", { name: "Somebody else changed this meanwhile" });
+  const prompt = bob.page.getByRole("dialog", { name: "Concurrent change" });
   const requests = prompt.getByRole("radiogroup", { name: "retention.requests" });
   await requests.waitFor();
   expect(await checkAccessible(bob.page)).toEqual([]);
@@ -116,7 +115,7 @@ test("two people who change the settings at once are asked which values to keep"
   await prompt.getByRole("button", { name: "Save again" }).click();
   await isSaved(bob.page);
   expect(await stored(bob.page)).toMatchObject({ retention: { requests: 5000, audit_days: 60 } });
-  // Whoever has typed nothing sees what the other one saved.
+  // A form without input shows the newly saved values.
   await eventually(
     async () =>
       (await ann.page.getByRole("textbox", { name: "Requests" }).inputValue()) === "5 000",
@@ -125,10 +124,10 @@ test("two people who change the settings at once are asked which values to keep"
   await Promise.all([ann.close(), bob.close()]);
 }, 60_000);
 
-test("whoever is about to shut themselves out is asked first", async () => {
+test("a change that locks out its sender requires confirmation", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path, expects: [403, 409] });
-  await page.getByText("It listens for this machine only").waitFor();
-  const field = page.getByRole("combobox", { name: "Networks that may use it" });
+  await page.getByText("The gateway listens on loopback only").waitFor();
+  const field = page.getByRole("combobox", { name: "Allowed networks" });
   const add = async (network: string) => {
     await field.fill(network);
     await field.press("Enter");
@@ -141,14 +140,14 @@ test("whoever is about to shut themselves out is asked first", async () => {
   await field.press("Backspace");
   await add("192.0.2.0/24");
   await save(page);
-  const prompt = page.getByRole("dialog", { name: "Shut yourself out?" });
-  await prompt.getByText(/You come from 127\.0\.0\.1/).waitFor();
+  const prompt = page.getByRole("dialog", { name: "Lock yourself out?" });
+  await prompt.getByText(/Your address 127\.0\.0\.1/).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await prompt.getByRole("button", { name: "Cancel" }).click();
   await page.getByText(/would shut out 127\.0\.0\.1/).waitFor();
   expect((await stored(page))["admin_allowed_cidrs"]).toEqual(["127.0.0.0/8"]);
   await save(page);
-  await prompt.getByRole("button", { name: "Save all the same" }).click();
+  await prompt.getByRole("button", { name: "Save anyway" }).click();
   await eventually(async () => (await scene.gateway.api("GET", "/api/v1/settings")).status === 403);
   const { dataDir } = scene.gateway;
   const reset = await runCommand(["reset-admin-networks", "--data-dir", dataDir]);
@@ -165,14 +164,14 @@ test("every page says when any address, or this machine alone, reaches it", asyn
   };
   await restart("--admin-allow", "any");
   const open = await scene.openAs("admin", { path: "/ui/services" });
-  await open.page.getByText("Every address may reach this page").waitFor();
+  await open.page.getByText("Management access is open to every network").waitFor();
   expect(await checkAccessible(open.page)).toEqual([]);
-  await open.page.getByRole("link", { name: "Name the networks that may use it" }).click();
-  await open.page.getByText("In force: 0.0.0.0/0, ::/0").waitFor();
+  await open.page.getByRole("link", { name: "Set the allowed networks" }).click();
+  await open.page.getByText("In effect: 0.0.0.0/0, ::/0").waitFor();
   await open.close();
   await restart();
   const held = await scene.openAs("viewer", { path: "/ui/services" });
-  await held.page.getByText("Only this machine reaches this page").waitFor();
+  await held.page.getByText("Management access is limited to this machine").waitFor();
   await held.page
     .getByText(/start with --admin-allow NETWORKS/)
     .first()
@@ -183,7 +182,7 @@ test("every page says when any address, or this machine alone, reaches it", asyn
   await restart("--admin-allow", "private");
   const fine = await scene.openAs("viewer", { path: "/ui/services" });
   await isQuiet(fine.page);
-  expect(await fine.page.getByText("reach this page").count()).toBe(0);
+  expect(await fine.page.getByText("Management access").count()).toBe(0);
   await fine.close();
 }, 120_000);
 

@@ -40,12 +40,12 @@ const isIn = (page: Page) =>
   page.getByRole("navigation", { name: "Pages" }).waitFor({ state: "attached" });
 
 async function signOut(page: Page): Promise<void> {
-  await page.getByRole("button", { name: "Your account and colours" }).click();
+  await page.getByRole("button", { name: "Your account and colors" }).click();
   await page.getByRole("menuitem", { name: "Sign out" }).click();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
 }
 
-test("a wrong password is said, a right one leads to the page that was asked for", async () => {
+test("a wrong password shows an error, a right one opens the requested page", async () => {
   const opened = await scene.open({ path: "/ui/services?q=web", expects: [401] });
   const { page, complaints } = opened;
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
@@ -99,7 +99,7 @@ test("a second factor is set up with a picture, asked for, and turned off", asyn
   const codes = await list.getByRole("listitem").allInnerTexts();
   expect(codes).toHaveLength(10);
   expect(await checkAccessible(page)).toEqual([]);
-  await page.getByLabel("I have kept them in a safe place").check();
+  await page.getByLabel("I have stored them in a safe place").check();
   await page.getByRole("button", { name: "Done" }).click();
   await page.getByText("10 of 10 recovery codes left").waitFor();
   const kept = (await page.evaluate("JSON.stringify(sessionStorage)")) as string;
@@ -109,7 +109,7 @@ test("a second factor is set up with a picture, asked for, and turned off", asyn
   await fillIn(page, emailOf("viewer"), UI_PASSWORD);
   await page.getByText(`Signing in as ${emailOf("viewer")}`).waitFor();
   await giveCode(page, "000000");
-  await page.getByText("This code is wrong, or was used already").waitFor();
+  await page.getByText("Wrong or already used code").waitFor();
   // One that was not used, and not so old that it is over.
   await giveCode(page, await hotp(key, Math.max(step + 1, stepAt(Date.now()))));
   await isIn(page);
@@ -140,12 +140,12 @@ test("a new password ends the other sessions, and the list of sessions says so",
   expect(await checkAccessible(page)).toEqual([]);
 
   const change = page.getByRole("form", { name: "Change the password" });
-  await change.getByLabel("Present password").first().fill("not this");
+  await change.getByLabel("Current password").first().fill("not this");
   await change.getByLabel("New password").first().fill("password1234");
   await page.getByRole("button", { name: "Change the password" }).click();
   await change.locator(".mantine-PasswordInput-error").first().waitFor();
   await change.getByLabel("New password").first().fill("another horse battery");
-  await change.getByLabel("Present password").first().fill(UI_PASSWORD);
+  await change.getByLabel("Current password").first().fill(UI_PASSWORD);
   await page.getByRole("button", { name: "Change the password" }).click();
   await page.getByText("Password changed").waitFor();
   await eventually(async () => (await ends.count()) === 0);

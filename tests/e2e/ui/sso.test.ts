@@ -69,39 +69,39 @@ test("an admin sets it up, tests it, and never sees the secret again", async () 
   const { page, complaints } = opened;
   await page.getByText(`${scene.gateway.admin}${CALLBACK}`).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
-  await page.getByRole("switch", { name: "People can sign in with it" }).check();
+  await page.getByRole("switch", { name: "Enabled" }).check();
   await page.getByRole("button", { name: "Save", exact: true }).click();
-  await page.getByText("Needed before it can be turned on").first().waitFor();
-  await page.getByRole("switch", { name: "People can sign in with it" }).uncheck();
+  await page.getByText("Required before it can be enabled").first().waitFor();
+  await page.getByRole("switch", { name: "Enabled" }).uncheck();
 
   await page.getByLabel("Issuer").fill(`${provider.issuer}/wrong`);
   await page.getByLabel("Client ID").fill("sluice");
   await page.getByLabel("New client secret").first().fill(SECRET);
   await page.getByRole("button", { name: "Save and test" }).click();
-  await page.getByText("Something is not right yet.").waitFor();
+  await page.getByText("Some checks failed.").waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await page.getByLabel("Issuer").fill(provider.issuer);
-  await page.getByLabel("Claim with the groups").fill("groups");
+  await page.getByLabel("Groups claim").fill("groups");
   await page.getByRole("button", { name: "Add a group" }).click();
   await page.getByLabel("Group", { exact: true }).fill("ops");
   await page.getByRole("combobox", { name: "Role of ops" }).click();
   await page.getByRole("option", { name: "editor" }).click();
-  await page.getByRole("switch", { name: "Create users by themselves" }).check();
-  await page.getByRole("switch", { name: "People can sign in with it" }).check();
+  await page.getByRole("switch", { name: "Create users automatically" }).check();
+  await page.getByRole("switch", { name: "Enabled" }).check();
   await page.getByRole("button", { name: "Advanced" }).click();
-  await page.getByLabel("Text of the button").fill("Sign in with Example ID");
+  await page.getByLabel("Button text").fill("Sign in with Example ID");
   await page.getByRole("combobox", { name: "Scopes" }).fill("groups");
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Save and test" }).click();
   await page.getByText("Saved. Single sign-on is on").waitFor();
-  await page.getByText("Everything that can be checked without a person is right").waitFor();
+  await page.getByText("All automatic checks passed").waitFor();
   await screenshots(page, "sso-tested");
 
   await page.reload();
   await isQuiet(page);
   await page.getByRole("combobox", { name: "Client secret" }).waitFor();
   expect(await page.getByRole("combobox", { name: "Client secret" }).inputValue()).toBe(
-    "Keep the stored one",
+    "Keep the stored secret",
   );
   expect(await page.content()).not.toContain(SECRET);
   expect(await page.evaluate("JSON.stringify(sessionStorage)")).not.toContain(SECRET);
@@ -109,7 +109,7 @@ test("an admin sets it up, tests it, and never sees the secret again", async () 
   await opened.close();
 }, 60_000);
 
-test("somebody new signs in with it and comes to the page that was asked for", async () => {
+test("a new user signs in with it and gets the requested page", async () => {
   const opened = await openWithProvider("/ui/routes?q=shop");
   const { page } = opened;
   await page.getByRole("link", { name: "Sign in with Example ID" }).click();
@@ -117,15 +117,15 @@ test("somebody new signs in with it and comes to the page that was asked for", a
   await page.waitForURL(`${scene.gateway.admin}/ui/routes?q=shop`);
   await isQuiet(page);
   await page.goto(`${scene.gateway.admin}/ui/account`);
-  await page.getByText("You have no password: you sign in with single sign-on.").waitFor();
-  await page.getByText("An admin can give you one.").waitFor();
+  await page.getByText("You have no password: you use single sign-on.").waitFor();
+  await page.getByText("An admin can set one.").waitFor();
   await page.getByText("editor", { exact: true }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   expect(ownComplaints(opened)).toEqual([]);
   await opened.close();
 });
 
-test("who is not let in is told why", async () => {
+test("a denied sign-in shows the reason", async () => {
   const { page, close } = await openWithProvider("/");
   await page.getByRole("link", { name: "Sign in with Example ID" }).click();
   await signInAtProvider(page, "eve@example.com");
@@ -134,7 +134,7 @@ test("who is not let in is told why", async () => {
   await close();
 });
 
-test("a session that ends in a form is begun anew in a tab of its own, and the form stays", async () => {
+test("after a session ends in a form, sign-in uses a new tab, and the form stays", async () => {
   const opened = await openWithProvider("/ui/services/new");
   const { page } = opened;
   await page.getByRole("link", { name: "Sign in with Example ID" }).click();
@@ -155,11 +155,11 @@ test("a session that ends in a form is begun anew in a tab of its own, and the f
   await opened.close();
 });
 
-test("an admin sees who is linked, and can give a password", async () => {
+test("an admin sees linked users, and can set a password", async () => {
   const { page, close, complaints } = await scene.openAs("admin", { path: "/ui/users" });
   await page.getByRole("link", { name: "Ann" }).click();
   await page.getByText("linked to an account of the identity provider").waitFor();
-  await page.getByRole("button", { name: "Give a password" }).click();
+  await page.getByRole("button", { name: "Set a password" }).click();
   const dialog = page.getByRole("dialog", { name: "Password of Ann" });
   await dialog.locator("input").fill(`${UI_PASSWORD} of Anns`);
   await dialog.getByRole("button", { name: "Set the password" }).click();

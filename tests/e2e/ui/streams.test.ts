@@ -1,4 +1,4 @@
-// Stream routes in the browser: made, connections seen as they are, one closed, and a port that somebody else has.
+// Stream routes in the browser: made, connections seen as they are, one closed, and a port in use.
 import { expect } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { needs } from "../../support/needs.ts";
@@ -47,7 +47,7 @@ async function talk(bytes: number): Promise<{ socket: Socket; closed: Promise<vo
   return { socket, closed };
 }
 
-test("a port that somebody has is told at its field, a free one is taken", async () => {
+test("a port in use is shown at its field, a free one is accepted", async () => {
   const { page, complaints, close } = await scene.openAs("editor", {
     ...{ path: "/ui/stream-routes/new", expects: [409] },
   });
@@ -64,7 +64,7 @@ test("a port that somebody has is told at its field, a free one is taken", async
   expect(await checkAccessible(page)).toEqual([]);
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByText("Stream route echo created").waitFor();
-  await page.getByText("Nobody is connected.").waitFor();
+  await page.getByText("No connections.").waitFor();
   expect(complaints).toEqual([]);
   await close();
 });
@@ -88,7 +88,7 @@ test("connections are there with their bytes, and one of them is closed", async 
   await rowOf(first.socket)
     .getByRole("button", { name: /^Close the connection/ })
     .click();
-  await page.getByRole("button", { name: "Close it" }).click();
+  await page.getByRole("button", { name: "Close connection" }).click();
   await first.closed;
   await page.getByText("1 connection, oldest first.").waitFor();
   expect(await rowOf(first.socket).count()).toBe(0);

@@ -48,7 +48,7 @@ routes:
 
 const paste = async (page: Page, text: string) => {
   await page.getByLabel(/paste it here|Pasted/).fill(text);
-  await page.getByRole("button", { name: "Preview the changes" }).click();
+  await page.getByRole("button", { name: "Preview changes" }).click();
 };
 
 const servicesOf = async (page: Page): Promise<string[]> =>
@@ -56,13 +56,13 @@ const servicesOf = async (page: Page): Promise<string[]> =>
     `fetch("/api/v1/services").then((r) => r.json()).then((all) => all.map(({ name }) => name).sort())`,
   )) as string[];
 
-test("what is pasted is previewed, and in service only after it was confirmed", async () => {
+test("pasted text is previewed, and applied only after confirmation", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/transfer?tab=import",
   });
   expect(await checkAccessible(page)).toEqual([]);
   await paste(page, document);
-  await page.getByRole("heading", { name: "What would change" }).waitFor();
+  await page.getByRole("heading", { name: "Changes" }).waitFor();
   await page.getByRole("button", { name: /Added route shop/ }).waitFor();
   await page.getByText("shop.example").last().waitFor();
   expect(await checkAccessible(page)).toEqual([]);
@@ -75,7 +75,7 @@ test("what is pasted is previewed, and in service only after it was confirmed", 
   await page.getByRole("button", { name: "Clear the search" }).click();
 
   await page.getByRole("button", { name: /^Import: 3 added/ }).click();
-  await page.getByRole("dialog").getByText("In all: 3 added").waitFor();
+  await page.getByRole("dialog").getByText("Total: 3 added").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Import", exact: true }).click();
   await page.getByText(/3 added: live on 2 workers as revision \d+/).waitFor();
   expect(await servicesOf(page)).toEqual(["old", "web"]);
@@ -89,10 +89,10 @@ test("replacing shows what is removed, and what is the same is no change", async
     path: "/ui/transfer?tab=import",
   });
   await paste(page, document);
-  await page.getByText(/Nothing: the gateway has all of this already/).waitFor();
+  await page.getByText(/No changes: the gateway.s configuration equals/).waitFor();
   await page.getByLabel("Replace", { exact: true }).check();
-  await page.getByRole("heading", { name: "What would change" }).waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "Preview the changes" }).click();
+  await page.getByRole("heading", { name: "Changes" }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Preview changes" }).click();
   await page.getByRole("button", { name: /Removed service old/ }).waitFor();
   await page.getByRole("button", { name: /Removed target 127.0.0.1:4000/ }).waitFor();
   expect(await servicesOf(page)).toEqual(["old", "web"]);
@@ -139,7 +139,7 @@ test.each(broken)("$why is named with its line and changes nothing", async (mist
   await close();
 });
 
-test("a file of Kong is recognised and comes with a report of what became of it", async () => {
+test("a file of Kong is recognized and comes with an import report", async () => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/transfer?tab=import",
   });
@@ -148,9 +148,9 @@ test("a file of Kong is recognised and comes with a report of what became of it"
     page.getByRole("button", { name: "Choose a file" }).click(),
   ]);
   await chooser.setFiles(resolve(import.meta.dir, "../../fixtures/import/kong.yaml"));
-  await page.getByText("It looks like: Kong (declarative file)").waitFor();
-  await page.getByRole("button", { name: "Preview the changes" }).click();
-  await page.getByRole("heading", { name: /^Not carried over \(\d+\)/ }).waitFor();
+  await page.getByText("Detected: Kong (declarative file)").waitFor();
+  await page.getByRole("button", { name: "Preview changes" }).click();
+  await page.getByRole("heading", { name: /^Not imported \(\d+\)/ }).waitFor();
   await page.getByRole("button", { name: /Added service orders/ }).waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await screenshots(page, "import-kong");
@@ -162,7 +162,7 @@ test("a file of Kong is recognised and comes with a report of what became of it"
     .waitFor();
   expect(await servicesOf(page)).toContain("orders");
 
-  await page.getByRole("link", { name: "Take it back" }).click();
+  await page.getByRole("link", { name: "Revert" }).click();
   await page.getByRole("button", { name: /Removed service orders/ }).waitFor();
   expect(complaints).toEqual([]);
   await close();
@@ -188,15 +188,15 @@ test("a file may be dropped anywhere on the page, also over what was pasted", as
   await page.getByLabel(/paste it here/).fill("format: 1");
   const beside = { x: 1200, y: 800 };
   await dropFiles(page, [kong], beside);
-  await page.getByText("It looks like: Kong (declarative file)").waitFor();
+  await page.getByText("Detected: Kong (declarative file)").waitFor();
   await page.getByText("kong.yaml", { exact: true }).waitFor();
   await dropFiles(page, [caddy], { x: 640, y: 320 });
-  await page.getByText("It looks like: Caddy (JSON)").waitFor();
+  await page.getByText("Detected: Caddy (JSON)").waitFor();
   await dropFiles(page, [caddy, kong], beside);
-  await page.getByText("Drop one file: several cannot be imported as one.").waitFor();
+  await page.getByText("Drop a single file.").waitFor();
   await page.getByText("caddy.json", { exact: true }).waitFor();
   expect(page.url()).toContain("/ui/transfer?tab=import");
-  await page.getByRole("button", { name: "Take another file" }).click();
+  await page.getByRole("button", { name: "Choose another file" }).click();
   await dropFiles(page, [import.meta.dir], beside);
   await page.getByText("could not be read. Is it a file?").waitFor();
   expect(complaints).toEqual([]);
@@ -225,14 +225,14 @@ test.each([
     adds: /Added route photos\.test/,
     host: "photos.test",
   },
-])("a file of $program is recognised, previewed and imported", async ({ program, path, ...is }) => {
+])("a file of $program is recognized, previewed and imported", async ({ program, path, ...is }) => {
   const { page, complaints, close } = await scene.openAs("admin", {
     path: "/ui/transfer?tab=import",
   });
   await dropFiles(page, [path()], { x: 640, y: 400 });
-  await page.getByText(`It looks like: ${program}`).waitFor();
-  await page.getByRole("button", { name: "Preview the changes" }).click();
-  await page.getByRole("heading", { name: /^Not carried over \(\d+\)/ }).waitFor();
+  await page.getByText(`Detected: ${program}`).waitFor();
+  await page.getByRole("button", { name: "Preview changes" }).click();
+  await page.getByRole("heading", { name: /^Not imported \(\d+\)/ }).waitFor();
   await page.getByRole("button", { name: is.adds }).first().waitFor();
   expect(await checkAccessible(page)).toEqual([]);
   await page.getByRole("button", { name: /^Import: / }).click();
@@ -259,7 +259,7 @@ test("an encrypted export has everything, and comes back under its passphrase al
   await page.getByRole("button", { name: "Download encrypted" }).click();
   await page.getByText("At least 12 characters", { exact: true }).waitFor();
   await page.getByLabel("Passphrase", { exact: true }).fill("a long passphrase");
-  await page.getByLabel("Passphrase again").fill("a long passphrase");
+  await page.getByLabel("Repeat passphrase").fill("a long passphrase");
   const [download] = await Promise.all([
     page.waitForEvent("download"),
     page.getByRole("button", { name: "Download encrypted" }).click(),
@@ -272,11 +272,11 @@ test("an encrypted export has everything, and comes back under its passphrase al
   await page.locator('input[type="file"]').setInputFiles(path);
   const given = page.getByRole("tabpanel", { name: "Import" }).getByLabel("Passphrase");
   await given.fill("another passphrase");
-  await page.getByRole("button", { name: "Preview the changes" }).click();
+  await page.getByRole("button", { name: "Preview changes" }).click();
   await page.getByRole("alert").filter({ hasText: "passphrase" }).waitFor();
   await given.fill("a long passphrase");
-  await page.getByRole("button", { name: "Preview the changes" }).click();
-  await page.getByText(/Nothing: the gateway has all of this already/).waitFor();
+  await page.getByRole("button", { name: "Preview changes" }).click();
+  await page.getByText(/No changes: the gateway.s configuration equals/).waitFor();
   expect(complaints).toEqual([]);
   await close();
 });
@@ -296,7 +296,7 @@ test("a viewer downloads the plain document, and is offered nothing else", async
   await close();
 });
 
-test("a gateway that is kept in a file says so, and shows nothing that would be refused", async () => {
+test("a gateway with a configuration file shows it, and no button that the API rejects", async () => {
   const file = join(directory, "gateway.yaml");
   await Bun.write(file, document);
   const gateway = await startGateway({
@@ -307,11 +307,11 @@ test("a gateway that is kept in a file says so, and shows nothing that would be 
   try {
     const page = await browser.newPage();
     await page.goto(`${gateway.admin}/ui/routes`);
-    await page.getByText("Nothing can be changed here").waitFor();
+    await page.getByText("Read-only configuration").waitFor();
     await page.getByRole("link", { name: "shop" }).waitFor();
     expect(await page.getByRole("link", { name: /New route/ }).count()).toBe(0);
     await page.goto(`${gateway.admin}/ui/transfer?tab=import`);
-    await page.getByText("An import would be refused").waitFor();
+    await page.getByText("Imports are rejected").waitFor();
     expect(await checkAccessible(page)).toEqual([]);
   } finally {
     await browser.close();

@@ -24,11 +24,11 @@ const patchOf = (edit: (values: AlertValues) => AlertValues) =>
   mergePatch(toBody(toValues(stored)), toBody(edit(toValues(stored))));
 
 describe("a stored alert", () => {
-  test("that nobody touches is changed in nothing", () => {
+  test("stays equal without input", () => {
     expect(patchOf((values) => values)).toEqual({});
   });
 
-  test("keeps the address that is not shown, and takes a new one", () => {
+  test("keeps the write-only URL, and accepts a new one", () => {
     expect(toBody(toValues(stored)).config).not.toHaveProperty("url");
     const secrets = { ...toValues(stored).secrets, url: "https://example.com/" };
     expect(patchOf((values) => ({ ...values, secrets }))).toEqual({
@@ -80,7 +80,7 @@ test("mail needs a server, a sender and receivers; a webhook needs none of them"
   expect(rules.smtp.host("", mail)).not.toBeNull();
   expect(rules.smtp.from("nobody", mail)).not.toBeNull();
   expect(rules.smtp.to([], mail)).not.toBeNull();
-  expect(rules.smtp.to(["a@b.example", "c"], mail)).toContain("c is no mail address");
+  expect(rules.smtp.to(["a@b.example", "c"], mail)).toContain("c is not a mail address");
   expect(rules.smtp.to(["a@b.example"], mail)).toBeNull();
   expect(rules.smtp.host("", toValues({}))).toBeNull();
 });

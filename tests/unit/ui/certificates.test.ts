@@ -22,13 +22,13 @@ describe("names", () => {
     expect(isPublicName(name)).toBe(gatewayRule(name));
   });
 
-  test("are told what is wrong with them, each for itself", () => {
+  test("have one error each", () => {
     const all = ["a.example.com", "http://b.example.com", "A.example.com", "c d", ""];
     expect(all.map((_, index) => domainProblem(all, index) !== null)).toEqual([
       ...[false, true, true, true],
       false,
     ]);
-    expect(domainProblem([""], 0)).toBe("A name is needed");
+    expect(domainProblem([""], 0)).toBe("Name is required");
   });
 
   test("lead to the port that people reach", () => {
@@ -59,17 +59,17 @@ describe("certificates", () => {
     ["the authority could not look the name up: DNS problem: NXDOMAIN", /A or AAAA/],
     ["a CAA record forbids this authority to issue", /CAA record of the domain/],
     ["the authority could not connect: Timeout during connect", /port 80/],
-    ["the authority's limit is reached: too many certificates", /trials/],
-    ["acme.example:443 refused the connection", /could not talk to the authority/],
+    ["the authority's limit is reached: too many certificates", /staging/],
+    ["acme.example:443 refused the connection", /could not reach the CA/],
   ])("%s has advice", (error, advice) => {
     expect(adviceFor(error)).toMatch(advice);
   });
 
-  test("whose error nobody knows have none", () => {
+  test("with an unknown error have none", () => {
     expect(adviceFor("the sky fell")).toBeNull();
   });
 
-  test("keep their key when none is entered, and take their names from what is uploaded", () => {
+  test("keep their key when none is entered, and get their names from the upload", () => {
     const values = certificates.toValues({ source: "upload", certificate: "PEM" });
     expect(certificates.toBody({ ...values, name: "a" })).toEqual({
       ...{ name: "a", source: "upload", enabled: true, tags: [], description: "" },
@@ -92,13 +92,13 @@ describe("DNS providers", () => {
   const types = [{ type: "cloudflare", title: "", help: "", schema }] as never;
   const toProvider = providers.createToValues(types);
 
-  test("keep secrets apart, and leave out what is empty", () => {
+  test("separate secrets, and omit empty values", () => {
     const values = toProvider({ name: "cf", config: { ttl: 120 } });
     expect(values).toMatchObject({ config: { ttl: 120 }, secrets: { api_token: "" } });
     expect(providers.toBody(values).config).toEqual({ ttl: 120 });
   });
 
-  test("take a secret that is kept elsewhere by its name", () => {
+  test("reference a stored secret by name", () => {
     const values = toProvider({ config: { api_token: { $secret: "cf" } } });
     expect(values.secrets).toEqual({ api_token: "$secret:cf" });
     expect(providers.toBody(values).config).toEqual({ api_token: { $secret: "cf" } });

@@ -52,7 +52,7 @@ test.each([
   expect(shapeOf(schema).shape).toBe(shape as never);
 });
 
-test("what a description says to clients of the API alone is left out of forms", () => {
+test("notes for API clients are not part of form descriptions", () => {
   const oidc = asJson(plugins.find(({ name }) => name === "oidc")?.config);
   const description = oidc.properties?.["client_secret"]?.description ?? "";
   expect(description).toContain("Write-only");
@@ -139,7 +139,7 @@ describe("a draft of a value", () => {
     });
   });
 
-  test("keeps what names a stored secret, and that one is taken away", () => {
+  test("keeps references to stored secrets, and the removal of one", () => {
     const value = { key: null, users: [{ name: "ann", password: { $secret: "hers" } }] };
     expect(withoutSecrets(schema, value)).toEqual(value);
   });

@@ -7,7 +7,7 @@ import { rules, toBody, toValues } from "../../../src/ui/pages/settings/settings
 
 const defaults = { ...decode(settingsInput, {}), updated_at: "2026-01-01T00:00:00.000Z" };
 
-test("settings that nobody touches are sent as they were read, every field of them", () => {
+test("unchanged settings are sent as read, every field of them", () => {
   const { updated_at: _, ...read } = defaults;
   expect(toBody(toValues(defaults as Schemas["Settings"]))).toEqual(read);
 });

@@ -25,7 +25,7 @@ describe("targets that fail and stay in use", () => {
     expect(applicationState(application as never).state).toBe(row.application);
   });
 
-  test("are shown in the colour of what is wrong", () => {
+  test("are shown in the color of what is wrong", () => {
     expect(toneOf("failing")).toBe("bad");
   });
 });

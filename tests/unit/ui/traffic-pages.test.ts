@@ -3,10 +3,10 @@ import { describe, expect, test } from "bun:test";
 import { ApiError } from "../../../src/ui/api/error.ts";
 import { mergePatch } from "../../../src/ui/api/merge-patch.ts";
 import * as listener from "../../../src/ui/pages/listeners/listener-values.ts";
-import { matchText, type PathMatch, takesPath } from "../../../src/ui/pages/routes/route-text.ts";
+import { matchText, type PathMatch, matchesPath } from "../../../src/ui/pages/routes/route-text.ts";
 import * as route from "../../../src/ui/pages/routes/route-values.ts";
 import * as service from "../../../src/ui/pages/services/service-values.ts";
-import { placeOf, shareOf } from "../../../src/ui/pages/services/target-weight.ts";
+import { addressOf, shareOf } from "../../../src/ui/pages/services/target-weight.ts";
 import { ageOf, inBytes } from "../../../src/ui/pages/stream-routes/stream-numbers.ts";
 import * as stream from "../../../src/ui/pages/stream-routes/stream-route-values.ts";
 
@@ -21,7 +21,7 @@ test.each([
   [path("regex", "^/u/[0-9]+$"), "/u/42", true, "a regular expression"],
   [path("regex", "("), "/u/42", null, "none that can be read"],
 ])("%j takes %s: %p, because %s", (match, asked, expected, _why) => {
-  expect(takesPath(match, asked)).toBe(expected);
+  expect(matchesPath(match, asked)).toBe(expected);
 });
 
 test.each([
@@ -34,7 +34,7 @@ test.each([
   expect(matchText(given)).toBe(expected);
 });
 
-describe("a form that nobody touched sends nothing", () => {
+describe("an unchanged form sends nothing", () => {
   test("of a route, with a path that the API had as text", () => {
     const read = { id: "1", name: "r", paths: [path("regex", "^/a")], service_id: "s" };
     const body = () => route.toBody(route.toValues(read));
@@ -80,12 +80,12 @@ test.each([
   ['listener "x": UDP port 443 on 0.0.0.0: address already in use', "port"],
   ["name: exists already", null],
 ])("%s belongs to the field %p of a listener", (message, field) => {
-  expect(listener.placeOf(new ApiError(409, message))?.field ?? null).toBe(field);
+  expect(listener.fieldErrorOf(new ApiError(409, message))?.field ?? null).toBe(field);
 });
 
 test("a refused port of a stream route belongs to its port", () => {
   const error = new ApiError(409, 'stream route "s": port 53 on 127.0.0.1: address already in use');
-  expect(stream.placeOf(error)).toEqual({
+  expect(stream.fieldErrorOf(error)).toEqual({
     field: "listen_port",
     text: "port 53 on 127.0.0.1: address already in use",
   });
@@ -97,9 +97,9 @@ test.each([
   [{ port: 8080, protocol: "http" }, { port: "8080", protocol: "http:" }, true],
   [{ port: 8080, protocol: "http" }, { port: "9080", protocol: "http:" }, false],
 ] as const)("%j is the way of a page at %j: %p", (of, at, expected) => {
-  expect(listener.isTheWay(of, at)).toBe(expected);
-  expect(listener.cutsTheWay(of, { port: true }, at)).toBe(expected);
-  expect(listener.cutsTheWay(of, { tags: true }, at)).toBe(false);
+  expect(listener.isOwnListener(of, at)).toBe(expected);
+  expect(listener.mayDisconnect(of, { port: true }, at)).toBe(expected);
+  expect(listener.mayDisconnect(of, { tags: true }, at)).toBe(false);
 });
 
 test("shares are counted within a tier, among targets that take traffic", () => {
@@ -109,10 +109,10 @@ test("shares are counted within a tier, among targets that take traffic", () => 
   const all = [target("a", 100), target("b", 50), target("c", 10, 1), target("d", 100, 0, false)];
   expect(all.map((one) => shareOf(one, all))).toEqual([67, 33, 100, null]);
   expect(shareOf(target("e", 0), all)).toBeNull();
-  expect(placeOf({ host: "::1", port: 80 })).toBe("[::1]:80");
+  expect(addressOf({ host: "::1", port: 80 })).toBe("[::1]:80");
 });
 
-test("bytes and ages are told in words", () => {
+test("bytes and ages are formatted", () => {
   expect([0, 999, 1500, 2_345_678].map(inBytes)).toEqual(["0 B", "999 B", "1.5 kB", "2.3 MB"]);
   const now = Date.parse("2026-01-02T00:00:00Z");
   const at = (seconds: number) => ageOf(new Date(now - seconds * 1000).toISOString(), now);

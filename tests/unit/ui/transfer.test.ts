@@ -17,11 +17,11 @@ const texts = [
   { text: '{"_format_version": "3.0", "services": [}', format: "kong", type: "json" },
   { text: '{"apps": {"http": {}}}', format: "caddy", type: "json" },
 ] as const;
-test.each(texts)("$format is recognised in $text", ({ text, ...expected }) => {
+test.each(texts)("$format is recognized in $text", ({ text, ...expected }) => {
   expect(readText(text)).toMatchObject({ ...expected, problem: null, isEncrypted: false });
 });
 
-test("a document that is encrypted is told apart from one that only speaks of it", () => {
+test("an encrypted file is distinguished from one that only contains the word", () => {
   const encrypted = '{"format": 1, "program": "sluice", "encrypted": {"data": ""}}';
   expect(readText(encrypted)).toMatchObject({ format: "sluice", isEncrypted: true });
   const plain = '{"format": 1, "services": [{"name": "encrypted"}]}';
@@ -29,16 +29,16 @@ test("a document that is encrypted is told apart from one that only speaks of it
 });
 
 const useless = [
-  { text: " \n", says: /nothing in it/ },
+  { text: " \n", says: /empty/ },
   { text: "shop.test {\n  reverse_proxy 127.0.0.1:80\n}\n", says: /caddy adapt/ },
   { text: "http {\n  server { listen 80; }\n}\n", says: /nginx/ },
-  { text: "\u0000\u0001", says: /no text/ },
+  { text: "\u0000\u0001", says: /neither text/ },
 ];
 test.each(useless)("what cannot be imported as it is says why: $says", ({ text, says }) => {
   expect(readText(text)).toMatchObject({ format: null, problem: expect.stringMatching(says) });
 });
 
-test("a database is recognised by its first bytes, whatever its name", async () => {
+test("a database is recognized by its first bytes, whatever its name", async () => {
   const file = new File(["SQLite format 3\0 and so on"], "backup.bin");
   expect(await readFile(file)).toMatchObject({ format: "npm", text: null, name: "backup.bin" });
   expect(await readFile(new File(["format: 1\n"], "a.yaml"))).toMatchObject({ format: "sluice" });
@@ -95,7 +95,7 @@ test("any two texts can be put together again from what is shown of them", () =>
   }
 });
 
-test("what is the same and far from a change is left out, with how much it was", () => {
+test("unchanged lines far from a change are collapsed, with their number", () => {
   const many = Array.from({ length: 40 }, (_, index) => String(index));
   const lines = withGaps(diffLines(many, many.with(20, "x")));
   expect(lines.filter(({ kind }) => kind === "gap")).toEqual([

@@ -1,4 +1,4 @@
-// One's own account: password, second factor, sessions; knows nobody else.
+// The user's own account: password, second factor, sessions; knows no other user.
 import { Badge, Button, Stack } from "@mantine/core";
 import { useMe } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
@@ -16,11 +16,11 @@ export default function AccountPage() {
   if (me === undefined || me === null) return <FormSkeleton />;
   return (
     <Stack gap={0} maw={920}>
-      <PageHead title="Your account" text="How you sign in, and where you are signed in." />
+      <PageHead title="Your account" text="Password, second factor and sessions." />
       {me.user === null ? (
         <EmptyState
-          title="Nobody is signed in"
-          text="There are no users yet. Until there is one, anyone who reaches this address can change everything."
+          title="No users yet"
+          text="Until the first user exists, anyone who can reach this address can change everything."
         >
           <Can needs="admin">
             <Button onClick={beginFirstRun}>Create the first administrator</Button>

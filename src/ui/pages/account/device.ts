@@ -1,6 +1,6 @@
-// Browser and system out of what a browser says of itself, for people to know their devices by; draws nothing.
+// Browser and system from the User-Agent header, to recognize sessions by; renders nothing.
 
-/** In this order: most browsers also claim to be one of those further down. */
+/** In this order: most browsers also name one of those further down. */
 const browsers = [
   ["Edg", "Edge"],
   ["OPR", "Opera"],

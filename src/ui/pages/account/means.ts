@@ -1,4 +1,4 @@
-// What somebody signs in with, as the API tells it; draws nothing.
+// The sign-in methods of a user, as the API returns them; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 export type Means = Schemas["SignInMeans"];
@@ -8,5 +8,5 @@ export interface MeansProps {
   readonly means: Means;
 }
 
-/** Below /api/v1; also what to read anew after a change. */
+/** Below /api/v1; also the query key. */
 export const meansPath = (userId: string): string => `users/${userId}/totp`;

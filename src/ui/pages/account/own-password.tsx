@@ -1,4 +1,4 @@
-// Changing one's own password; knows nobody else.
+// The form that changes the user's own password; knows no other user.
 import { Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useContext, useState } from "react";
@@ -20,17 +20,19 @@ export function OwnPassword({ userId, means }: MeansProps) {
   const isReadOnly = useContext(ReadOnlyContext);
   const text = means.has_password
     ? "A new password ends all your other sessions."
-    : "You have no password: you sign in with single sign-on.";
+    : "You have no password: you use single sign-on.";
   if (isReadOnly)
     return (
       <Section title="Password">
-        <Text size="sm">Users are kept in the file of the configuration, and so is this.</Text>
+        <Text size="sm">
+          Users are defined in the configuration file. Change the password there.
+        </Text>
       </Section>
     );
   if (!means.has_password && role !== "admin")
     return (
       <Section title="Password" text={text}>
-        <Text size="sm">An admin can give you one.</Text>
+        <Text size="sm">An admin can set one.</Text>
       </Section>
     );
   return (
@@ -48,7 +50,7 @@ function PasswordForm({ userId, means }: MeansProps) {
     validateInputOnBlur: true,
     validate: {
       current_password: (value) =>
-        means.has_password && value === "" ? "Your present password is needed" : null,
+        means.has_password && value === "" ? "Current password is required" : null,
       password: passwordRule,
     },
   });
@@ -77,7 +79,7 @@ function PasswordForm({ userId, means }: MeansProps) {
       <Stack maw={420}>
         {means.has_password && (
           <PasswordInput
-            label="Present password"
+            label="Current password"
             autoComplete="current-password"
             required
             {...form.getInputProps("current_password")}
@@ -85,7 +87,7 @@ function PasswordForm({ userId, means }: MeansProps) {
         )}
         <PasswordInput
           label="New password"
-          description={`At least ${MIN_PASSWORD} characters, not your name and no common one`}
+          description={`At least ${MIN_PASSWORD} characters, not your name or a common password`}
           autoComplete="new-password"
           required
           {...form.getInputProps("password")}

@@ -1,4 +1,4 @@
-// Asks for one's password before something that a stolen session must not do; knows nothing of what that is.
+// Asks for the password before an action that a stolen session must not perform; knows no such action.
 import { Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useState } from "react";
@@ -16,26 +16,26 @@ interface Props<T> {
   readonly path: string;
   readonly method: "POST" | "DELETE";
   readonly touches: readonly string[];
-  /** Null: nothing is told. */
-  readonly told: string | null;
+  /** Null: no notification. */
+  readonly doneMessage: string | null;
   readonly onCancel: () => void;
   readonly onDone: (value: T) => void;
 }
 
 export function ProofForm<T>(props: Props<T>) {
-  const { label, color, text, hasPassword, path, method, touches, told } = props;
+  const { label, color, text, hasPassword, path, method, touches, doneMessage } = props;
   const connection = useConnection();
   const [failure, setFailure] = useState<unknown>(null);
   const form = useForm({
     initialValues: { current_password: "" },
     validate: {
-      current_password: (value) => (hasPassword && value === "" ? "Your password is needed" : null),
+      current_password: (value) => (hasPassword && value === "" ? "Password is required" : null),
     },
   });
   const change = useChange<T, object>({
     send: (body) => connection.send<T>(path, { method, body }),
     touches,
-    done: () => told,
+    done: () => doneMessage,
     showsErrors: true,
   });
   const submit = form.onSubmit(async (values) => {

@@ -1,4 +1,4 @@
-// A text as a QR code, drawn here: what it holds leaves the page for nobody.
+// A QR code, drawn locally: its content is a secret and never leaves the page.
 import { useMemo } from "react";
 import { encode } from "uqr";
 
@@ -7,7 +7,7 @@ interface Props {
   readonly label: string;
 }
 
-/** Dark on white in every colour scheme, because cameras expect that; with the quiet zone around it. */
+/** Dark on white in every color scheme, because cameras expect that; with the quiet zone of the standard. */
 export function QrCode({ text, label }: Props) {
   const { size, path } = useMemo(() => {
     const code = encode(text, { ecc: "M", border: 4 });

@@ -1,4 +1,4 @@
-// Shows recovery codes the one time that they can be read, to copy or to keep as a file; keeps nothing.
+// Shows recovery codes once, to copy or save as a file; stores nothing.
 import {
   Alert,
   Button,
@@ -39,8 +39,7 @@ function Codes({ codes, onClose }: { readonly codes: readonly string[]; onClose:
   return (
     <Stack>
       <Alert color="yellow">
-        Each of them works once in place of a code, for when your telephone is gone. They are never
-        shown again.
+        Each code works once, if you lose your phone. They are never shown again.
       </Alert>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs" role="list" aria-label="Recovery codes">
         {codes.map((code) => (
@@ -68,7 +67,7 @@ function Codes({ codes, onClose }: { readonly codes: readonly string[]; onClose:
         </Button>
       </Group>
       <Checkbox
-        label="I have kept them in a safe place"
+        label="I have stored them in a safe place"
         checked={isKept}
         onChange={(event) => setKept(event.currentTarget.checked)}
       />

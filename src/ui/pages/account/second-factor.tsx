@@ -1,4 +1,4 @@
-// The second factor of oneself: turned on step by step, and off; draws its picture without asking anybody.
+// The user's own second factor: set up step by step, or turned off; draws the QR code locally.
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { HelpText, Section } from "../../parts/page-layout.tsx";
@@ -7,7 +7,7 @@ import { RecoveryCodes } from "./recovery-codes.tsx";
 import { type MeansProps, meansPath } from "./means.ts";
 import { TotpSetup } from "./totp-setup.tsx";
 
-const TEXT = "A code of an authenticator app on your telephone, asked for beside the password.";
+const TEXT = "A code from an authenticator app, required in addition to the password.";
 
 export function SecondFactor({ userId, means }: MeansProps) {
   const [isOpen, setOpen] = useState(false);
@@ -26,12 +26,12 @@ export function SecondFactor({ userId, means }: MeansProps) {
           <ProofForm
             label="Turn off"
             color="red"
-            text="From then on the password alone is enough to sign in."
+            text="The password alone is then enough to sign in."
             hasPassword={means.has_password}
             path={`/users/${userId}/totp`}
             method="DELETE"
             touches={[meansPath(userId), "users"]}
-            told="Second factor turned off"
+            doneMessage="Second factor turned off"
             onCancel={close}
             onDone={close}
           />
@@ -73,7 +73,7 @@ function State({ means }: Pick<MeansProps, "means">) {
       </Group>
       {!hasPassword && (
         <HelpText>
-          Single sign-on does not ask for it: your identity provider has a second factor of its own.
+          Single sign-on does not use it: your identity provider has its own second factor.
         </HelpText>
       )}
     </Stack>

@@ -15,7 +15,7 @@ const PATH = "auth/sessions";
 
 interface Props {
   readonly userId: string;
-  /** Whether they are those of whoever looks at them. */
+  /** Whether they are the current user's sessions. */
   readonly isOwn: boolean;
 }
 
@@ -32,7 +32,7 @@ export function SessionList({ userId, isOwn }: Props) {
   if (sessions.length === 0)
     return (
       <Text size="sm" c="dimmed">
-        Not signed in anywhere.
+        No sessions.
       </Text>
     );
   return (

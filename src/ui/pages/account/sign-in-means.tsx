@@ -1,4 +1,4 @@
-// What somebody signs in with: loads it and shows a section for the password and one for the second factor.
+// The sign-in methods of a user: a section for the password and one for the second factor.
 import { useRead } from "../../api/queries.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { RowsSkeleton } from "../../parts/skeletons.tsx";

@@ -1,4 +1,4 @@
-// Turning the second factor on: the password, the picture for the app, the first code; knows no session.
+// The setup of the second factor: password, QR code, first code; knows no session.
 import { Button, Group, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useState } from "react";
@@ -26,12 +26,12 @@ export function TotpSetup(props: Props) {
   return (
     <ProofForm<Schemas["TotpSetup"]>
       label="Next"
-      text="You need an authenticator app, such as Aegis, 2FAS or the one of your password manager."
+      text="You need an authenticator app, such as Aegis, 2FAS or your password manager."
       hasPassword={means.has_password}
       path={`/users/${userId}/totp`}
       method="POST"
       touches={[]}
-      told={null}
+      doneMessage={null}
       onCancel={onCancel}
       onDone={setSetup}
     />
@@ -47,13 +47,13 @@ function Confirm({ userId, setup, onCancel, onDone }: Props & { setup: Schemas["
           1. Scan this with your app
         </Text>
         <QrCode text={setup.uri} label="QR code for your authenticator app" />
-        <HelpText>Or type the key in:</HelpText>
+        <HelpText>Or enter the key:</HelpText>
         <CopyableValue value={setup.secret.match(/.{1,4}/g)?.join(" ") ?? ""} label="the key" />
       </Stack>
       <form onSubmit={submit} noValidate aria-label="Confirm the second factor">
         <Stack gap="sm">
           <Text size="sm" fw={600}>
-            2. Type in what the app shows
+            2. Enter the code from the app
           </Text>
           <TextInput
             label="Code"
@@ -73,7 +73,7 @@ function Confirm({ userId, setup, onCancel, onDone }: Props & { setup: Schemas["
               Cancel
             </Button>
           </Group>
-          <HelpText>Until you have typed a code in, nothing changes.</HelpText>
+          <HelpText>Nothing changes until you confirm a code.</HelpText>
         </Stack>
       </form>
     </SimpleGrid>

@@ -1,4 +1,4 @@
-// The form of an account at a certificate authority: which one, who you are, trials; changes its key when asked.
+// The form of an ACME account: CA, contact, staging; also rotates its key.
 import {
   Button,
   Checkbox,
@@ -19,21 +19,14 @@ import { useChange } from "../../api/changes.tsx";
 import { useConnection } from "../../api/connection-context.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FoldedSection } from "../../parts/folded-section.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { SecretHint } from "../../parts/secret-hint.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
-import {
-  type AccountValues,
-  authorities,
-  authorityOf,
-  rules,
-  toBody,
-  toValues,
-} from "./account-values.ts";
+import { type AccountValues, cas, caOf, rules, toBody, toValues } from "./account-values.ts";
 
 const LIST = pagePath("acme-accounts");
 
@@ -43,7 +36,7 @@ interface FieldsProps {
 
 export function AccountForm({ source, template }: FormStart<Read<"acme/accounts">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const { form, ...rest } = useResourceForm<"acme/accounts", AccountValues>({
     resource: "acme/accounts",
     ...{ source, template, toValues, toBody, validate: rules, secrets: ["eab_hmac_key"] },
@@ -53,7 +46,7 @@ export function AccountForm({ source, template }: FormStart<Read<"acme/accounts"
   return (
     <FormPage
       title={account === null ? "New ACME account" : account.name}
-      text={account === null ? "Whom the gateway orders certificates from." : undefined}
+      text={account === null ? "An account at a CA that issues certificates." : undefined}
       parent={{ href: LIST, label: "ACME accounts" }}
       form={rest}
       needs="editor"
@@ -62,20 +55,24 @@ export function AccountForm({ source, template }: FormStart<Read<"acme/accounts"
         account !== null && (
           <Can needs="editor">
             <RotateButton account={account} />
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(account)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(account)])}
+            >
               Delete
             </Button>
           </Can>
         )
       }
     >
-      <AuthorityFields form={form} isNew={account === null} />
-      <PersonFields form={form} hasKey={(account?.eab_key_id ?? null) !== null} />
+      <CaFields form={form} isNew={account === null} />
+      <ContactFields form={form} hasKey={(account?.eab_key_id ?? null) !== null} />
       <MoreFields form={form} />
       <ConfirmDelete
         resource="acme/accounts"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -88,63 +85,62 @@ function RotateButton({ account }: { readonly account: Read<"acme/accounts"> }) 
   const { mutate, isPending } = useChange<Read<"acme/accounts">>({
     send: () => connection.send(`/acme/accounts/${id}/rotate-key`, { method: "POST" }),
     touches: ["acme/accounts"],
-    done: () => `ACME account ${name} has another key`,
+    done: () => `ACME account ${name} has a new key`,
   });
   const ask = () =>
     modals.openConfirmModal({
-      title: `Change the key of ${name}?`,
+      title: `Rotate the key of ${name}?`,
       children: (
         <Text size="sm">
-          The authority knows the account by the new key only. Certificates stay as they are. It is
-          refused while something is being ordered.
+          The CA accepts only the new key for this account. Certificates are not affected. Not
+          possible while a certificate is being issued.
         </Text>
       ),
-      labels: { confirm: "Change the key", cancel: "Cancel" },
+      labels: { confirm: "Rotate key", cancel: "Cancel" },
       onConfirm: () => mutate(),
     });
   return (
     <Button variant="default" loading={isPending} onClick={ask}>
-      Change the key
+      Rotate key
     </Button>
   );
 }
 
 const OTHER = "other";
 
-function AuthorityFields({ form, isNew }: FieldsProps & { readonly isNew: boolean }) {
+function CaFields({ form, isNew }: FieldsProps & { readonly isNew: boolean }) {
   const { directory_url: url, staging, name } = form.values;
-  const known = authorityOf(url);
+  const known = caOf(url);
   const choose = (value: string | null) => {
-    const authority = authorities.find((one) => one.url === value);
-    form.setFieldValue("directory_url", authority?.url ?? "https://");
-    const isFollowing = name === "" || authorities.some(({ label }) => nameFor(label) === name);
-    if (isNew && isFollowing)
-      form.setFieldValue("name", authority === undefined ? "" : nameFor(authority.label));
+    const ca = cas.find((one) => one.url === value);
+    form.setFieldValue("directory_url", ca?.url ?? "https://");
+    const isFollowing = name === "" || cas.some(({ label }) => nameFor(label) === name);
+    if (isNew && isFollowing) form.setFieldValue("name", ca === undefined ? "" : nameFor(ca.label));
   };
-  const hasOwnTrials = known?.hasTrials === true;
+  const hasOwnStaging = known?.hasStaging === true;
   return (
-    <Section title="Authority" text="Who signs the certificates.">
+    <Section title="CA" text="The CA that issues the certificates.">
       <Stack>
         <Select
-          label="Which one"
-          description={known?.text ?? "One of your own, or any other that speaks ACME"}
+          label="CA"
+          description={known?.text ?? "Your own, or any other CA that supports ACME"}
           data={[
-            ...authorities.map(({ label, url: value }) => ({ value, label })),
-            { value: OTHER, label: "Another one" },
+            ...cas.map(({ label, url: value }) => ({ value, label })),
+            { value: OTHER, label: "Other CA" },
           ]}
           value={known?.url ?? OTHER}
           allowDeselect={false}
           onChange={choose}
         />
-        {known === undefined && <OtherAuthority form={form} />}
+        {known === undefined && <OtherCaFields form={form} />}
         <Switch
-          label="For trials"
-          description="Certificates that nobody trusts, but no limits: to try things out first. Switch it off afterwards, and real ones are ordered at once"
+          label="Staging"
+          description="Untrusted certificates with high rate limits, for tests. After you turn it off, the gateway requests trusted ones"
           {...form.getInputProps("staging", { type: "checkbox" })}
         />
-        {staging && !hasOwnTrials && (
+        {staging && !hasOwnStaging && (
           <TextInput
-            label="Directory for trials"
+            label="Staging directory"
             required
             placeholder="https://"
             {...form.getInputProps("staging_directory_url")}
@@ -155,20 +151,20 @@ function AuthorityFields({ form, isNew }: FieldsProps & { readonly isNew: boolea
   );
 }
 
-/** One of your own, or any other that speaks ACME. */
-function OtherAuthority({ form }: FieldsProps) {
+/** Your own, or any other CA that supports ACME. */
+function OtherCaFields({ form }: FieldsProps) {
   return (
     <>
       <TextInput
         label="Directory"
-        description="Address that the authority gives for ACME"
+        description="ACME directory URL of the CA"
         placeholder="https://ca.home.arpa/acme/acme/directory"
         required
         {...form.getInputProps("directory_url")}
       />
       <Textarea
-        label="Who signs the directory's own certificate"
-        description="PEM, for an authority in your own network. Empty: the usual ones"
+        label="Trusted CAs of the directory"
+        description="PEM, for a CA in your own network. Empty: the system's CAs"
         placeholder="-----BEGIN CERTIFICATE-----"
         autosize
         minRows={3}
@@ -185,21 +181,21 @@ function OtherAuthority({ form }: FieldsProps) {
 
 const nameFor = (label: string): string => label.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 
-function PersonFields({ form, hasKey }: FieldsProps & { readonly hasKey: boolean }) {
+function ContactFields({ form, hasKey }: FieldsProps & { readonly hasKey: boolean }) {
   const { directory_url: url, eab_key_id: keyId } = form.values;
-  const needsBinding = authorityOf(url)?.needsBinding ?? null;
+  const needsBinding = caOf(url)?.needsBinding ?? null;
   return (
-    <Section title="You">
+    <Section title="Contact">
       <Stack>
         <TextInput
           label="E-mail address"
-          description="Where the authority may write to, for example before a certificate runs out"
+          description="Contact for the CA, for example before a certificate expires"
           type="email"
           placeholder="you@example.com"
           {...form.getInputProps("email")}
         />
         <Checkbox
-          label="I agree to the authority's terms of service"
+          label="I agree to the CA's terms of service"
           {...form.getInputProps("terms_agreed", { type: "checkbox" })}
         />
         {(needsBinding !== false || keyId !== "") && (
@@ -208,14 +204,14 @@ function PersonFields({ form, hasKey }: FieldsProps & { readonly hasKey: boolean
               label="EAB key id"
               description={
                 needsBinding === true
-                  ? "This authority asks for an external account binding"
-                  : "Only where the authority asks for an external account binding"
+                  ? "This CA requires an external account binding"
+                  : "Only if the CA requires an external account binding"
               }
               {...form.getInputProps("eab_key_id")}
             />
             <PasswordInput
               label="EAB HMAC key"
-              description="Stored encrypted and never shown. Empty: it stays as it is"
+              description="Stored encrypted and never shown. Empty: unchanged"
               autoComplete="off"
               {...form.getInputProps("eab_hmac_key")}
             />
@@ -234,38 +230,38 @@ function MoreFields({ form }: FieldsProps) {
         <Stack>
           <TextInput
             label="Name"
-            description="What it is called in lists"
+            description="Display name"
             required
             {...form.getInputProps("name")}
           />
           <TagsField
             label="Tags"
-            description="Words to find it by"
+            description="Labels for search and filters"
             {...form.getInputProps("tags")}
           />
           <Textarea label="Description" autosize {...form.getInputProps("description")} />
           <Switch
             label="Enabled"
-            description="Off: nothing is ordered with it"
+            description="Off: no certificates are requested with it"
             {...form.getInputProps("enabled", { type: "checkbox" })}
           />
         </Stack>
       </Section>
       <FoldedSection
         title="Advanced"
-        text="For certificates that say nothing else."
+        text="Defaults for certificates that set nothing else."
         fields={["profile", "preferred_chain"]}
         errors={form.errors}
       >
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           <TextInput
             label="Profile"
-            description="Where the authority has several, such as shortlived"
+            description="If the CA has several, such as shortlived"
             {...form.getInputProps("profile")}
           />
           <TextInput
             label="Preferred chain"
-            description="Common name of the issuer at its end"
+            description="Common name of its root issuer"
             {...form.getInputProps("preferred_chain")}
           />
         </SimpleGrid>

@@ -1,4 +1,4 @@
-// Offers to make an account at Let's Encrypt on the spot, where a certificate is wanted and nobody can be asked for one.
+// Offers to create a Let's Encrypt account on a page that needs one for a certificate.
 import { Anchor, Button, Checkbox, Group, Paper, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -6,7 +6,7 @@ import { useSave } from "../../api/changes.tsx";
 import { toMessage } from "../../api/error.ts";
 import { pagePath } from "../../page-path.ts";
 
-/** Two fields and a button; it goes away by itself when there is an account. */
+/** Two fields and a button; hidden as soon as an account exists. */
 export function AccountOffer() {
   const [email, setEmail] = useState("");
   const [isAgreed, setAgreed] = useState(false);
@@ -20,17 +20,16 @@ export function AccountOffer() {
       },
     });
   return (
-    <Paper withBorder p="md" component="section" aria-label="Account at an authority">
+    <Paper withBorder p="md" component="section" aria-label="ACME account">
       <Stack gap="sm">
-        <Text fw={600}>No account at a certificate authority yet</Text>
+        <Text fw={600}>No ACME account yet</Text>
         <Text size="sm">
-          Let's Encrypt gives certificates for public names away for free. Without an account the
-          name is served with a self-signed certificate, and the real one is ordered as soon as
-          there is one.
+          Let's Encrypt issues free certificates for public names. Without an account, the gateway
+          serves a self-signed certificate until an account exists.
         </Text>
         <TextInput
           label="Your e-mail address"
-          description="Optional: the authority writes to it when something is wrong"
+          description="Optional: contact address for the CA"
           type="email"
           placeholder="you@example.com"
           value={email}
@@ -47,7 +46,7 @@ export function AccountOffer() {
             Create the account
           </Button>
           <Anchor component={Link} href={pagePath("acme-accounts", "new")} size="sm">
-            Another authority
+            Another CA
           </Anchor>
         </Group>
       </Stack>

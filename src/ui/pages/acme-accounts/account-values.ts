@@ -1,4 +1,4 @@
-// The fields of the form of an ACME account, and the authorities that people choose from; draws nothing.
+// The fields of the form of an ACME account, and the known CAs; renders nothing.
 import type { Read, Write } from "../../api/resources.ts";
 
 export interface AccountValues extends Pick<
@@ -9,54 +9,52 @@ export interface AccountValues extends Pick<
   readonly email: string;
   readonly staging_directory_url: string;
   readonly eab_key_id: string;
-  /** Empty: the stored one stays. */
+  /** Empty: the stored key is unchanged. */
   readonly eab_hmac_key: string;
   readonly profile: string;
   readonly preferred_chain: string;
 }
 
-export interface Authority {
+export interface Ca {
   readonly label: string;
   readonly url: string;
   readonly needsBinding: boolean;
-  readonly hasTrials: boolean;
+  readonly hasStaging: boolean;
   readonly text: string;
 }
 
-export const authorities: readonly Authority[] = [
+export const cas: readonly Ca[] = [
   {
     ...{ label: "Let's Encrypt", url: "https://acme-v02.api.letsencrypt.org/directory" },
-    ...{ needsBinding: false, hasTrials: true },
-    text: "Free, for everybody, without signing up.",
+    ...{ needsBinding: false, hasStaging: true },
+    text: "Free, without registration.",
   },
   {
     ...{ label: "ZeroSSL", url: "https://acme.zerossl.com/v2/DV90" },
-    ...{ needsBinding: true, hasTrials: false },
+    ...{ needsBinding: true, hasStaging: false },
     text: "Free. Sign up at zerossl.com and copy the EAB credentials from Developer.",
   },
   {
     ...{ label: "Google Trust Services", url: "https://dv.acme-v02.api.pki.goog/directory" },
-    ...{ needsBinding: true, hasTrials: true },
+    ...{ needsBinding: true, hasStaging: true },
     text: "Free with a Google Cloud project: gcloud publicca external-account-keys create.",
   },
   {
     ...{ label: "SSL.com", url: "https://acme.ssl.com/sslcom-dv-ecc" },
-    ...{ needsBinding: true, hasTrials: false },
+    ...{ needsBinding: true, hasStaging: false },
     text: "Sign up at ssl.com and copy the ACME credentials of your account.",
   },
 ];
 
-export const authorityOf = (url: string): Authority | undefined =>
-  authorities.find((authority) => authority.url === url);
+export const caOf = (url: string): Ca | undefined => cas.find((ca) => ca.url === url);
 
-/** Its name, or the host of one that nobody knows. */
-export const authorityName = (url: string): string =>
-  authorityOf(url)?.label ?? URL.parse(url)?.host ?? url;
+/** Its name, or the host of an unknown CA. */
+export const caName = (url: string): string => caOf(url)?.label ?? URL.parse(url)?.host ?? url;
 
 export function toValues(account: Partial<Read<"acme/accounts">>): AccountValues {
   return {
     name: account.name ?? "letsencrypt",
-    directory_url: account.directory_url ?? authorities[0]?.url ?? "",
+    directory_url: account.directory_url ?? cas[0]?.url ?? "",
     staging: account.staging ?? false,
     terms_agreed: account.terms_agreed ?? false,
     ca_certificates: account.ca_certificates ?? "",
@@ -87,23 +85,21 @@ export function toBody(values: AccountValues): Write<"acme/accounts"> {
   };
 }
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
   directory_url: (value: string) =>
-    /^https:\/\/[^\s?#]+$/.test(value) ? null : "An address that begins with https://",
+    /^https:\/\/[^\s?#]+$/.test(value) ? null : "Must start with https://",
   staging_directory_url: (value: string) =>
-    value === "" || /^https:\/\/[^\s?#]+$/.test(value)
-      ? null
-      : "An address that begins with https://",
+    value === "" || /^https:\/\/[^\s?#]+$/.test(value) ? null : "Must start with https://",
   email: (value: string) =>
-    value === "" || /^[^\s@]+@[^\s@]+$/.test(value) ? null : "An e-mail address, or nothing",
-  terms_agreed: (value: boolean) => (value ? null : "Without that the authority issues nothing"),
+    value === "" || /^[^\s@]+@[^\s@]+$/.test(value) ? null : "Must be an e-mail address or empty",
+  terms_agreed: (value: boolean) => (value ? null : "Required by the CA"),
   eab_hmac_key: (value: string) =>
-    /^[A-Za-z0-9_-]*=*$/.test(value) ? null : "Letters, digits, - and _ only (base64url)",
+    /^[A-Za-z0-9_-]*=*$/.test(value) ? null : "Must be base64url: letters, digits, - and _",
 };

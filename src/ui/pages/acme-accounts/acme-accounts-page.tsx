@@ -1,4 +1,4 @@
-// ACME accounts: who certificates are ordered from; the list, and which form to open.
+// ACME accounts: the list, and which form to open.
 import { Badge, Group, Text } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
@@ -6,7 +6,7 @@ import { ResourceLoader } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import type { PageProps } from "../../pages.ts";
 import { AccountForm } from "./account-form.tsx";
-import { authorityName } from "./account-values.ts";
+import { caName } from "./account-values.ts";
 
 type Account = Read<"acme/accounts">;
 
@@ -25,9 +25,9 @@ function AccountList() {
       resource="acme/accounts"
       page="acme-accounts"
       title="ACME accounts"
-      text="Authorities that certificates are ordered from."
+      text="Accounts at CAs that issue certificates."
       columns={[
-        { title: "Authority", render: (account) => <Directory account={account} /> },
+        { title: "CA", render: (account) => <Directory account={account} /> },
         {
           title: "E-mail address",
           render: ({ email }) => email ?? <Text c="dimmed">none</Text>,
@@ -38,11 +38,11 @@ function AccountList() {
           width: "8rem",
         },
       ]}
-      searchText={({ directory_url: url }) => authorityName(url)}
-      states={[{ value: "trials", label: "For trials", fits: ({ staging }: Account) => staging }]}
+      searchText={({ directory_url: url }) => caName(url)}
+      states={[{ value: "trials", label: "Staging", fits: ({ staging }: Account) => staging }]}
       empty={{
         title: "No accounts yet",
-        text: "With an account at an authority such as Let's Encrypt, certificates are ordered and renewed by themselves, for free.",
+        text: "With an account at a CA such as Let's Encrypt, the gateway requests and renews certificates automatically.",
       }}
     />
   );
@@ -51,17 +51,17 @@ function AccountList() {
 function Directory({ account }: { readonly account: Account }) {
   return (
     <Group gap={6}>
-      <Text size="sm">{authorityName(account.directory_url)}</Text>
+      <Text size="sm">{caName(account.directory_url)}</Text>
       {account.staging && (
         <Badge size="xs" variant="light" color="yellow" tt="none">
-          for trials
+          staging
         </Badge>
       )}
     </Group>
   );
 }
 
-/** How many are ordered with it; those that name none go to the oldest account. */
+/** How many certificates use it; those that name none use the oldest account. */
 function Count({ account }: { readonly account: Account }) {
   const { data: certificates = [] } = useResourceList("certificates");
   const { data: accounts = [] } = useResourceList("acme/accounts");

@@ -1,11 +1,11 @@
-// The form of an alert: what is told, where it goes, how often, and a test; asks the kernel to save it.
+// The form of an alert: events, destination, frequency, and a test; the form kernel saves it.
 import { Button, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
@@ -15,7 +15,7 @@ import { type AlertValues, fieldOf, rules, toBody, toValues } from "./alert-valu
 import { DeliveryState } from "./delivery-state.tsx";
 import { MessageHistory } from "./message-history.tsx";
 import { SinkFields } from "./sink-fields.tsx";
-import { EventFields, PaceFields, ScopeFields } from "./told-fields.tsx";
+import { EventFields, FrequencyFields, ScopeFields } from "./notification-fields.tsx";
 
 const LIST = pagePath("alerts");
 
@@ -25,7 +25,7 @@ export interface AlertFieldsProps {
 
 export function AlertForm({ source, template }: FormStart<Read<"alerts">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const { form, ...rest } = useResourceForm<"alerts", AlertValues>({
     resource: "alerts",
     ...{ source, template, toValues, toBody, validate: rules, fieldOf },
@@ -36,7 +36,7 @@ export function AlertForm({ source, template }: FormStart<Read<"alerts">>) {
   return (
     <FormPage
       title={alert === null ? "New alert" : alert.name}
-      text={alert === null ? "Say what you want to know, and where it is told." : undefined}
+      text={alert === null ? "Choose events and where to send them." : undefined}
       parent={{ href: LIST, label: "Alerts" }}
       form={rest}
       needs="editor"
@@ -46,7 +46,11 @@ export function AlertForm({ source, template }: FormStart<Read<"alerts">>) {
           <>
             <DeliveryState alert={alert} />
             <Can needs="editor">
-              <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(alert)])}>
+              <Button
+                variant="light"
+                color="red"
+                onClick={() => setPendingDelete([toPendingDelete(alert)])}
+              >
                 Delete
               </Button>
             </Can>
@@ -68,11 +72,11 @@ export function AlertForm({ source, template }: FormStart<Read<"alerts">>) {
       <EventFields form={form} />
       <SinkFields form={form} isStored={alert !== null && alert.type === form.values.type} />
       <ScopeFields form={form} />
-      <PaceFields form={form} />
+      <FrequencyFields form={form} />
       <ConfirmDelete
         resource="alerts"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -85,7 +89,7 @@ function NameFields({ form }: AlertFieldsProps) {
       <Stack>
         <TextInput
           label="Name"
-          description="Messages say it, so that you know which alert they come from"
+          description="Display name, included in messages"
           placeholder="ops-chat"
           required
           data-autofocus
@@ -93,10 +97,14 @@ function NameFields({ form }: AlertFieldsProps) {
         />
         <Switch
           label="Enabled"
-          description="Off: nothing is sent"
+          description="Off: no messages are sent"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
       </Stack>
     </Section>

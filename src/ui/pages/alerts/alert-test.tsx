@@ -1,4 +1,4 @@
-// Sends one message that says it is a test, and shows what came of it; knows no way to send.
+// Sends a test message and shows the result; knows no delivery method.
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useConnection } from "../../api/connection-context.ts";
@@ -9,7 +9,7 @@ import { Section } from "../../parts/page-layout.tsx";
 
 interface Props {
   readonly id: string;
-  /** What was typed and not saved is no part of a test. */
+  /** Unsaved changes are not part of a test. */
   readonly isDirty: boolean;
 }
 
@@ -24,7 +24,7 @@ export function AlertTest({ id, isDirty }: Props) {
   return (
     <Section
       title="Test"
-      text="Sends one message now that says it is a test, also when the alert is off."
+      text="Sends one test message now, even if the alert is off."
       actions={
         <Button
           variant="default"
@@ -39,14 +39,14 @@ export function AlertTest({ id, isDirty }: Props) {
       <Stack gap="xs" aria-live="polite">
         {isDirty && (
           <Text size="sm" c="dimmed">
-            Save first: the test goes to what is stored.
+            Save first: the test uses the stored settings.
           </Text>
         )}
         {test.error !== null && <ErrorPanel error={test.error} />}
         {test.data !== undefined && (
           <Alert
             color={test.data.ok ? "teal" : "red"}
-            title={test.data.ok ? "It was taken" : "It did not arrive"}
+            title={test.data.ok ? "Test delivered" : "Test not delivered"}
           >
             <Group gap="xs">
               <Text size="sm" style={{ overflowWrap: "anywhere" }}>

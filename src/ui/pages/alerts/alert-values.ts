@@ -1,4 +1,4 @@
-// The fields of the form of an alert, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of an alert, converted from and to the API's objects; renders nothing.
 import type { Read, Write } from "../../api/resources.ts";
 
 type Alert = Read<"alerts">;
@@ -37,14 +37,14 @@ export interface AlertValues extends Pick<
     readonly to: readonly string[];
   };
   readonly ca_certificates: string;
-  /** What was entered; empty texts leave what is stored as it is. */
+  /** Entered secrets; an empty string keeps the stored value. */
   readonly secrets: {
     readonly url: string;
     readonly signing: string;
     readonly password: string;
     readonly headers: readonly HeaderValues[];
   };
-  /** Messages are signed no longer. */
+  /** Turns signing off. */
   readonly is_unsigned: boolean;
   /** Whether a user name is stored, and with it a password. */
   readonly had_user: boolean;
@@ -106,7 +106,7 @@ export function toBody(values: AlertValues): Write<"alerts"> {
       : {
           ...{ host: smtp.host.trim(), port: smtp.port, tls: smtp.tls },
           ...optional("username", smtp.username.trim()),
-          // A password means nothing without a user: that of the former one goes.
+          // A password without a user name is invalid: the stored one is removed.
           ...(smtp.username.trim() === "" && had_user
             ? { password: null }
             : optional("password", secrets.password)),
@@ -151,7 +151,7 @@ export function fieldOf(field: string): string {
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
@@ -160,18 +160,18 @@ export const rules = {
     url: (value: string) =>
       value === "" || value.startsWith(PREFIX) || /^https?:\/\/[^\s/]+/.test(value)
         ? null
-        : "It starts with http:// or https://",
+        : "Must start with http:// or https://",
   },
   smtp: {
     from: (value: string, values: AlertValues) =>
-      values.type !== "smtp" || isMailbox(value) ? null : "A mail address is needed",
+      values.type !== "smtp" || isMailbox(value) ? null : "A mail address is required",
     host: (value: string, values: AlertValues) =>
-      values.type !== "smtp" || value.trim() !== "" ? null : "The mail server is needed",
+      values.type !== "smtp" || value.trim() !== "" ? null : "Mail server is required",
     to: (value: readonly string[], values: AlertValues) => {
       if (values.type !== "smtp") return null;
       const wrong = value.find((one) => !isMailbox(one));
-      if (wrong !== undefined) return `${wrong} is no mail address`;
-      return value.length === 0 ? "Somebody has to get it" : null;
+      if (wrong !== undefined) return `${wrong} is not a mail address`;
+      return value.length === 0 ? "At least one recipient is required" : null;
     },
   },
 };

@@ -1,4 +1,4 @@
-// Alerts: who is told when something goes wrong; the list, and which form to open.
+// Alerts: the list, and which form to open.
 import { Text } from "@mantine/core";
 import type { Read } from "../../api/resources.ts";
 import { ResourceLoader } from "../../parts/form-page.tsx";
@@ -25,10 +25,10 @@ function AlertList() {
       resource="alerts"
       page="alerts"
       title="Alerts"
-      text="Who is told when a target is down, a certificate runs out or errors pile up."
+      text="Notifications when a target is down, a certificate expires or the error rate is high."
       columns={[
-        { title: "Goes to", render: (alert) => <Destination alert={alert} /> },
-        { title: "Tells", render: (alert) => <Events alert={alert} /> },
+        { title: "Destination", render: (alert) => <Destination alert={alert} /> },
+        { title: "Events", render: (alert) => <Events alert={alert} /> },
         { title: "Delivery", render: (alert) => <DeliveryState alert={alert} />, width: "11rem" },
       ]}
       states={[
@@ -41,7 +41,7 @@ function AlertList() {
       searchText={({ destination, events }) => `${destination} ${events.map(labelOf).join(" ")}`}
       empty={{
         title: "No alerts yet",
-        text: "Have yourself told by chat, mail or webhook when a target is down or a certificate runs out, before your users tell you.",
+        text: "Get notified by chat, mail or webhook when a target is down or a certificate expires.",
       }}
     />
   );
@@ -65,7 +65,7 @@ function Events({ alert: { events } }: { readonly alert: Alert }) {
   const [first = ""] = events;
   return (
     <Text size="sm" title={events.map(labelOf).join(", ")}>
-      {isAll ? "Everything" : labelOf(first)}
+      {isAll ? "All events" : labelOf(first)}
       {!isAll && events.length > 1 && ` and ${events.length - 1} more`}
     </Text>
   );

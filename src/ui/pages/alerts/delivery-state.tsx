@@ -1,4 +1,4 @@
-// How the sending of an alert goes, as a dot with a word; reads nothing.
+// The delivery state of an alert, as a dot with a word; reads nothing.
 import { Group, Text } from "@mantine/core";
 import type { Read } from "../../api/resources.ts";
 import { RelativeTime, StatusDot } from "../../parts/status.tsx";

@@ -1,4 +1,4 @@
-// What an alert has told lately, and what of it lasts; changes nothing.
+// The recent messages of an alert, and which incidents are still open; changes nothing.
 import { Badge, Group, Stack, Text } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
@@ -9,7 +9,7 @@ import { labelOf } from "./alert-events.ts";
 type Message = Schemas["AlertMessage"];
 
 const SHOWN = 10;
-/** Nothing tells when a message was delivered. */
+/** No event reports the delivery of a message. */
 const LOOK_MS = 2000;
 
 export function MessageHistory({ id }: { readonly id: string }) {
@@ -17,7 +17,7 @@ export function MessageHistory({ id }: { readonly id: string }) {
   if (data === undefined) return null;
   const messages = data.value;
   return (
-    <Section title="What was told" text="Since the gateway was started, the newest first.">
+    <Section title="Messages" text="Since the gateway started, newest first.">
       {messages.length === 0 ? (
         <Text size="sm" c="dimmed">
           Nothing yet.
@@ -25,7 +25,11 @@ export function MessageHistory({ id }: { readonly id: string }) {
       ) : (
         <Stack gap="sm" component="ol" m={0} p={0} style={{ listStyle: "none" }}>
           {messages.slice(0, SHOWN).map((message) => (
-            <MessageRow key={message.id} message={message} isOpen={lasts(message, messages)} />
+            <MessageRow
+              key={message.id}
+              message={message}
+              isOpen={isOpenIncident(message, messages)}
+            />
           ))}
           {messages.length > SHOWN && (
             <Text size="sm" c="dimmed">
@@ -38,8 +42,8 @@ export function MessageHistory({ id }: { readonly id: string }) {
   );
 }
 
-/** Whether it began and nothing later of the same object says that it is over. */
-function lasts(message: Message, messages: readonly Message[]): boolean {
+/** Whether the incident began and no later message of the same object resolves it. */
+function isOpenIncident(message: Message, messages: readonly Message[]): boolean {
   const isSame = ({ object, since }: Message) =>
     object.kind === message.object.kind &&
     object.id === message.object.id &&
@@ -62,12 +66,12 @@ function MessageRow({ message, isOpen }: { readonly message: Message; readonly i
             </Text>
             {isOpen && (
               <Badge size="sm" color="red" variant="light" tt="none">
-                lasts
+                firing
               </Badge>
             )}
             {status === "resolved" && (
               <Badge size="sm" color="teal" variant="light" tt="none">
-                over
+                resolved
               </Badge>
             )}
           </Group>

@@ -1,4 +1,4 @@
-// Where the messages of an alert go: a web address or a mailbox; knows nothing of what is told.
+// The destination of an alert: a URL or a mailbox; knows no events.
 import {
   Checkbox,
   Group,
@@ -24,16 +24,16 @@ interface Props extends AlertFieldsProps {
   readonly isStored: boolean;
 }
 
-const KEPT = "Stored; leave it empty to keep it";
+const KEPT = "Stored; leave empty to keep it";
 
 export function SinkFields({ form, isStored }: Props) {
   const isWebhook = form.values.type === "webhook";
   return (
     <>
-      <Section title="Where it goes">
+      <Section title="Destination">
         <Stack>
           <SegmentedControl
-            aria-label="How messages are sent"
+            aria-label="Delivery method"
             data={[
               { value: "webhook", label: "Chat or program (webhook)" },
               { value: "smtp", label: "Mail" },
@@ -47,8 +47,8 @@ export function SinkFields({ form, isStored }: Props) {
             <MailFields form={form} isStored={isStored} />
           )}
           <HelpText>
-            Addresses, passwords and keys are stored encrypted and never shown. For an admin,
-            $secret:NAME takes one from Secrets.
+            URLs, passwords and keys are stored encrypted and never shown. Admins can reference a
+            secret with $secret:NAME.
           </HelpText>
           {isStored && <SecretHint />}
         </Stack>
@@ -70,17 +70,15 @@ function WebhookFields({ form, isStored }: Props) {
   return (
     <>
       <Select
-        label="Who gets it"
-        description={preset?.help ?? "A body of your own, below under More about sending."}
-        data={
-          preset === null ? [...presets, { value: "custom", label: "A body of my own" }] : presets
-        }
+        label="Preset"
+        description={preset?.help ?? "Define the body below, under Advanced."}
+        data={preset === null ? [...presets, { value: "custom", label: "Custom body" }] : presets}
         value={preset?.value ?? "custom"}
         onChange={choose}
         allowDeselect={false}
       />
       <PasswordInput
-        label="Address"
+        label="URL"
         required={!isStored}
         placeholder={isStored ? KEPT : (preset?.placeholder ?? "https://example.com/hook")}
         autoComplete="off"
@@ -95,7 +93,7 @@ function MailFields({ form, isStored }: Props) {
     <>
       <ListField
         label="To"
-        description="Mail addresses, each with the return key"
+        description="Mail addresses; press Enter after each"
         placeholder={form.values.smtp.to.length === 0 ? "ops@example.com" : ""}
         required
         {...form.getInputProps("smtp.to")}
@@ -122,7 +120,7 @@ function MailFields({ form, isStored }: Props) {
           label="Encryption"
           data={[
             { value: "starttls", label: "STARTTLS (587)" },
-            { value: "implicit", label: "From the start (465)" },
+            { value: "implicit", label: "TLS (465)" },
             { value: "none", label: "None" },
           ]}
           allowDeselect={false}
@@ -132,13 +130,13 @@ function MailFields({ form, isStored }: Props) {
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <TextInput
           label="User name"
-          description="Empty: without signing in"
+          description="Empty: no authentication"
           autoComplete="off"
           {...form.getInputProps("smtp.username")}
         />
         <PasswordInput
           label="Password"
-          description="Goes with the user name"
+          description="Password of the user name"
           placeholder={isStored && form.values.smtp.username !== "" ? KEPT : ""}
           autoComplete="new-password"
           {...form.getInputProps("secrets.password")}
@@ -152,11 +150,11 @@ function AdvancedFields({ form, isStored }: Props) {
   const isWebhook = form.values.type === "webhook";
   return (
     <FoldedSection
-      title="More about sending"
+      title="Advanced"
       text={
         isWebhook
-          ? "A body and header fields of your own, signatures, authorities to trust."
-          : "Authorities to trust, timeout."
+          ? "Custom body and headers, signatures, trusted CAs."
+          : "Trusted CAs, SMTP timeout."
       }
       fields={["webhook", "secrets.headers", "secrets.signing", "ca_certificates", "smtp.timeout"]}
       errors={form.errors}
@@ -166,7 +164,7 @@ function AdvancedFields({ form, isStored }: Props) {
           <Textarea
             label="Body"
             description={
-              "Empty: everything as JSON. In it stand ${title}, ${message}, ${event}, ${status}, ${alert}, ${gateway}, ${object}, ${at}, ${since}, ${id}"
+              "Empty: all fields as JSON. Variables: ${title}, ${message}, ${event}, ${status}, ${alert}, ${gateway}, ${object}, ${at}, ${since}, ${id}"
             }
             autosize
             minRows={2}
@@ -174,14 +172,14 @@ function AdvancedFields({ form, isStored }: Props) {
             styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } }}
             {...form.getInputProps("webhook.template")}
           />
-          <TextInput label="Type of the body" {...form.getInputProps("webhook.content_type")} />
+          <TextInput label="Content type" {...form.getInputProps("webhook.content_type")} />
           <HeaderFields form={form} isStored={isStored} />
           <SigningFields form={form} isStored={isStored} />
         </>
       )}
       <Textarea
-        label="Authorities to trust"
-        description="Certificates (PEM) in the place of the usual ones, for a server with a certificate of your own"
+        label="Trusted CAs"
+        description="PEM certificates that replace the system's CAs, for a server with a private certificate"
         autosize
         minRows={2}
         maxRows={8}
@@ -205,16 +203,16 @@ function SigningFields({ form, isStored }: Props) {
   return (
     <Stack gap={6}>
       <PasswordInput
-        label="Key to sign with"
-        description="The receiver can tell that a message is yours: X-Sluice-Signature is sha256= and the HMAC of X-Sluice-Timestamp, a dot and the body"
-        placeholder={isStored ? "Leave it empty to keep what is stored" : ""}
+        label="Signing key"
+        description="Signs messages: X-Sluice-Signature is sha256= and the HMAC of X-Sluice-Timestamp, a dot and the body"
+        placeholder={isStored ? "Leave empty to keep the stored value" : ""}
         autoComplete="off"
         disabled={form.values.is_unsigned}
         {...form.getInputProps("secrets.signing")}
       />
       {isStored && (
         <Checkbox
-          label="Sign no longer, and forget the key"
+          label="Stop signing and delete the key"
           {...form.getInputProps("is_unsigned", { type: "checkbox" })}
         />
       )}
@@ -225,34 +223,34 @@ function SigningFields({ form, isStored }: Props) {
 function HeaderFields({ form, isStored }: Props) {
   const { headers } = form.values.secrets;
   return (
-    <Stack gap={6} role="group" aria-label="Header fields">
+    <Stack gap={6} role="group" aria-label="Headers">
       <Text size="sm" fw={500}>
-        Header fields
+        Headers
       </Text>
       {headers.map((_, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no id, and their fields are controlled
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no id, and their inputs are controlled
         <Group key={index} gap={6} wrap="nowrap" align="flex-start">
           <TextInput
-            aria-label={`Header field ${index + 1}: name`}
+            aria-label={`Header ${index + 1}: name`}
             placeholder="Authorization"
             style={{ flex: 1 }}
             {...form.getInputProps(`secrets.headers.${index}.name`)}
           />
           <PasswordInput
-            aria-label={`Header field ${index + 1}: value`}
+            aria-label={`Header ${index + 1}: value`}
             placeholder={isStored ? KEPT : "Value"}
             autoComplete="off"
             style={{ flex: 2 }}
             {...form.getInputProps(`secrets.headers.${index}.value`)}
           />
           <RemoveButton
-            label={`Remove header field ${index + 1}`}
+            label={`Remove header ${index + 1}`}
             onClick={() => form.removeListItem("secrets.headers", index)}
           />
         </Group>
       ))}
       <AddButton
-        label="Add a header field"
+        label="Add a header"
         onClick={() => form.insertListItem("secrets.headers", { name: "", value: "" })}
       />
     </Stack>

@@ -1,4 +1,4 @@
-// Bodies that well-known services understand; knows no form.
+// Webhook bodies for well-known services; knows no form.
 export interface WebhookPreset {
   readonly value: string;
   readonly label: string;
@@ -12,33 +12,33 @@ const JSON_TYPE = "application/json";
 
 export const webhookPresets: readonly WebhookPreset[] = [
   {
-    ...{ value: "own", label: "A program of mine (JSON)", template: "", content_type: JSON_TYPE },
+    ...{ value: "own", label: "Generic webhook (JSON)", template: "", content_type: JSON_TYPE },
     placeholder: "https://example.com/hooks/gateway",
-    help: "Everything that is known as JSON, with X-Sluice-Signature when there is a key to sign with.",
+    help: "All fields as JSON, with X-Sluice-Signature if a signing key is set.",
   },
   {
     ...{ value: "slack", label: "Slack, Mattermost, Rocket.Chat", content_type: JSON_TYPE },
     template: '{"text": "${title}: ${message}"}',
     placeholder: "https://hooks.slack.com/services/T0/B0/xyz",
-    help: "Make an incoming webhook there and enter its address here.",
+    help: "Create an incoming webhook there and enter its URL here.",
   },
   {
     ...{ value: "discord", label: "Discord", content_type: JSON_TYPE },
     template: '{"content": "${title}: ${message}"}',
     placeholder: "https://discord.com/api/webhooks/1/abc",
-    help: "Settings of the channel, Integrations, Webhooks: copy the address from there.",
+    help: "Copy the webhook URL from the channel settings, Integrations, Webhooks.",
   },
   {
     ...{ value: "ntfy", label: "ntfy", content_type: "text/plain" },
     template: "${title}: ${message}",
     placeholder: "https://ntfy.sh/my-topic",
-    help: "The address of your topic. A protected one takes the header Authorization: Bearer TOKEN.",
+    help: "URL of your topic. A protected topic requires the header Authorization: Bearer TOKEN.",
   },
   {
     ...{ value: "gotify", label: "Gotify", content_type: JSON_TYPE },
     template: '{"title": "${title}", "message": "${message}", "priority": 5}',
     placeholder: "https://gotify.example.com/message?token=abc",
-    help: "Make an application there; its token is part of the address.",
+    help: "Create an application there; its token is part of the URL.",
   },
 ];
 
@@ -47,7 +47,7 @@ interface Chosen {
   readonly content_type: string;
 }
 
-/** Null: a text of one's own. */
+/** Null: a custom body. */
 export const presetOf = (chosen: Chosen): WebhookPreset | null =>
   webhookPresets.find(
     (preset) => preset.template === chosen.template && preset.content_type === chosen.content_type,

@@ -1,4 +1,4 @@
-// What was changed by hand about the parts of an application, and the two ways out: take it back, or accept it.
+// The drift of an application's objects, and the two ways to resolve it: revert, or accept.
 import { Anchor, Button, Group, Stack, Table, Text } from "@mantine/core";
 import { modals } from "@mantine/modals";
 import { Link } from "wouter";
@@ -12,21 +12,21 @@ import { brief } from "./plan-step.tsx";
 
 interface Props {
   readonly application: Read<"applications">;
-  /** The form is to show what there is now. */
-  readonly onSettled: () => void;
+  /** Lets the form reload the stored object. */
+  readonly onResolved: () => void;
 }
 
 type Drift = Props["application"]["drift"][number];
 
-/** Nothing when all is as the application made it. */
-export function ApplicationDrift({ application, onSettled }: Props) {
+/** Renders nothing without drift. */
+export function ApplicationDrift({ application, onResolved }: Props) {
   const { drift } = application;
   if (drift.length === 0) return null;
   const isAcceptable = drift.some(({ field }) => field !== null);
   return (
     <Section
-      title="Changed by hand"
-      text="Something differs from what the application made. It stays like that until you decide."
+      title="Drift"
+      text="These objects were changed outside of the application. Revert the changes or accept them."
       actions={<StatusBadge state={count(drift.length)} tone="warn" />}
     >
       <Stack gap="sm">
@@ -34,9 +34,9 @@ export function ApplicationDrift({ application, onSettled }: Props) {
           <Table layout="fixed" withRowBorders>
             <Table.Thead>
               <Table.Tr>
-                <Table.Th>What</Table.Th>
-                <Table.Th>As it was made</Table.Th>
-                <Table.Th>As it is</Table.Th>
+                <Table.Th>Object</Table.Th>
+                <Table.Th>Expected</Table.Th>
+                <Table.Th>Found</Table.Th>
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
@@ -47,7 +47,11 @@ export function ApplicationDrift({ application, onSettled }: Props) {
           </Table>
         </Table.ScrollContainer>
         <Can needs="editor">
-          <Settle application={application} isAcceptable={isAcceptable} onSettled={onSettled} />
+          <ResolveDrift
+            application={application}
+            isAcceptable={isAcceptable}
+            onResolved={onResolved}
+          />
         </Can>
       </Stack>
     </Section>
@@ -83,7 +87,7 @@ function DriftRow({ line }: { readonly line: Drift }) {
         )}
       </Table.Td>
       <Table.Td className="mono">
-        {field === null ? (expected === null ? "not there" : "there") : brief(expected)}
+        {field === null ? (expected === null ? "missing" : "present") : brief(expected)}
       </Table.Td>
       <Table.Td className="mono">
         {field === null ? (isGone ? "deleted" : "added by hand") : brief(found)}
@@ -92,10 +96,10 @@ function DriftRow({ line }: { readonly line: Drift }) {
   );
 }
 
-function Settle({
+function ResolveDrift({
   application,
   isAcceptable,
-  onSettled,
+  onResolved,
 }: Props & { readonly isAcceptable: boolean }) {
   const { id, name } = application;
   const connection = useConnection();
@@ -104,29 +108,28 @@ function Settle({
       connection.send(`/applications/${id}`, { method: "PATCH", body: {}, query: { [how]: 1 } }),
     touches: ["applications"],
     done: (_, how) =>
-      how === "force" ? `Application ${name} is as it was made` : `Changes to ${name} accepted`,
+      how === "force" ? `Application ${name} reverted` : `Changes to ${name} accepted`,
   });
-  const run = (how: "force" | "adopt") => mutate(how, { onSuccess: onSettled });
+  const run = (how: "force" | "adopt") => mutate(how, { onSuccess: onResolved });
   const ask = () =>
     modals.openConfirmModal({
-      title: "Take the changes back?",
+      title: "Revert the changes?",
       children: (
         <Text size="sm">
-          All that is listed becomes what the application made: fields, deleted parts and servers
-          that were added.
+          The gateway restores every listed field and deleted object, and removes added servers.
         </Text>
       ),
-      labels: { confirm: "Take back", cancel: "Cancel" },
+      labels: { confirm: "Revert", cancel: "Cancel" },
       onConfirm: () => run("force"),
     });
   return (
     <Group gap="sm">
       <Button size="xs" onClick={ask} loading={isPending}>
-        Take it back
+        Revert changes
       </Button>
       {isAcceptable && (
         <Button size="xs" variant="default" onClick={() => run("adopt")} loading={isPending}>
-          Accept it
+          Accept changes
         </Button>
       )}
     </Group>

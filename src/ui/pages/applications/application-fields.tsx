@@ -1,4 +1,4 @@
-// The fields of an application in three groups: its names, where it runs, HTTPS and who may reach it; sends nothing.
+// The form fields of an application: domains and upstream; sends nothing.
 import { Box, Group, NumberInput, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { AddButton, HostPortField, RemoveButton } from "../../parts/fields.tsx";
@@ -10,14 +10,14 @@ export interface ApplicationFieldsProps {
 }
 
 interface DomainFieldsProps extends ApplicationFieldsProps {
-  /** Told what the first name has become. */
+  /** Called with the new value of the first domain. */
   readonly onFirst?: (domain: string) => void;
 }
 
-/** A field is its place in the list: texts that are typed have no other identity. */
-const keyAt = (place: number): string => `place ${place}`;
+/** The index is the key: typed strings have no other identity. */
+const keyAt = (index: number): string => `domain ${index}`;
 
-/** One field for each name, with what the gateway finds about it below. */
+/** One input per domain, with the gateway's checks below. */
 export function DomainFields({ form, onFirst }: DomainFieldsProps) {
   const { domains } = form.values;
   const isTried = form.errors["domains"] !== undefined;
@@ -35,9 +35,7 @@ export function DomainFields({ form, onFirst }: DomainFieldsProps) {
             <Group gap={6} wrap="nowrap" align="flex-start">
               <TextInput
                 label={index === 0 ? "Domain" : `Domain ${index + 1}`}
-                description={
-                  index === 0 ? "The name that people type into their browser" : undefined
-                }
+                description={index === 0 ? "Host name of the application" : undefined}
                 placeholder="shop.example.com"
                 required={index === 0}
                 style={{ flex: 1 }}
@@ -61,31 +59,31 @@ export function DomainFields({ form, onFirst }: DomainFieldsProps) {
           </Stack>
         );
       })}
-      <AddButton label="Add another name" onClick={() => form.insertListItem("domains", "")} />
+      <AddButton label="Add a domain" onClick={() => form.insertListItem("domains", "")} />
     </Stack>
   );
 }
 
-/** One address, or several servers. */
-export function PlaceFields({ form }: ApplicationFieldsProps) {
+/** One upstream URL, or several servers. */
+export function UpstreamFields({ form }: ApplicationFieldsProps) {
   const { runs_on: runsOn, upstream, domains } = form.values;
   return (
     <Stack gap="sm">
       <SegmentedControl
-        aria-label="One or several servers"
+        aria-label="Number of servers"
         value={runsOn}
         onChange={(value) => form.setFieldValue("runs_on", value as ApplicationValues["runs_on"])}
         data={[
-          { value: "address", label: "On one server" },
-          { value: "servers", label: "On several servers" },
+          { value: "address", label: "One server" },
+          { value: "servers", label: "Several servers" },
         ]}
         style={{ alignSelf: "flex-start" }}
       />
       {runsOn === "address" ? (
         <>
           <TextInput
-            label="Address"
-            description="As this gateway reaches it: http:// or https://, name or IP address, port"
+            label="Upstream URL"
+            description="http:// or https://, host name or IP address, port"
             placeholder="http://10.0.0.5:3000"
             required
             inputMode="url"
@@ -107,8 +105,7 @@ function ServerFields({ form }: ApplicationFieldsProps) {
   return (
     <Stack gap="sm">
       <Text size="sm" c="dimmed">
-        Requests are shared out by weight, and a server that does not answer is left out. They are
-        spoken to over plain HTTP.
+        Requests are distributed by weight over plain HTTP, and unhealthy servers are ejected.
       </Text>
       {targets.map((target, index) => (
         <Stack

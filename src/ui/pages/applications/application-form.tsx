@@ -1,4 +1,4 @@
-// An application that is there: how it does, what was changed by hand, and the form of its settings.
+// The page of a stored application: status, drift, and the form of its settings.
 import { Button, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { IconExternalLink } from "@tabler/icons-react";
 import { useState } from "react";
@@ -7,13 +7,17 @@ import { useResource, useResourceList } from "../../api/queries.ts";
 import type { Versioned } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { ApplicationDrift } from "./application-drift.tsx";
-import { type ApplicationFieldsProps, DomainFields, PlaceFields } from "./application-fields.tsx";
+import {
+  type ApplicationFieldsProps,
+  DomainFields,
+  UpstreamFields,
+} from "./application-fields.tsx";
 import { openUrl } from "./application-state.ts";
 import { ApplicationStatus } from "./application-status.tsx";
 import { type ApplicationValues, fieldOf, rules, toBody, toValues } from "./application-values.ts";
@@ -23,8 +27,8 @@ const LIST = pagePath("applications");
 
 export function ApplicationForm({ source }: { readonly source: Versioned<Read<"applications">> }) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
-  // The form keeps what it was opened with; certificates and health go on.
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
+  // The form keeps its initial values; certificates and health stay live.
   const live = useResource("applications", source.value.id);
   const application = live.data?.value ?? source.value;
   const { form, ...rest } = useResourceForm<"applications", ApplicationValues>({
@@ -43,7 +47,11 @@ export function ApplicationForm({ source }: { readonly source: Versioned<Read<"a
         <>
           <OpenButton application={application} />
           <Can needs="editor">
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(application)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(application)])}
+            >
               Delete
             </Button>
           </Can>
@@ -51,12 +59,12 @@ export function ApplicationForm({ source }: { readonly source: Versioned<Read<"a
       }
     >
       <ApplicationStatus application={application} />
-      <ApplicationDrift application={application} onSettled={rest.discard} />
+      <ApplicationDrift application={application} onResolved={rest.discard} />
       <ApplicationSettings form={form} />
       <ConfirmDelete
         resource="applications"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -66,11 +74,11 @@ export function ApplicationForm({ source }: { readonly source: Versioned<Read<"a
 function ApplicationSettings({ form }: ApplicationFieldsProps) {
   return (
     <>
-      <Section title="Domains" text="Names that people reach it by.">
+      <Section title="Domains" text="Host names of the application.">
         <DomainFields form={form} />
       </Section>
-      <Section title="Where it runs" text="The gateway passes requests on to it.">
-        <PlaceFields form={form} />
+      <Section title="Upstream" text="The servers that the gateway forwards requests to.">
+        <UpstreamFields form={form} />
       </Section>
       <Section title="HTTPS">
         <HttpsFields form={form} />
@@ -81,12 +89,12 @@ function ApplicationSettings({ form }: ApplicationFieldsProps) {
           <SimpleGrid cols={{ base: 1, sm: 2 }}>
             <Switch
               label="Maintenance"
-              description="Everybody gets 503 until you switch it off"
+              description="Clients get status 503"
               {...form.getInputProps("maintenance", { type: "checkbox" })}
             />
             <Switch
               label="Enabled"
-              description="Off: nothing answers for its names"
+              description="Off: its domains are not served"
               {...form.getInputProps("enabled", { type: "checkbox" })}
             />
           </SimpleGrid>
@@ -96,13 +104,13 @@ function ApplicationSettings({ form }: ApplicationFieldsProps) {
         <Stack>
           <TextInput
             label="Name"
-            description="Its service, route and certificate are called the same"
+            description="Also the name of its service, route and certificate"
             required
             {...form.getInputProps("name")}
           />
           <TagsField
             label="Tags"
-            description="Words to find it by"
+            description="Labels for search and filters"
             {...form.getInputProps("tags")}
           />
           <Textarea label="Description" autosize {...form.getInputProps("description")} />
@@ -112,7 +120,7 @@ function ApplicationSettings({ form }: ApplicationFieldsProps) {
   );
 }
 
-/** Leads to the first name that a browser can open. */
+/** Opens the first domain that a browser can open. */
 function OpenButton({ application }: { readonly application: Read<"applications"> }) {
   const { data: listeners = [] } = useResourceList("listeners");
   const { domains, https, enabled } = application;

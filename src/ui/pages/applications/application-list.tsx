@@ -1,4 +1,4 @@
-// The list of applications: where each leads, how it does, the way to open it, and its maintenance switch.
+// The list of applications: domains, state, HTTPS, and the maintenance switch.
 import { Anchor, Badge, Group, Stack, Switch, Text } from "@mantine/core";
 import { IconExternalLink } from "@tabler/icons-react";
 import { useChange } from "../../api/changes.tsx";
@@ -19,10 +19,10 @@ const states = [
   { value: "served", label: "Served", fits: isState("served") },
   { value: "maintenance", label: "Maintenance", fits: isState("maintenance") },
   { value: "unreachable", label: "Unreachable", fits: isState("unreachable") },
-  { value: "drift", label: "Changed by hand", fits: hasDrift },
+  { value: "drift", label: "Drift", fits: hasDrift },
   {
     value: "certificate",
-    label: "Certificate in trouble",
+    label: "Certificate problem",
     fits: (application: Application) => httpsOf(application).tone === "bad",
   },
 ];
@@ -33,10 +33,10 @@ export function ApplicationList() {
       resource="applications"
       page="applications"
       title="Applications"
-      text="A domain, where it runs, and HTTPS: everything for one site in one place."
+      text="A domain, its upstream and HTTPS in one object."
       subtitle={(application) => application.upstream ?? serversOf(application)}
       columns={[
-        { title: "Open", render: (application) => <Domains application={application} /> },
+        { title: "Domains", render: (application) => <Domains application={application} /> },
         {
           title: "State",
           render: (application) => <State application={application} />,
@@ -56,7 +56,7 @@ export function ApplicationList() {
       states={states}
       empty={{
         title: "No applications yet",
-        text: "Name a domain and the address where your application runs, and the gateway does the rest: service, route, certificate.",
+        text: "Enter a domain and an upstream URL; the gateway creates service, route and certificate.",
       }}
     />
   );
@@ -110,7 +110,7 @@ function State({ application }: { readonly application: Application }) {
       <StatusDot state={state} tone={tone} detail={detail} />
       {hasDrift(application) && (
         <Badge size="xs" variant="light" color="yellow" tt="none">
-          changed by hand
+          drift
         </Badge>
       )}
     </Stack>

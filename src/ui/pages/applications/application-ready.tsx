@@ -1,4 +1,4 @@
-// What a new application has become: who serves it, how its certificate comes along, and the way to open it; follows along live.
+// The result page of a new application: its URLs and the progress of its certificate; updates live.
 import { Anchor, Box, Button, Group, Paper, Stack, Text, ThemeIcon } from "@mantine/core";
 import { IconCheck, IconClock, IconExclamationMark, IconExternalLink } from "@tabler/icons-react";
 import type { ReactNode } from "react";
@@ -21,13 +21,13 @@ export function ApplicationReady({ id }: { readonly id: string }) {
     <Box maw={760}>
       <PageHead
         title={application.name}
-        text="Your application is served."
+        text="The application is live."
         parent={{ href: pagePath("applications"), label: "Applications" }}
       />
       <Paper withBorder p={{ base: "md", sm: "xl" }} mb="md">
         <OpenButtons application={application} />
       </Paper>
-      <Section title="How it comes along" text="This page follows by itself.">
+      <Section title="Progress" text="Updates automatically.">
         <Progress application={application} />
       </Section>
       <Group>
@@ -53,7 +53,7 @@ function OpenButtons({ application }: ApplicationProps) {
     .map((domain) => openUrl(domain, application.https.mode, listeners))
     .filter((url) => url !== null);
   if (urls.length === 0)
-    return <Text>Open any name that fits {application.domains.join(", ")} in a browser.</Text>;
+    return <Text>Open any name that matches {application.domains.join(", ")} in a browser.</Text>;
   return (
     <Stack gap="sm" align="center">
       {urls.map((url, index) => (
@@ -82,8 +82,8 @@ type Mark = "done" | "waits" | "trouble";
 
 const marks = {
   done: { icon: IconCheck, color: "teal", word: "Done" },
-  waits: { icon: IconClock, color: "blue", word: "Under way" },
-  trouble: { icon: IconExclamationMark, color: "yellow", word: "Look at this" },
+  waits: { icon: IconClock, color: "blue", word: "In progress" },
+  trouble: { icon: IconExclamationMark, color: "yellow", word: "Warning" },
 } as const;
 
 function Line({
@@ -120,12 +120,12 @@ function Progress({ application }: ApplicationProps) {
   return (
     <Stack gap="sm" aria-live="polite">
       <Line mark="done" title={`Live on ${workers} ${workers === 1 ? "worker" : "workers"}`}>
-        {application.domains.join(", ")} leads to {application.upstream ?? "its servers"}.
+        {application.domains.join(", ")} is forwarded to {application.upstream ?? "its servers"}.
       </Line>
       <CertificateLine application={application} />
       <RedirectLine application={application} />
       {application.warnings.map((warning) => (
-        <Line key={warning} mark="trouble" title="Something is missing">
+        <Line key={warning} mark="trouble" title="Warning">
           {warning}
         </Line>
       ))}
@@ -140,7 +140,7 @@ function CertificateLine({ application }: ApplicationProps) {
     return (
       <Line mark={https.mode === "off" ? "done" : "trouble"} title="No certificate">
         {https.mode === "off"
-          ? "As you wanted: it is served over plain HTTP."
+          ? "HTTPS is off: the application is served over plain HTTP."
           : `${name} has none.`}
       </Line>
     );
@@ -152,31 +152,30 @@ function CertificateLine({ application }: ApplicationProps) {
       size="sm"
       underline="always"
     >
-      Look at the certificate
+      Show the certificate
     </Anchor>
   );
   if (source === "self_signed")
     return (
       <Line mark="done" title="A self-signed certificate is in use">
-        Encrypted, but browsers warn of it until you tell them to trust it. {link}
+        Encrypted, but browsers show a warning unless they trust it. {link}
       </Line>
     );
   if (status === "valid" || status === "renewing")
     return (
       <Line mark="done" title="The certificate is valid">
-        Browsers trust it; it runs out <RelativeTime at={end} /> and is renewed before. {link}
+        Browsers trust it; it expires <RelativeTime at={end} /> and is renewed before. {link}
       </Line>
     );
   if (status === "failed" || status === "expired")
     return (
-      <Line mark="trouble" title="The certificate could not be ordered yet">
-        {error} It is tried again <RelativeTime at={next} never="when you change something" />.{" "}
-        {link}
+      <Line mark="trouble" title="Certificate issuance failed">
+        {error} Next attempt: <RelativeTime at={next} never="after the next change" />. {link}
       </Line>
     );
   return (
-    <Line mark="waits" title="The certificate is being ordered">
-      This takes some seconds. Until it is there, a self-signed one is shown. {link}
+    <Line mark="waits" title="Certificate requested">
+      This takes some seconds. Until then, the gateway serves a self-signed one. {link}
     </Line>
   );
 }
@@ -189,18 +188,15 @@ function RedirectLine({ application }: ApplicationProps) {
   const certificate = application.certificate as Schemas["Certificate"] | null;
   if (!isOn && certificate?.source === "self_signed")
     return (
-      <Line mark="done" title="Plain HTTP works as well">
-        Nobody is sent to HTTPS as long as browsers would warn of the certificate.
+      <Line mark="done" title="No redirect to HTTPS">
+        HTTP requests are not redirected while browsers do not trust the certificate.
       </Line>
     );
   return isOn ? (
-    <Line mark="done" title="Plain requests are sent to HTTPS">
-      http://{domains[0]} leads to https://{domains[0]}.
+    <Line mark="done" title="Redirects HTTP to HTTPS">
+      http://{domains[0]} redirects to https://{domains[0]}.
     </Line>
   ) : (
-    <Line
-      mark="waits"
-      title="Plain requests are sent to HTTPS as soon as the certificate is valid"
-    />
+    <Line mark="waits" title="Redirects HTTP to HTTPS as soon as the certificate is valid" />
   );
 }

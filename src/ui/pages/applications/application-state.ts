@@ -1,42 +1,42 @@
-// How an application and its HTTPS are doing, in one word each and a sentence; draws nothing.
+// The state of an application and of its HTTPS, as a word and a sentence; renders nothing.
 import type { Read, Schemas } from "../../api/resources.ts";
 import { relativeTime, type Tone } from "../../parts/status.tsx";
 
-export interface Told {
+export interface StateText {
   readonly state: string;
   readonly tone: Tone;
-  /** A sentence more. */
+  /** One sentence. */
   readonly detail: string | null;
 }
 
 type Application = Read<"applications">;
 
-/** What people who open it meet. */
-export function stateOf(application: Application): Told {
+/** The state that clients see. */
+export function stateOf(application: Application): StateText {
   const { enabled, maintenance, service } = application;
-  if (!enabled) return { state: "off", tone: "idle", detail: "It is switched off" };
-  if (maintenance)
-    return { state: "maintenance", tone: "warn", detail: "Everybody is told to come back later" };
+  if (!enabled) return { state: "off", tone: "idle", detail: "Disabled" };
+  if (maintenance) return { state: "maintenance", tone: "warn", detail: "Clients get status 503" };
   if (service === null)
-    return { state: "broken", tone: "bad", detail: "Its service was deleted: see what differs" };
+    return { state: "broken", tone: "bad", detail: "Its service was deleted: see Drift" };
   const targets = application.targets as readonly Schemas["Target"][];
   const used = targets.map(({ health }) => health.state);
   const isFailing = used.includes("failing");
   const bad = used.filter((state) => state === "unhealthy" || state === "failing").length;
-  if (used.length === 0) return { state: "nowhere to go", tone: "bad", detail: "It has no server" };
+  if (used.length === 0)
+    return { state: "no servers", tone: "bad", detail: "The service has no targets" };
   if (bad === 0) return { state: "served", tone: "good", detail: null };
   const error = targets.find(({ health }) => health.last_error !== null)?.health.last_error;
   return bad === used.length
     ? {
         state: isFailing ? "failing" : "unreachable",
         tone: "bad",
-        detail: error ?? "Its servers do not answer",
+        detail: error ?? "All servers are unhealthy",
       }
-    : { state: "degraded", tone: "warn", detail: `${bad} of ${used.length} servers do not answer` };
+    : { state: "degraded", tone: "warn", detail: `${bad} of ${used.length} servers are unhealthy` };
 }
 
-/** How far HTTPS has come. */
-export function httpsOf(application: Application): Told {
+/** The state of HTTPS. */
+export function httpsOf(application: Application): StateText {
   const { https } = application;
   if (https.mode === "off")
     return { state: "off", tone: "idle", detail: "Served over plain HTTP only" };
@@ -48,12 +48,12 @@ export function httpsOf(application: Application): Told {
     return {
       state: "self-signed",
       tone: "warn",
-      detail: application.warnings[0] ?? "Browsers warn of it until they are told to trust it",
+      detail: application.warnings[0] ?? "Browsers show a warning unless they trust it",
     };
   if (status === "valid" || status === "renewing")
     return {
       ...{ state: status, tone: error === null ? "good" : "warn" },
-      detail: error ?? (end === null ? null : `Runs out ${relativeTime(end)}`),
+      detail: error ?? (end === null ? null : `Expires ${relativeTime(end)}`),
     };
   return {
     state: status,
@@ -64,7 +64,7 @@ export function httpsOf(application: Application): Told {
 
 export const hasDrift = ({ drift }: Application): boolean => drift.length > 0;
 
-/** Where browsers reach the name: over HTTPS if it has that. Null for wildcards. */
+/** The URL of a domain, HTTPS if available. Null for wildcards. */
 export function openUrl(
   domain: string,
   https: Application["https"]["mode"],

@@ -1,11 +1,11 @@
-// How an application does at the moment, and where its parts are; changes nothing.
+// The live status of an application, with links to its objects; changes nothing.
 import { Anchor, Badge, Group, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import type { Read, Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { Fact, Section } from "../../parts/page-layout.tsx";
 import { StatusDot } from "../../parts/status.tsx";
-import { httpsOf, stateOf, type Told } from "./application-state.ts";
+import { httpsOf, stateOf, type StateText } from "./application-state.ts";
 import { CheckLine } from "./live-checks.tsx";
 
 interface Props {
@@ -18,10 +18,10 @@ export function ApplicationStatus({ application }: Props) {
     <Section title="State">
       <Stack gap={6}>
         <Fact label="Traffic">
-          <Sentence told={stateOf(application)} />
+          <Sentence text={stateOf(application)} />
         </Fact>
         <Fact label="HTTPS">
-          <Sentence told={httpsOf(application)} />
+          <Sentence text={httpsOf(application)} />
         </Fact>
         <Fact label="Servers">
           {targets.length === 0 ? (
@@ -40,7 +40,7 @@ export function ApplicationStatus({ application }: Props) {
             </Stack>
           )}
         </Fact>
-        <Fact label="Made of">
+        <Fact label="Objects">
           <Parts application={application} />
         </Fact>
         {application.warnings.map((warning) => (
@@ -53,13 +53,13 @@ export function ApplicationStatus({ application }: Props) {
   );
 }
 
-function Sentence({ told }: { readonly told: Told }) {
+function Sentence({ text }: { readonly text: StateText }) {
   return (
     <Stack gap={0}>
-      <StatusDot state={told.state} tone={told.tone} />
-      {told.detail !== null && (
+      <StatusDot state={text.state} tone={text.tone} />
+      {text.detail !== null && (
         <Text size="xs" c="dimmed">
-          {told.detail}
+          {text.detail}
         </Text>
       )}
     </Stack>
@@ -97,7 +97,7 @@ function partsOf(application: Props["application"]): readonly Part[] {
   ];
 }
 
-/** Links to the objects that it was made of. */
+/** Links to the application's objects. */
 function Parts({ application }: Props) {
   return (
     <Group gap={6}>

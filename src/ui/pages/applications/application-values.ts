@@ -1,4 +1,4 @@
-// The fields of the form of an application, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of an application, converted from and to the API's objects; renders nothing.
 import type { Read, Schemas, Write } from "../../api/resources.ts";
 
 export interface ServerValues {
@@ -67,51 +67,52 @@ const ADDRESS = /^https?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/;
 export const isDomain = (text: string): boolean => HOST.test(text.trim());
 export const isUpstream = (text: string): boolean => ADDRESS.test(text.trim());
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
-  // Called for the list as a whole, and for each of its texts.
+  // Called for the whole list and for each of its strings.
   domains: (_: unknown, { domains }: ApplicationValues, path: string) => {
     const index = /^domains\.(\d+)$/.exec(path)?.[1];
     if (index !== undefined) return domainProblem(domains, Number(index));
     return domains.some((__, each) => domainProblem(domains, each) !== null)
-      ? "A name is wrong"
+      ? "A domain is invalid"
       : null;
   },
   upstream: (value: string, { runs_on: runsOn }: ApplicationValues) =>
     runsOn !== "address"
       ? null
       : value.trim() === ""
-        ? "Say where your application runs"
+        ? "Upstream URL is required"
         : isUpstream(value)
           ? null
-          : "An address with http:// or https://, such as http://10.0.0.5:3000",
+          : "Must be a URL such as http://10.0.0.5:3000",
 };
 
-/** What is wrong with the names, one answer each; null: nothing. */
+/** The error of one domain; null: none. */
 export function domainProblem(domains: readonly string[], index: number): string | null {
   const text = domains[index]?.trim() ?? "";
-  if (text === "") return index === 0 ? "A name is needed" : null;
-  if (/^https?:\/\//.test(text)) return "Only the name, without http:// in front";
-  if (!isDomain(text)) return "A name such as shop.example.com, or *.example.com for all below it";
+  if (text === "") return index === 0 ? "Name is required" : null;
+  if (/^https?:\/\//.test(text)) return "Must be a host name, without http://";
+  if (!isDomain(text))
+    return "Must be a host name such as shop.example.com, or *.example.com for all names below";
   const isTwice = domains.findIndex((other) => other.trim().toLowerCase() === text.toLowerCase());
-  return isTwice < index ? "This name is there already" : null;
+  return isTwice < index ? "Duplicate domain" : null;
 }
 
 const PRIVATE_ENDS = ["localhost", "local", "lan", "internal", "home.arpa", "test"];
 
-/** Whether an authority on the Internet could vouch for the name, by its look; the same rule as the gateway's. */
+/** Whether a public CA could issue for the name, by its form; the gateway's rule. */
 export function isPublicName(name: string): boolean {
   const plain = name.trim().replace(/^\*\./, "").toLowerCase();
   if (!plain.includes(".") || /^\d+(?:\.\d+){3}$/.test(plain)) return false;
   return !PRIVATE_ENDS.some((end) => plain === end || plain.endsWith(`.${end}`));
 }
 
-/** `upstream.host` is about the address as a whole. */
+/** The API's `upstream.host` belongs to the URL input. */
 export const fieldOf = (field: string): string =>
   field.startsWith("upstream.") ? "upstream" : field;

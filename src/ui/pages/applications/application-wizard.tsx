@@ -1,4 +1,4 @@
-// Makes an application in four steps: domain, where it runs, HTTPS, a look at what will be made; every step is checked before the next.
+// Creates an application in four steps: domain, upstream, HTTPS, preview; validates each step before the next.
 import { Box, Button, Group, Paper, Stack, Stepper, Text, TextInput } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useRef, useState } from "react";
@@ -8,7 +8,11 @@ import { pagePath } from "../../page-path.ts";
 import { Can, PageHead, Section } from "../../parts/page-layout.tsx";
 import { EmptyState } from "../../parts/empty-state.tsx";
 import { type ResourceForm, useResourceForm } from "../../parts/resource-form.tsx";
-import { type ApplicationFieldsProps, DomainFields, PlaceFields } from "./application-fields.tsx";
+import {
+  type ApplicationFieldsProps,
+  DomainFields,
+  UpstreamFields,
+} from "./application-fields.tsx";
 import {
   type ApplicationValues,
   fieldOf,
@@ -27,9 +31,9 @@ const steps: readonly {
   readonly fields: readonly (keyof ApplicationValues)[];
 }[] = [
   { label: "Domain", fields: ["domains", "name"] },
-  { label: "Where it runs", fields: ["upstream", "targets"] },
+  { label: "Upstream", fields: ["upstream", "targets"] },
   { label: "HTTPS", fields: [] },
-  { label: "Check and create", fields: [] },
+  { label: "Review and create", fields: [] },
 ];
 
 /** `template`: what is cloned. */
@@ -57,7 +61,7 @@ export function ApplicationWizard({
     <Box maw={760}>
       <PageHead
         title="New application"
-        text="A domain, where it runs, and HTTPS. The gateway does the rest."
+        text="The gateway creates service, route and certificate."
         parent={LIST}
       />
       <Can needs="editor" otherwise={<NotForViewers />}>
@@ -66,7 +70,7 @@ export function ApplicationWizard({
           aria-label="New application"
           onSubmit={(event) => {
             event.preventDefault();
-            // The return key goes one step on, and creates nothing by accident.
+            // Enter goes to the next step, and never creates by accident.
             if (step < steps.length - 1) go(step + 1);
             else rest.submit(event);
           }}
@@ -74,8 +78,8 @@ export function ApplicationWizard({
           <Steps step={step} onStep={go} />
           {step === 0 && <DomainStep form={form} />}
           {step === 1 && (
-            <Section title="Where it runs" text="The gateway passes requests on to it.">
-              <PlaceFields form={form} />
+            <Section title="Upstream" text="The servers that the gateway forwards requests to.">
+              <UpstreamFields form={form} />
             </Section>
           )}
           {step === 2 && <HttpsStep form={form} />}
@@ -97,7 +101,7 @@ export function ApplicationWizard({
 
 function NotForViewers() {
   return (
-    <EmptyState title="Not for viewers" text="Somebody with the role editor can make one.">
+    <EmptyState title="Not allowed" text="Creating applications requires the role editor.">
       <Button component={Link} href={LIST.href} variant="default">
         Back
       </Button>
@@ -128,12 +132,12 @@ function Steps({ step, onStep }: StepsProps) {
 }
 
 function DomainStep({ form }: ApplicationFieldsProps) {
-  // The name follows the domain until somebody chooses one.
+  // The name follows the domain until the user edits it.
   const isOwn = useRef(
     form.values.name !== "" && form.values.name !== nameFor(form.values.domains[0] ?? ""),
   );
   return (
-    <Section title="Domains" text="Under which name is your application to be reached?">
+    <Section title="Domains" text="The host names of the application.">
       <Stack>
         <DomainFields
           form={form}
@@ -143,7 +147,7 @@ function DomainStep({ form }: ApplicationFieldsProps) {
         />
         <TextInput
           label="Name"
-          description="What it is called in lists"
+          description="Display name"
           required
           {...form.getInputProps("name")}
           onChange={(event) => {
@@ -163,7 +167,7 @@ const nameFor = (domain: string): string =>
 function HttpsStep({ form }: ApplicationFieldsProps) {
   return (
     <>
-      <Section title="HTTPS" text="Encrypted, with a certificate that browsers trust.">
+      <Section title="HTTPS" text="The certificate and the redirect from HTTP.">
         <HttpsFields form={form} />
       </Section>
       <Section title="Access">

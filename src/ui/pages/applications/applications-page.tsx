@@ -1,4 +1,4 @@
-// Applications: a domain, where it runs, and HTTPS in one object; the list, and whether the wizard or the settings are shown.
+// Applications: the list, the wizard for new ones, and the page of a stored one.
 import { ResourceLoader } from "../../parts/form-page.tsx";
 import type { PageProps } from "../../pages.ts";
 import { ApplicationForm } from "./application-form.tsx";

@@ -1,4 +1,4 @@
-// HTTPS of an application and who may reach it: which certificate, what is still missing for it; creates accounts at authorities when asked.
+// HTTPS and access fields of an application; can create an ACME account.
 import { Anchor, Radio, Select, Stack, Switch, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
@@ -15,20 +15,20 @@ type Mode = ApplicationValues["https"]["mode"];
 const modes: readonly { readonly value: Mode; readonly label: string; readonly text: string }[] = [
   {
     ...{ value: "auto", label: "Automatic" },
-    text: "Public names get a trusted certificate by themselves, private ones a self-signed one",
+    text: "An issued certificate for public names, a self-signed one for private names",
   },
   {
-    ...{ value: "acme", label: "Always order one" },
-    text: "Also for private names, from an authority of your own",
+    ...{ value: "acme", label: "Always request" },
+    text: "Also for private names, from your own CA",
   },
   {
-    ...{ value: "certificate", label: "One of my certificates" },
-    text: "That you have uploaded or ordered already",
+    ...{ value: "certificate", label: "Existing certificate" },
+    text: "An uploaded or issued certificate",
   },
-  { ...{ value: "off", label: "No HTTPS" }, text: "Plain HTTP: anybody on the way can read along" },
+  { ...{ value: "off", label: "No HTTPS" }, text: "Plain HTTP, not encrypted" },
 ];
 
-/** Which certificate, and everything that would keep it from coming. */
+/** The certificate mode, and everything that prevents issuance. */
 export function HttpsFields({ form }: ApplicationFieldsProps) {
   const { https } = form.values;
   return (
@@ -46,17 +46,17 @@ export function HttpsFields({ form }: ApplicationFieldsProps) {
         </Stack>
       </Radio.Group>
       {https.mode === "certificate" && <CertificateField form={form} />}
-      <HttpsOutlook form={form} />
+      <HttpsForecast form={form} />
       {https.mode !== "off" && (
         <>
           <Switch
-            label="Send plain requests to HTTPS"
-            description="From the moment on that there is a trusted certificate"
+            label="Redirect HTTP to HTTPS"
+            description="As soon as a trusted certificate exists"
             {...form.getInputProps("https.redirect", { type: "checkbox" })}
           />
           <Switch
-            label="Tell browsers to use HTTPS only (HSTS)"
-            description="For a year, and they cannot be told otherwise. Switch it on when all works"
+            label="HSTS"
+            description="Browsers use HTTPS only for one year, which cannot be undone. Turn it on when HTTPS works"
             {...form.getInputProps("https.hsts", { type: "checkbox" })}
           />
         </>
@@ -69,9 +69,9 @@ function CertificateField({ form }: ApplicationFieldsProps) {
   const { data } = useResourceList("certificates");
   return (
     <Select
-      label="Which one"
-      description="It has to cover all names"
-      placeholder={data?.length === 0 ? "There is none yet" : "Choose one"}
+      label="Certificate to use"
+      description="Must cover all domains"
+      placeholder={data?.length === 0 ? "No certificates yet" : "Choose"}
       data={(data ?? []).map(({ id, name, domains }) => ({
         value: id,
         label: domains.length > 0 ? `${name} (${domains.join(", ")})` : name,
@@ -83,8 +83,8 @@ function CertificateField({ form }: ApplicationFieldsProps) {
   );
 }
 
-/** What will happen for the names that were entered, and what is in the way. */
-function HttpsOutlook({ form }: ApplicationFieldsProps) {
+/** The expected result for the entered domains, and what prevents issuance. */
+function HttpsForecast({ form }: ApplicationFieldsProps) {
   const { https, domains } = form.values;
   const accounts = useResourceList("acme/accounts");
   const providers = useResourceList("dns-providers");
@@ -98,8 +98,8 @@ function HttpsOutlook({ form }: ApplicationFieldsProps) {
         .filter((domain) => !ordered.includes(domain))
         .map((domain) => (
           <CheckLine key={domain} status="ok">
-            <b>{domain}</b> is a private name: it gets a certificate that this gateway signs itself.
-            Browsers warn of it until you tell them to trust it.
+            <b>{domain}</b> is a private name and gets a self-signed certificate. Browsers show a
+            warning unless they trust it.
           </CheckLine>
         ))}
       {ordered.length > 0 && isOffered && (
@@ -109,7 +109,7 @@ function HttpsOutlook({ form }: ApplicationFieldsProps) {
       )}
       {ordered.map((domain) =>
         domain.startsWith("*.") ? (
-          <WildcardOutlook key={domain} domain={domain} providers={providers.data} />
+          <WildcardForecast key={domain} domain={domain} providers={providers.data} />
         ) : (
           <Stack key={domain} gap={4}>
             <Text size="sm" fw={600}>
@@ -123,41 +123,44 @@ function HttpsOutlook({ form }: ApplicationFieldsProps) {
   );
 }
 
-interface WildcardOutlookProps {
+interface WildcardForecastProps {
   readonly domain: string;
   readonly providers: readonly Schemas["DnsProvider"][] | undefined;
 }
 
-function WildcardOutlook({ domain, providers }: WildcardOutlookProps) {
+function WildcardForecast({ domain, providers }: WildcardForecastProps) {
   if (providers === undefined) return null;
   const usable = providers.filter(({ enabled }) => enabled);
   if (usable.length > 0)
     return (
       <CheckLine status="ok">
-        <b>{domain}</b> is proved with a DNS record by {usable.map(({ name }) => name).join(", ")}.
+        <b>{domain}</b> uses the DNS challenge of {usable.map(({ name }) => name).join(", ")}.
       </CheckLine>
     );
   return (
     <CheckLine status="warning">
-      <b>{domain}</b> needs a DNS provider, and there is none. It is served with a self-signed
-      certificate until you{" "}
+      <b>{domain}</b> requires a DNS provider. It is served with a self-signed certificate until you{" "}
       <Anchor component={Link} href={pagePath("dns-providers", "new")} size="sm" underline="always">
         add one
       </Anchor>
-      ; the certificate is then ordered by itself.
+      ; the gateway then requests the certificate.
     </CheckLine>
   );
 }
 
-/** Whom it answers. */
+/** The client networks that may use it. */
 export function AccessFields({ form }: ApplicationFieldsProps) {
   return (
-    <Radio.Group label="Who may reach it" {...form.getInputProps("access")}>
+    <Radio.Group label="Client networks" {...form.getInputProps("access")}>
       <Stack gap={8} mt={6}>
-        <Radio value="public" label="Everybody" description="Whoever can connect to this gateway" />
+        <Radio
+          value="public"
+          label="All networks"
+          description="All clients that can connect to this gateway"
+        />
         <Radio
           value="private"
-          label="Only private networks"
+          label="Private networks only"
           description="Clients from 10.x, 192.168.x, 172.16–31.x, link-local addresses and this machine; others get 403"
         />
       </Stack>

@@ -1,4 +1,4 @@
-// Looks at names and addresses while somebody types them: do they lead here, does anything answer; changes nothing.
+// Checks domains and upstream URLs while they are typed: DNS, ports, reachability; changes nothing.
 import { Anchor, Group, Loader, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconAlertTriangle, IconCircleCheck, IconCircleX } from "@tabler/icons-react";
@@ -12,7 +12,7 @@ import { isDomain, isPublicName, isUpstream } from "./application-values.ts";
 
 type Status = "ok" | "warning" | "failed";
 
-/** Long enough that nobody is asked about half a word. */
+/** Milliseconds without typing before a check runs. */
 const PAUSE_MS = 600;
 
 interface CheckLineProps {
@@ -21,12 +21,12 @@ interface CheckLineProps {
 }
 
 const marks = {
-  ok: { icon: IconCircleCheck, color: "teal", word: "Good" },
-  warning: { icon: IconAlertTriangle, color: "yellow", word: "Look at this" },
-  failed: { icon: IconCircleX, color: "red", word: "Not yet" },
+  ok: { icon: IconCircleCheck, color: "teal", word: "OK" },
+  warning: { icon: IconAlertTriangle, color: "yellow", word: "Warning" },
+  failed: { icon: IconCircleX, color: "red", word: "Failed" },
 } as const;
 
-/** One finding: a mark, and a sentence. */
+/** One check result: a mark, and a sentence. */
 export function CheckLine({ status, children }: CheckLineProps) {
   const { icon: Icon, color, word } = marks[status];
   return (
@@ -44,7 +44,7 @@ export function CheckLine({ status, children }: CheckLineProps) {
   );
 }
 
-export function Looking({ text }: { readonly text: string }) {
+export function Checking({ text }: { readonly text: string }) {
   return (
     <Group gap={8} wrap="nowrap">
       <Loader size={14} aria-hidden="true" />
@@ -55,7 +55,7 @@ export function Looking({ text }: { readonly text: string }) {
   );
 }
 
-/** What the gateway finds about a name; undefined while it looks, or when there is nothing to look at. */
+/** The gateway's preflight report of a domain; undefined while it runs, or without a domain. */
 function usePreflight(domain: string) {
   const connection = useConnection();
   const [asked] = useDebouncedValue(domain.trim().toLowerCase(), PAUSE_MS);
@@ -79,11 +79,11 @@ type CheckName = "address" | "port_80" | "caa";
 
 interface DomainChecksProps {
   readonly domain: string;
-  /** Which findings to show. */
+  /** The checks to show. */
   readonly names: readonly CheckName[];
 }
 
-/** Live findings about one name. */
+/** Live checks of one domain. */
 export function DomainChecks({ domain, names }: DomainChecksProps) {
   const { data, error, isFetching, isEnabled, isCurrent, refetch } = usePreflight(domain);
   if (!isDomain(domain)) return null;
@@ -91,14 +91,15 @@ export function DomainChecks({ domain, names }: DomainChecksProps) {
   if (domain.trim().startsWith("*."))
     return (
       <CheckLine status="warning">
-        A wildcard is proved with a DNS record: its certificate needs a DNS provider.
+        A wildcard certificate requires the DNS challenge and a DNS provider.
       </CheckLine>
     );
   if (!isEnabled || !isCurrent) return null;
-  if (isFetching) return <Looking text={`Looking whether ${domain.trim()} leads here…`} />;
+  if (isFetching)
+    return <Checking text={`Checking whether ${domain.trim()} points to this gateway…`} />;
   if (error !== null) return <CheckLine status="warning">{toMessage(error)}</CheckLine>;
   const all = data ?? [];
-  // Without an address there is no port to look at.
+  // Without an address there is no port to check.
   const isNowhere = all.some(({ name, status }) => name === "address" && status === "failed");
   const shown = all.filter(
     ({ name }) => names.includes(name as CheckName) && !(isNowhere && name === "port_80"),
@@ -119,24 +120,24 @@ export function DomainChecks({ domain, names }: DomainChecksProps) {
           style={{ alignSelf: "flex-start" }}
           onClick={() => void refetch()}
         >
-          Look again
+          Check again
         </Anchor>
       )}
     </Stack>
   );
 }
 
-/** Names of a private network may be known to nobody but its devices. */
+/** Private names may resolve only inside their network. */
 const softened = (status: Status, isPublic: boolean): Status =>
   status === "failed" && !isPublic ? "warning" : status;
 
 interface UpstreamCheckProps {
   readonly upstream: string;
-  /** Name that people use; sent along. */
+  /** Domain of the application, sent as the Host header. */
   readonly host: string;
 }
 
-/** Whether something answers at the address. */
+/** Whether the upstream responds. */
 export function UpstreamCheck({ upstream, host }: UpstreamCheckProps) {
   const connection = useConnection();
   const [asked] = useDebouncedValue(upstream.trim(), PAUSE_MS);
@@ -155,16 +156,16 @@ export function UpstreamCheck({ upstream, host }: UpstreamCheckProps) {
     },
   });
   if (!isUpstream(asked) || asked !== upstream.trim()) return null;
-  if (isFetching) return <Looking text={`Asking ${asked} for its first page…`} />;
+  if (isFetching) return <Checking text={`Checking ${asked}…`} />;
   if (error !== null) return <CheckLine status="warning">{toMessage(error)}</CheckLine>;
   return (
     <Stack gap={4} aria-live="polite">
       {data?.map(({ name: check, status, message }) => (
         <CheckLine key={check} status={status as Status}>
           {message}
-          {status === "failed" && ". You can go on all the same and start it later"}
+          {status === "failed" && ". You can continue and start it later"}
           {message.includes("not trusted") &&
-            "; switch off “Verify” in its service once it is made, if you know whose it is"}
+            "; turn off certificate verification in the service afterwards, if you trust it"}
         </CheckLine>
       ))}
       {data?.some(({ status }) => status !== "ok") && (
@@ -175,7 +176,7 @@ export function UpstreamCheck({ upstream, host }: UpstreamCheckProps) {
           style={{ alignSelf: "flex-start" }}
           onClick={() => void refetch()}
         >
-          Ask again
+          Check again
         </Anchor>
       )}
     </Stack>

@@ -1,4 +1,4 @@
-// Says what creating an application would do, and asks what becomes of objects that are in its way; makes nothing.
+// The dry run of a new application, and what to do with conflicting objects; creates nothing.
 import { Alert, Anchor, Button, Checkbox, Group, List, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { dryRun } from "../../api/changes.tsx";
@@ -7,7 +7,7 @@ import { ApiError } from "../../api/error.ts";
 import type { Read, Write } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Section } from "../../parts/page-layout.tsx";
-import { CheckLine, Looking } from "./live-checks.tsx";
+import { CheckLine, Checking } from "./live-checks.tsx";
 
 interface PlannedChange {
   readonly action: "create" | "update" | "delete";
@@ -22,11 +22,11 @@ interface PlannedChange {
 
 interface PlanStepProps {
   readonly body: Write<"applications">;
-  /** Whether what is there already becomes a part of it. */
+  /** Whether the application adopts existing objects. */
   readonly adopts: boolean;
   readonly onAdopt: (adopts: boolean) => void;
   readonly onStep: (step: number) => void;
-  /** Why it could not be created. */
+  /** The error of the last attempt to create. */
   readonly failure: Error | null;
 }
 
@@ -35,7 +35,7 @@ export function PlanStep({ body, adopts, onAdopt, onStep, failure }: PlanStepPro
   const refused = plan.error instanceof ApiError ? plan.error : null;
   const canAdopt = refused?.status === 409 && refused.message.includes("adopt=1");
   return (
-    <Section title="What will be made" text="All of it, or nothing if one part fails.">
+    <Section title="Preview" text="One transaction: all objects, or none if one fails.">
       <Stack gap="sm">
         <Summary body={body} />
         {(canAdopt || adopts) && (
@@ -45,12 +45,12 @@ export function PlanStep({ body, adopts, onAdopt, onStep, failure }: PlanStepPro
             onAdopt={onAdopt}
           />
         )}
-        {plan.isFetching && <Looking text="Trying it out…" />}
+        {plan.isFetching && <Checking text="Running a dry run…" />}
         {plan.error !== null && !canAdopt && (
           <>
             <ErrorPanel
               error={plan.error}
-              title="The gateway would refuse this"
+              title="The gateway would reject this"
               onRetry={plan.refetch}
             />
             <StepLink error={refused} onStep={onStep} />
@@ -88,20 +88,20 @@ function Summary({ body }: Pick<PlanStepProps, "body">) {
   const servers = targets.map(({ host, port }) => (port == null ? host : `${host}:${port}`));
   return (
     <Text style={{ overflowWrap: "anywhere" }}>
-      <b>{domains.join(", ")}</b> leads to{" "}
-      <span className="mono">{upstream ?? (servers.join(", ") || "nowhere yet")}</span>
+      <b>{domains.join(", ")}</b> forwards to{" "}
+      <span className="mono">{upstream ?? (servers.join(", ") || "no upstream yet")}</span>
     </Text>
   );
 }
 
 interface AdoptionProps extends Pick<PlanStepProps, "adopts" | "onAdopt"> {
-  /** What is in the way; empty once it is taken over. */
+  /** The conflict; empty once it is adopted. */
   readonly reason: string;
 }
 
 function Adoption({ reason, adopts, onAdopt }: AdoptionProps) {
   return (
-    <Alert color="yellow" title="Something is there already">
+    <Alert color="yellow" title="Object exists already">
       <Stack gap="sm">
         {reason !== "" && (
           <Text size="sm" style={{ overflowWrap: "anywhere" }}>
@@ -109,11 +109,11 @@ function Adoption({ reason, adopts, onAdopt }: AdoptionProps) {
           </Text>
         )}
         <Text size="sm">
-          It can become a part of the application: it keeps its id and its other settings, and from
-          then on belongs to the application and goes with it. Or go back and choose another name.
+          The application can adopt it: it keeps its id and other settings, and is deleted with the
+          application. Or go back and choose another name.
         </Text>
         <Checkbox
-          label="Take it over"
+          label="Adopt it"
           checked={adopts}
           onChange={(event) => onAdopt(event.currentTarget.checked)}
         />
@@ -122,7 +122,7 @@ function Adoption({ reason, adopts, onAdopt }: AdoptionProps) {
   );
 }
 
-/** Where the mistake can be mended. */
+/** Opens the step with the invalid field. */
 function StepLink({
   error,
   onStep,
@@ -180,7 +180,7 @@ function Planned({
         </CheckLine>
       ))}
       <Text size="sm" c="dimmed">
-        Everything is an ordinary object that you find in its own list.{" "}
+        These are ordinary objects, each in its own list.{" "}
         <Anchor href="/docs" target="_blank" size="sm" underline="always">
           API reference
         </Anchor>

@@ -1,4 +1,4 @@
-// One entry of the audit log in full: what was there before and after, or why it was refused; changes nothing.
+// One entry of the audit log in full: the state before and after, or why it was refused; changes nothing.
 import { Anchor, Code, Drawer, Group, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
@@ -7,7 +7,7 @@ import { type Document, isDocument } from "../../api/merge-patch.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { type FieldChange, FieldDiff } from "../../parts/field-diff.tsx";
-import { placeOf, wordOf } from "../../parts/object-place.ts";
+import { pageOf, wordOf } from "../../parts/object-page.ts";
 import { Fact } from "../../parts/page-layout.tsx";
 import { RelativeTime, StatusDot } from "../../parts/status.tsx";
 import { sentenceOf } from "./audit-rows.tsx";
@@ -34,16 +34,16 @@ export function AuditDrawer({ entry, onClose }: Props) {
 }
 
 const methods: Readonly<Record<Entry["method"], string>> = {
-  session: "signed in with a browser",
-  token: "with a token",
-  local: "on the machine itself",
-  disabled: "nobody had to sign in: there were no users",
-  none: "nobody who is known",
+  session: "browser session",
+  token: "token",
+  local: "local command",
+  disabled: "no authentication: no users existed",
+  none: "unknown",
 };
 
 function Detail({ entry }: { readonly entry: Entry }) {
   const { at, actor, method, address, action, kind, object_id: id, result, revision } = entry;
-  const place = action === "delete" ? null : placeOf(kind, id);
+  const page = action === "delete" ? null : pageOf(kind, id);
   return (
     <Stack gap="lg">
       <Stack gap={6}>
@@ -64,13 +64,13 @@ function Detail({ entry }: { readonly entry: Entry }) {
           <Fact label="Object">
             <span className="mono">{id}</span>
             <Group gap="sm">
-              {place !== null && (
-                <Anchor component={Link} href={place} size="sm">
+              {page !== null && (
+                <Anchor component={Link} href={page} size="sm">
                   Open the {wordOf(kind)}
                 </Anchor>
               )}
               <Anchor component={Link} href={`${pagePath("audit")}?object=${id}`} size="sm">
-                All that was done to it
+                History of this object
               </Anchor>
             </Group>
           </Fact>
@@ -93,19 +93,19 @@ function What({ entry: { detail, result } }: { readonly entry: Entry }) {
   const { before, after, diff } = detail;
   if (Array.isArray(diff))
     return (
-      <Part title="What changed">
+      <Part title="Changes">
         <FieldDiff fields={diff as FieldChange[]} sides="both" isNarrow />
       </Part>
     );
   if (isDocument(after))
     return (
-      <Part title="What was added">
+      <Part title="Added">
         <FieldDiff fields={fieldsOf(after, "after")} sides="after" isNarrow />
       </Part>
     );
   if (isDocument(before))
     return (
-      <Part title="What was removed">
+      <Part title="Removed">
         <FieldDiff fields={fieldsOf(before, "before")} sides="before" isNarrow />
       </Part>
     );
@@ -133,7 +133,7 @@ function Part({ title, children }: { readonly title: string; readonly children: 
   );
 }
 
-/** Fields that say something, each by its path. */
+/** Non-empty fields, each by its path. */
 function fieldsOf(object: Document, side: "before" | "after", prefix = ""): FieldChange[] {
   return Object.entries(object).flatMap(([name, value]): FieldChange[] => {
     const path = `${prefix}${name}`;

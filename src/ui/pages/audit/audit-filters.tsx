@@ -1,9 +1,9 @@
-// What of the audit log is asked for: text, person, action, object, result and time, all in the address.
+// The filters of the audit log: text, actor, action, object, result and time, stored in the page URL.
 import { Autocomplete, Button, Group, Select, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useMemo } from "react";
 import type { Schemas } from "../../api/resources.ts";
-import { wordOf } from "../../parts/object-place.ts";
+import { wordOf } from "../../parts/object-page.ts";
 import { SearchField } from "../../parts/search-field.tsx";
 import { verbOf } from "./audit-rows.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
@@ -26,7 +26,7 @@ const results = [
 export interface AuditFilter {
   readonly values: Readonly<Record<Name, string>>;
   readonly set: (name: Name, value: string) => void;
-  /** As the API takes it. */
+  /** Query parameters of the API. */
   readonly query: Readonly<Record<string, string>>;
   readonly isSet: boolean;
   readonly clear: () => void;
@@ -62,9 +62,9 @@ export function useAuditFilter(): AuditFilter {
     Name,
     string
   >;
-  // Not every letter is worth a question to the gateway.
+  // Debounced: one request per pause in typing.
   const [key] = useDebouncedValue(JSON.stringify(values), 250);
-  // A span counts from when it was chosen, or every drawing would ask for something else.
+  // A span is relative to the time of its selection; otherwise every render would change the query.
   const query = useMemo(() => toQuery(JSON.parse(key) as Record<Name, string>), [key]);
   return {
     values,
@@ -95,7 +95,7 @@ function toQuery(values: Readonly<Record<Name, string>>): Record<string, string>
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value.trim() !== ""));
 }
 
-/** What a field for dates holds has no zone: it is meant as on the clock of whoever looks. */
+/** A datetime input has no zone: its value is in the browser's time zone. */
 function toTime(local: string): string {
   const at = new Date(local);
   return Number.isNaN(at.getTime()) ? "" : at.toISOString();
@@ -103,7 +103,7 @@ function toTime(local: string): string {
 
 interface Props {
   readonly filter: AuditFilter;
-  /** What is known so far, for suggestions. */
+  /** Loaded entries, for suggestions. */
   readonly entries: readonly Entry[];
 }
 
@@ -126,7 +126,7 @@ export function AuditFilters({ filter, entries }: Props) {
         w={{ base: "calc(50% - 5px)", sm: 200 }}
       />
       <Choice
-        label="Did what"
+        label="Action"
         value={values.action}
         choices={withChosen([...actionChoices, ...known(entries, "action")], values.action).map(
           (value) => ({ value, label: verbOf(value) }),
@@ -134,7 +134,7 @@ export function AuditFilters({ filter, entries }: Props) {
         onChange={(value) => set("action", value)}
       />
       <Choice
-        label="To what"
+        label="Object"
         value={values.kind}
         choices={withChosen([...kindChoices, ...known(entries, "kind")], values.kind).map(
           (value) => ({ value, label: wordOf(value) }),

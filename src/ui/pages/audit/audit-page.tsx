@@ -1,4 +1,4 @@
-// The audit log: who did what, and what was refused; filters are in the address, older entries come page by page.
+// The audit log; filters are in the page URL, older entries load page by page.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -26,7 +26,7 @@ export default function AuditPage() {
     <>
       <PageHead
         title="Audit log"
-        text="Who changed what, who signed in and who was refused; newest first. Entries cannot be changed."
+        text="Changes, sign-ins and refused attempts, newest first. Entries cannot be changed."
       />
       <Stack gap="sm">
         <AuditFilters filter={filter} entries={entries} />
@@ -84,7 +84,7 @@ function None({ filter }: { readonly filter: ReturnType<typeof useAuditFilter> }
   if (!filter.isSet)
     return <EmptyState title="Nothing yet" text="Sign-ins and changes appear here." />;
   return (
-    <EmptyState title="Nothing fits" text="No entry fits the search and the filters.">
+    <EmptyState title="No matches" text="No entry matches the search and the filters.">
       <Button variant="default" onClick={filter.clear}>
         Show all
       </Button>

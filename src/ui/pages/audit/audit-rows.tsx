@@ -1,9 +1,9 @@
 // Entries of the audit log as a list; a row is opened by its button, and by a click anywhere on it.
 import { Text, UnstyledButton } from "@mantine/core";
 import type { Schemas } from "../../api/resources.ts";
-import { wordOf } from "../../parts/object-place.ts";
+import { wordOf } from "../../parts/object-page.ts";
 import { RelativeTime, StatusDot } from "../../parts/status.tsx";
-import { type RowPlace, VirtualRows } from "../../parts/virtual-rows.tsx";
+import { type RowPosition, VirtualRows } from "../../parts/virtual-rows.tsx";
 
 type Entry = Schemas["AuditEntry"];
 
@@ -27,7 +27,7 @@ export function AuditRows({ entries, onOpen }: Props) {
     >
       <thead>
         <tr className="list-head">
-          {["When", "Who", "Did", "Result", "From"].map((title) => (
+          {["When", "Who", "Action", "Result", "From"].map((title) => (
             <th key={title} scope="col">
               {title}
             </th>
@@ -35,8 +35,8 @@ export function AuditRows({ entries, onOpen }: Props) {
         </tr>
       </thead>
       <VirtualRows rows={rows} keyOf={({ index }) => String(index)} estimate={42}>
-        {({ entry, index }, _, place) => (
-          <Row key={index} entry={entry} index={index} place={place} onOpen={onOpen} />
+        {({ entry, index }, _, position) => (
+          <Row key={index} entry={entry} index={index} position={position} onOpen={onOpen} />
         )}
       </VirtualRows>
     </table>
@@ -46,17 +46,17 @@ export function AuditRows({ entries, onOpen }: Props) {
 interface RowProps {
   readonly entry: Entry;
   readonly index: number;
-  readonly place: RowPlace;
+  readonly position: RowPosition;
   readonly onOpen: (entry: Entry) => void;
 }
 
-function Row({ entry, index, place, onOpen }: RowProps) {
+function Row({ entry, index, position, onOpen }: RowProps) {
   return (
     <tr
       className="list-row is-link"
       aria-rowindex={index + 2}
       onClick={() => onOpen(entry)}
-      {...place}
+      {...position}
     >
       <td className="list-cell">
         <Text span size="sm" c="dimmed">
@@ -80,14 +80,14 @@ function Row({ entry, index, place, onOpen }: RowProps) {
   );
 }
 
-/** What was done in words; of what was refused only what was tried. */
+/** The action in words; for a refused one, the attempted action. */
 export function sentenceOf({ action, kind, result }: Entry): string {
   const verb = result === "ok" ? verbOf(action) : action.replaceAll("_", " ");
-  return WHOLE.has(action) ? verb : `${verb} ${wordOf(kind)}`;
+  return WITHOUT_OBJECT.has(action) ? verb : `${verb} ${wordOf(kind)}`;
 }
 
-/** These say it all. */
-const WHOLE: ReadonlySet<string> = new Set(["login", "logout"]);
+/** These need no object. */
+const WITHOUT_OBJECT: ReadonlySet<string> = new Set(["login", "logout"]);
 
 const verbs: Readonly<Record<string, string>> = {
   ...{ create: "created", update: "changed", delete: "deleted", export: "exported" },

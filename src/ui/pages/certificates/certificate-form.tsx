@@ -1,4 +1,4 @@
-// The form of a certificate: where it comes from, what that needs, and how it does; asks the kernel to save it.
+// The form of a certificate: source, its fields, and status; the form kernel saves it.
 import { Button, Radio, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
@@ -6,7 +6,7 @@ import { useLocation } from "wouter";
 import { useResource } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
@@ -14,7 +14,7 @@ import { useResourceForm } from "../../parts/resource-form.tsx";
 import { CertificateActions, CertificateStatus } from "./certificate-status.tsx";
 import { type CertificateValues, rules, toBody, toValues } from "./certificate-values.ts";
 import { DomainsField } from "./domains-field.tsx";
-import { OrderFields } from "./order-fields.tsx";
+import { AcmeFields } from "./acme-fields.tsx";
 import { UploadFields } from "./upload-fields.tsx";
 
 const LIST = pagePath("certificates");
@@ -25,8 +25,8 @@ export interface CertificateFieldsProps {
 
 export function CertificateForm({ source, template }: FormStart<Read<"certificates">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
-  // The form keeps what it was opened with; the order goes on.
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
+  // The form keeps its initial values; the certificate stays live.
   const live = useResource("certificates", source?.value.id ?? null);
   const certificate = live.data?.value ?? source?.value ?? null;
   const { form, ...rest } = useResourceForm<"certificates", CertificateValues>({
@@ -37,7 +37,7 @@ export function CertificateForm({ source, template }: FormStart<Read<"certificat
   return (
     <FormPage
       title={certificate === null ? "New certificate" : (source?.value.name ?? "")}
-      text={certificate === null ? "What proves a name to browsers." : undefined}
+      text={certificate === null ? "A TLS certificate for one or more names." : undefined}
       parent={{ href: LIST, label: "Certificates" }}
       form={rest}
       needs="editor"
@@ -50,7 +50,7 @@ export function CertificateForm({ source, template }: FormStart<Read<"certificat
               <Button
                 variant="light"
                 color="red"
-                onClick={() => setDoomed([toDoomed(certificate)])}
+                onClick={() => setPendingDelete([toPendingDelete(certificate)])}
               >
                 Delete
               </Button>
@@ -68,8 +68,8 @@ export function CertificateForm({ source, template }: FormStart<Read<"certificat
       <NotesFields form={form} />
       <ConfirmDelete
         resource="certificates"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -78,9 +78,9 @@ export function CertificateForm({ source, template }: FormStart<Read<"certificat
 
 function SourceField({ form }: CertificateFieldsProps) {
   return (
-    <Section title="Where it comes from">
+    <Section title="Source">
       <Radio.Group
-        aria-label="Where it comes from"
+        aria-label="Source"
         {...form.getInputProps("source")}
         onChange={(value) => {
           form.clearErrors();
@@ -90,18 +90,18 @@ function SourceField({ form }: CertificateFieldsProps) {
         <Stack gap={10}>
           <Radio
             value="acme"
-            label="Order it from an authority"
-            description="Such as Let's Encrypt: free, trusted by browsers, renewed by itself"
+            label="Request from a CA"
+            description="Such as Let's Encrypt: free, trusted by browsers, renewed automatically"
           />
           <Radio
             value="upload"
-            label="Upload one that I have"
-            description="Certificate and key as PEM; you upload the next one before it runs out"
+            label="Upload"
+            description="Certificate and key as PEM; upload a new one before it expires"
           />
           <Radio
             value="self_signed"
-            label="Have this gateway sign one"
-            description="For tests and private networks: browsers warn of it"
+            label="Self-signed"
+            description="For tests and private networks: browsers show a warning"
           />
         </Stack>
       </Radio.Group>
@@ -112,12 +112,12 @@ function SourceField({ form }: CertificateFieldsProps) {
 function SourceFields({ form, id }: CertificateFieldsProps & { readonly id: string | null }) {
   switch (form.values.source) {
     case "acme":
-      return <OrderFields form={form} isNew={id === null} />;
+      return <AcmeFields form={form} isNew={id === null} />;
     case "upload":
       return <UploadFields form={form} id={id} />;
     case "self_signed":
       return (
-        <Section title="Names" text="That the certificate is for.">
+        <Section title="Names" text="Names that the certificate covers.">
           <DomainsField form={form} isNew={id === null} example="nas.home.arpa" />
         </Section>
       );
@@ -132,15 +132,19 @@ function NotesFields({ form }: CertificateFieldsProps) {
       <Stack>
         <TextInput
           label="Name"
-          description="What it is called in lists"
+          description="Display name"
           required
           {...form.getInputProps("name")}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch
           label="Enabled"
-          description="Off: it is shown to no client, and not renewed"
+          description="Off: it is not served and not renewed"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
       </Stack>

@@ -1,4 +1,4 @@
-// How a certificate does: how long it holds, what went wrong and what to do about it, when it is tried again; renews and revokes.
+// The status of a certificate: validity, last error and advice, next attempt; renews and revokes.
 import { Alert, Button, Stack, Text } from "@mantine/core";
 import { IconDownload, IconRefresh } from "@tabler/icons-react";
 import { useState } from "react";
@@ -16,9 +16,9 @@ interface Props {
 }
 
 export const sources: Readonly<Record<Read<"certificates">["source"], string>> = {
-  acme: "Ordered from an authority",
+  acme: "Issued by a CA",
   upload: "Uploaded",
-  self_signed: "Signed by this gateway",
+  self_signed: "Self-signed",
 };
 
 const stateOf = ({ status, enabled, on_demand: onDemand }: Props["certificate"]): string =>
@@ -33,11 +33,11 @@ export function CertificateStatus({ certificate }: Props) {
         <LastError certificate={certificate} />
         <ValidityTimeline certificate={certificate} />
         <Stack gap={6}>
-          <Fact label="Comes from">{sources[source]}</Fact>
-          {issuer !== null && <Fact label="Signed by">{issuer}</Fact>}
+          <Fact label="Source">{sources[source]}</Fact>
+          {issuer !== null && <Fact label="Issuer">{issuer}</Fact>}
           <Fact label="Valid until">
             {end !== null && `${new Date(end).toLocaleDateString()}, `}
-            <RelativeTime at={end} never="there is none yet" />
+            <RelativeTime at={end} never="not issued yet" />
           </Fact>
           <NextAttempt certificate={certificate} />
           {attempts > 0 && <Fact label="Failed attempts">{attempts}</Fact>}
@@ -55,14 +55,14 @@ export function CertificateStatus({ certificate }: Props) {
 function NextAttempt({ certificate }: Props) {
   const { source, next_attempt_at: next, status, renewal_window: window, enabled } = certificate;
   if (source === "upload")
-    return <Fact label="Renewal">Upload the next one here before this one runs out</Fact>;
-  if (source === "self_signed") return <Fact label="Renewal">By itself, before it runs out</Fact>;
-  if (!enabled) return <Fact label="Next attempt">None, because it is switched off</Fact>;
+    return <Fact label="Renewal">Upload a new one before this one expires</Fact>;
+  if (source === "self_signed") return <Fact label="Renewal">Automatic, before it expires</Fact>;
+  if (!enabled) return <Fact label="Next attempt">None: the certificate is disabled</Fact>;
   const isOrdered = status === "pending" || status === "ordering" || status === "failed";
   return (
     <Fact label={isOrdered ? "Next attempt" : "Renewal"}>
-      <RelativeTime at={next} never={isOrdered ? "under way" : "by itself"} />
-      {window !== null && " (when the authority wants it)"}
+      <RelativeTime at={next} never={isOrdered ? "in progress" : "automatic"} />
+      {window !== null && " (suggested by the CA)"}
     </Fact>
   );
 }
@@ -76,9 +76,7 @@ function LastError({ certificate }: Props) {
     <Alert
       color={isServed ? "yellow" : "red"}
       title={
-        isServed
-          ? "The renewal has failed, the present one still holds"
-          : "It could not be ordered yet"
+        isServed ? "Renewal failed; the current certificate is still valid" : "Issuance failed"
       }
     >
       <Stack gap={6}>
@@ -91,7 +89,7 @@ function LastError({ certificate }: Props) {
   );
 }
 
-/** Renew, revoke, download: what each kind can. */
+/** Renew, revoke and download, as the source allows. */
 export function CertificateActions({ certificate }: Props) {
   const { id, name, source, status, on_demand: onDemand, enabled } = certificate;
   const connection = useConnection();
@@ -99,7 +97,7 @@ export function CertificateActions({ certificate }: Props) {
   const { mutate, isPending } = useChange<Read<"certificates">>({
     send: () => connection.send(`/certificates/${id}/renew`, { method: "POST" }),
     touches: ["certificates"],
-    done: () => `Certificate ${name} is being ordered`,
+    done: () => `Certificate ${name} requested`,
   });
   const isOrdered = source === "acme" && onDemand === null;
   const isIssued = certificate.fingerprint !== null;
@@ -124,7 +122,7 @@ export function CertificateActions({ certificate }: Props) {
             leftSection={<IconRefresh size={16} />}
             onClick={() => mutate()}
           >
-            {isIssued ? "Renew now" : "Try again now"}
+            {isIssued ? "Renew now" : "Retry now"}
           </Button>
         )}
         {isOrdered && isIssued && (

@@ -1,4 +1,4 @@
-// The fields of the form of a certificate, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of a certificate, converted from and to the API's objects; renders nothing.
 import type { Read, Write } from "../../api/resources.ts";
 
 export interface CertificateValues extends Pick<
@@ -20,7 +20,7 @@ export interface CertificateValues extends Pick<
   readonly is_on_demand: boolean;
   readonly on_demand: { readonly ask_url: string; readonly hosts: string[] };
   readonly certificate: string;
-  /** Empty: the stored one stays. */
+  /** Empty: the stored key is unchanged. */
   readonly private_key: string;
 }
 
@@ -55,7 +55,7 @@ export function toBody(values: CertificateValues): Write<"certificates"> {
     return {
       ...shared,
       certificate: values.certificate,
-      // Left out: read from the certificate, or the stored key.
+      // Omitted fields are read from the certificate; an omitted key stays stored.
       ...(domains.length === 0 ? {} : { domains }),
       ...(values.private_key === "" ? {} : { private_key: values.private_key }),
     };
@@ -72,11 +72,11 @@ export function toBody(values: CertificateValues): Write<"certificates"> {
 
 const isNameWrong = (domain: string): boolean => /[\s/:]/.test(domain);
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
@@ -85,31 +85,31 @@ export const rules = {
     { source, domains, is_on_demand: isOnDemand, challenge }: CertificateValues,
   ) => {
     if (source === "upload" || (source === "acme" && isOnDemand)) return null;
-    if (domains.length === 0) return "At least one name, such as shop.example.com";
+    if (domains.length === 0) return "At least one name is required, such as shop.example.com";
     const wrong = domains.find(isNameWrong);
     if (wrong !== undefined) return `${wrong}: only the name, without http:// or a port`;
     const isStar = source === "acme" && domains.some((domain) => domain.startsWith("*."));
     return isStar && challenge !== "dns-01"
-      ? "Names with *. are proved with a DNS record: choose that below"
+      ? "Wildcard names require the DNS challenge: select it below"
       : null;
   },
   certificate: (value: string, { source }: CertificateValues) =>
     source !== "upload" || value.includes("-----BEGIN CERTIFICATE-----")
       ? null
       : value.includes("PRIVATE KEY")
-        ? "This is a private key; it belongs into the field below"
-        : "PEM text that begins with -----BEGIN CERTIFICATE-----",
+        ? "This is a private key: paste it into the field below"
+        : "Must be PEM that begins with -----BEGIN CERTIFICATE-----",
   private_key: (value: string, { source }: CertificateValues) =>
     source !== "upload" || value === ""
       ? null
       : value.includes("ENCRYPTED")
-        ? "This key is protected by a password: take that away first, with openssl pkey -in key.pem"
+        ? "This key is encrypted: decrypt it first, with openssl pkey -in key.pem"
         : /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/.test(value)
           ? null
-          : "PEM text that begins with -----BEGIN PRIVATE KEY-----",
+          : "Must be PEM that begins with -----BEGIN PRIVATE KEY-----",
 };
 
-/** The name follows the first domain of a new one, until somebody chooses one. */
+/** The name of a new certificate follows its first domain until the user edits it. */
 export function followedName(values: CertificateValues, domains: readonly string[]): string {
   const nameFor = (all: readonly string[]) => all[0]?.replace("*.", "") ?? "";
   const isFollowing = values.name === "" || values.name === nameFor(values.domains);

@@ -1,4 +1,4 @@
-// Certificates: what proves the names that are served over HTTPS; the list with how long each holds, and which form to open.
+// Certificates: the list with the validity of each, and which form to open.
 import { Menu, Stack, Text } from "@mantine/core";
 import { IconRefresh } from "@tabler/icons-react";
 import { useChange } from "../../api/changes.tsx";
@@ -28,7 +28,7 @@ const hasStatus =
   ({ status }: Certificate) =>
     wanted.includes(status);
 
-const runsOutSoon = (certificate: Certificate): boolean => {
+const expiresSoon = (certificate: Certificate): boolean => {
   const life = lifeOf(certificate);
   return life !== null && life.daysLeft < 30;
 };
@@ -41,7 +41,7 @@ function CertificateList() {
       resource="certificates"
       page="certificates"
       title="Certificates"
-      text="What proves the names that are served over HTTPS."
+      text="TLS certificates for the names that the gateway serves over HTTPS."
       subtitle={({ domains, on_demand: onDemand }) =>
         onDemand === null ? domains.join(", ") : `on demand: ${onDemand.hosts.join(", ")}`
       }
@@ -50,7 +50,7 @@ function CertificateList() {
           title: "State",
           render: (certificate) => <State certificate={certificate} />,
         },
-        { title: "Kind", render: ({ source }) => kinds[source], width: "6.5rem" },
+        { title: "Source", render: ({ source }) => kinds[source], width: "6.5rem" },
         {
           title: "Validity",
           render: (certificate) =>
@@ -60,14 +60,14 @@ function CertificateList() {
       ]}
       states={[
         { value: "valid", label: "Valid", fits: hasStatus("valid", "renewing") },
-        { value: "waiting", label: "Being ordered", fits: hasStatus("pending", "ordering") },
+        { value: "waiting", label: "Pending", fits: hasStatus("pending", "ordering") },
         { value: "failed", label: "Failed or expired", fits: hasStatus("failed", "expired") },
-        { value: "soon", label: "Runs out in 30 days", fits: runsOutSoon },
+        { value: "soon", label: "Expires within 30 days", fits: expiresSoon },
       ]}
       menu={(certificate) => <RenewItem certificate={certificate} />}
       empty={{
         title: "No certificates yet",
-        text: "An application orders its own. Create one here to upload a certificate, or to order one for a route.",
+        text: "Applications request their own. Create one here to upload a certificate, or to request one for a route.",
       }}
     />
   );
@@ -103,7 +103,7 @@ function RenewItem({ certificate }: { readonly certificate: Certificate }) {
   const { mutate } = useChange<Certificate>({
     send: () => connection.send(`/certificates/${id}/renew`, { method: "POST" }),
     touches: ["certificates"],
-    done: () => `Certificate ${name} is being ordered`,
+    done: () => `Certificate ${name} requested`,
   });
   if (source !== "acme" || !enabled || onDemand !== null) return null;
   return (

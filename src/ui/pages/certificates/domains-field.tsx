@@ -1,4 +1,4 @@
-// The names of a certificate; the name of a new one follows the first of them.
+// The domains of a certificate; the name of a new one follows the first domain.
 import { ListField } from "../../parts/fields.tsx";
 import type { CertificateFieldsProps } from "./certificate-form.tsx";
 import { followedName } from "./certificate-values.ts";
@@ -16,7 +16,7 @@ export function DomainsField({
   return (
     <ListField
       label="Domains"
-      description="Press the return key after each"
+      description="Press Enter after each"
       required
       placeholder={domains.length === 0 ? example : ""}
       {...form.getInputProps("domains")}

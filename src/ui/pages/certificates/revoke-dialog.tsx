@@ -1,4 +1,4 @@
-// Asks why a certificate is to be revoked, and says what follows; has the gateway revoke it.
+// Confirms the revocation of a certificate: reason and consequences.
 import { Button, Group, Modal, Select, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useChange } from "../../api/changes.tsx";
@@ -6,17 +6,17 @@ import { useConnection } from "../../api/connection-context.ts";
 import type { Read } from "../../api/resources.ts";
 
 interface Props {
-  /** Null: nothing is asked. */
+  /** Null: the dialog is closed. */
   readonly certificate: Read<"certificates"> | null;
   readonly onClose: () => void;
 }
 
 const reasons = [
-  { value: "unspecified", label: "No particular reason" },
-  { value: "key_compromise", label: "Somebody else may have the private key" },
-  { value: "superseded", label: "Another one takes its place" },
-  { value: "affiliation_changed", label: "The names belong to somebody else now" },
-  { value: "cessation_of_operation", label: "It is not needed any more" },
+  { value: "unspecified", label: "Unspecified" },
+  { value: "key_compromise", label: "Key compromise" },
+  { value: "superseded", label: "Superseded" },
+  { value: "affiliation_changed", label: "Affiliation changed" },
+  { value: "cessation_of_operation", label: "Cessation of operation" },
 ];
 
 export function RevokeDialog({ certificate, onClose }: Props) {
@@ -39,13 +39,13 @@ export function RevokeDialog({ certificate, onClose }: Props) {
     >
       <Stack>
         <Text size="sm">
-          The authority tells everybody that it holds no more, and it is taken out of service. This
+          The CA publishes the revocation, and the gateway stops serving the certificate. This
           cannot be undone.{" "}
           {certificate?.enabled === true &&
-            "Another one with a new key is ordered at once; until it is there, a self-signed one is shown."}
+            "The gateway requests a new one with a new key and serves a self-signed one until then."}
         </Text>
         <Select
-          label="Why"
+          label="Reason"
           data={reasons}
           value={reason}
           allowDeselect={false}

@@ -1,4 +1,4 @@
-// Fields of a certificate that is uploaded: two PEM texts, read while they are pasted, with mistakes at their field; keeps no key.
+// Fields of an uploaded certificate: two PEM texts, checked while they are pasted; stores no key.
 import { FileButton, Group, Button, Stack, Textarea } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
@@ -11,7 +11,7 @@ import type { Read } from "../../api/resources.ts";
 import { ListField } from "../../parts/fields.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { relativeTime } from "../../parts/status.tsx";
-import { CheckLine, Looking } from "../applications/live-checks.tsx";
+import { CheckLine, Checking } from "../applications/live-checks.tsx";
 import type { CertificateFieldsProps } from "./certificate-form.tsx";
 import { type CertificateValues, followedName, rules } from "./certificate-values.ts";
 
@@ -21,7 +21,7 @@ interface Props extends CertificateFieldsProps {
 }
 
 export function UploadFields({ form, id }: Props) {
-  const found = useReading(form.values, id);
+  const found = useDryRun(form.values, id);
   const { error, data } = found;
   useEffect(() => {
     if (id === null && data !== undefined && form.values.name === "")
@@ -32,11 +32,11 @@ export function UploadFields({ form, id }: Props) {
   const isElsewhere =
     error !== null && problemOf("certificate") === null && problemOf("private_key") === null;
   return (
-    <Section title="Certificate and key" text="As the authority gave them to you, in PEM format.">
+    <Section title="Certificate and key" text="As issued by the CA, in PEM format.">
       <Stack>
         <PemField
           label="Certificate"
-          description="Your certificate and those between it and the authority, in any order"
+          description="The certificate and its intermediates, in any order"
           begin="-----BEGIN CERTIFICATE-----"
           value={form.values.certificate}
           onChange={(text) => form.setFieldValue("certificate", text)}
@@ -47,22 +47,22 @@ export function UploadFields({ form, id }: Props) {
           description={
             id === null
               ? "Stored encrypted and never shown again"
-              : "Stored encrypted and never shown. Empty: the present one stays"
+              : "Stored encrypted and never shown. Empty: unchanged"
           }
           begin="-----BEGIN PRIVATE KEY-----"
           value={form.values.private_key}
           onChange={(text) => form.setFieldValue("private_key", text)}
           error={form.errors["private_key"] ?? problemOf("private_key")}
         />
-        {found.isFetching && <Looking text="Reading it…" />}
+        {found.isFetching && <Checking text="Checking…" />}
         {found.data !== undefined && error === null && !found.isFetching && (
-          <Reading certificate={found.data} />
+          <CertificateSummary certificate={found.data} />
         )}
         {isElsewhere && <CheckLine status="failed">{toMessage(error)}</CheckLine>}
         {id !== null && (
           <ListField
             label="Domains"
-            description="Names that it is used for. Empty: all that it holds"
+            description="Names that it is served for. Empty: all names in the certificate"
             {...form.getInputProps("domains")}
           />
         )}
@@ -71,18 +71,18 @@ export function UploadFields({ form, id }: Props) {
   );
 }
 
-function Reading({ certificate }: { readonly certificate: Read<"certificates"> }) {
+function CertificateSummary({ certificate }: { readonly certificate: Read<"certificates"> }) {
   const { domains, not_after: end, issuer, status } = certificate;
   return (
     <CheckLine status={status === "valid" ? "ok" : "warning"}>
-      For <b>{domains.join(", ")}</b>, signed by {issuer}.{" "}
-      {end !== null && `${status === "expired" ? "Ran" : "Runs"} out ${relativeTime(end)}.`}
+      For <b>{domains.join(", ")}</b>, issued by {issuer}.{" "}
+      {end !== null && `${status === "expired" ? "Expired" : "Expires"} ${relativeTime(end)}.`}
     </CheckLine>
   );
 }
 
-/** What the gateway makes of it; it only tries. */
-function useReading(values: CertificateValues, id: string | null) {
+/** The gateway's check of the certificate, as a dry run. */
+function useDryRun(values: CertificateValues, id: string | null) {
   const connection = useConnection();
   const [pasted] = useDebouncedValue(`${values.certificate}\u0000${values.private_key}`, 500);
   const [certificate = "", key = ""] = pasted.split("\u0000");
@@ -94,14 +94,14 @@ function useReading(values: CertificateValues, id: string | null) {
     (id !== null || key !== "");
   const canAsk = useMayChange("editor");
   return useQuery({
-    // The key itself must not become the name of something that is cached.
+    // The private key must not become part of a cache key.
     queryKey: ["certificates/reading", id, seen.current.count],
     enabled: isWhole && canAsk && certificate !== "",
     retry: false,
     gcTime: 0,
     queryFn: async ({ signal }) => {
       const given = { certificate, ...(key === "" ? {} : { private_key: key }) };
-      // A name of its own: whether the one in the form is taken is another question.
+      // A unique name: this check must not report that the form's name exists.
       const whole =
         id === null
           ? { ...given, name: `reading ${crypto.randomUUID()}`, source: "upload" }
@@ -124,7 +124,7 @@ interface PemFieldProps {
   readonly error: React.ReactNode;
 }
 
-/** A text that may also be taken from a file. */
+/** A text area with a button to load a file. */
 function PemField({ label, description, begin, value, onChange, error }: PemFieldProps) {
   const id = useId();
   return (

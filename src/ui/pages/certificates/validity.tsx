@@ -1,4 +1,4 @@
-// How much of the life of a certificate is over, as a bar and in words; knows no order.
+// The elapsed lifetime of a certificate, as a bar and in words; knows no issuance.
 import { Box, Group, Progress, Stack, Text } from "@mantine/core";
 import type { Read } from "../../api/resources.ts";
 import { relativeTime } from "../../parts/status.tsx";
@@ -7,7 +7,7 @@ type Certificate = Read<"certificates">;
 
 const DAY = 86_400_000;
 
-/** Null while there is nothing that holds. */
+/** Null while nothing is issued. */
 export function lifeOf({ not_before: from, not_after: to }: Certificate, now = Date.now()) {
   if (from === null || to === null) return null;
   const [start, end] = [Date.parse(from), Date.parse(to)];
@@ -15,7 +15,7 @@ export function lifeOf({ not_before: from, not_after: to }: Certificate, now = D
   return { start, end, share, daysLeft: (end - now) / DAY };
 }
 
-/** Ordered ones renew themselves in the last third, so that little time is no trouble at first. */
+/** ACME certificates renew in the last third of their lifetime, so a short rest is no warning at first. */
 function colorOf(certificate: Certificate, daysLeft: number, share: number): string {
   if (daysLeft <= 0) return "red";
   if (certificate.source !== "upload")
@@ -45,7 +45,7 @@ export function ValidityBar({ certificate }: { readonly certificate: Certificate
   return (
     <Stack gap={3} w={160} maw="100%" title={new Date(end).toLocaleString()}>
       <Text size="sm">
-        {daysLeft > 0 ? inDays(daysLeft) : `ran out ${relativeTime(certificate.not_after ?? "")}`}
+        {daysLeft > 0 ? inDays(daysLeft) : `expired ${relativeTime(certificate.not_after ?? "")}`}
       </Text>
       <Progress
         value={Math.max(3, (1 - share) * 100)}
@@ -62,13 +62,13 @@ interface Mark {
   readonly label: string;
 }
 
-/** For the page of one certificate: from its beginning to its end, with now and the next renewal. */
+/** For the page of one certificate: from issue to expiry, with now and the next renewal. */
 export function ValidityTimeline({ certificate }: { readonly certificate: Certificate }) {
   const life = lifeOf(certificate);
   if (life === null) return null;
   const { start, end, share, daysLeft } = life;
   const renewal = certificate.next_attempt_at;
-  const place = (time: number) =>
+  const percentAt = (time: number) =>
     Math.min(100, Math.max(0, ((time - start) / (end - start)) * 100));
   const marks: readonly Mark[] =
     renewal === null ? [] : [{ at: Date.parse(renewal), label: "renewal" }];
@@ -76,7 +76,7 @@ export function ValidityTimeline({ certificate }: { readonly certificate: Certif
     <Stack
       gap={4}
       role="img"
-      aria-label={`${Math.round(share * 100)} % of its life are over, ${inDays(daysLeft)}`}
+      aria-label={`${Math.round(share * 100)} % of its lifetime elapsed, ${inDays(daysLeft)}`}
     >
       <Box pos="relative" pt={18}>
         <Progress
@@ -92,7 +92,7 @@ export function ValidityTimeline({ certificate }: { readonly certificate: Certif
               key={label}
               pos="absolute"
               top={0}
-              style={{ left: `${place(at)}%`, transform: "translateX(-50%)" }}
+              style={{ left: `${percentAt(at)}%`, transform: "translateX(-50%)" }}
             >
               <Text size="xs" c="dimmed" ta="center" lh={1.2}>
                 {label}

@@ -1,11 +1,11 @@
-// The form of a consumer, with its credentials and the plugins that are about it; knows no secret.
+// The form of a consumer, with its credentials and plugins; knows no secret.
 import { Alert, Button, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import type { Read, Write } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { ListField, TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
@@ -40,24 +40,24 @@ const PRINTABLE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const rules = {
   username: (value: string) =>
     value === ""
-      ? "A name is needed"
+      ? "Name is required"
       : PRINTABLE.test(value)
         ? null
-        : "Only letters, digits and signs of ASCII, without spaces at its ends",
+        : "Must be printable ASCII, without leading or trailing spaces",
   custom_id: (value: string) =>
     value === "" || PRINTABLE.test(value)
       ? null
-      : "Only letters, digits and signs of ASCII, without spaces at its ends",
+      : "Must be printable ASCII, without leading or trailing spaces",
   groups: (value: readonly string[]) =>
     value.every((group) => /^[\x21-\x2b\x2d-\x7e]+$/.test(group))
       ? null
-      : "Groups have no spaces and no commas",
+      : "Groups must not contain spaces or commas",
 };
 
 export function ConsumerForm({ source, template }: FormStart<Consumer>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
-  // Only one may have it.
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
+  // The custom id is unique.
   const { custom_id: _, ...clone } = template;
   const { form, ...rest } = useResourceForm<"consumers", ConsumerValues>({
     resource: "consumers",
@@ -68,11 +68,7 @@ export function ConsumerForm({ source, template }: FormStart<Consumer>) {
   return (
     <FormPage
       title={consumer === null ? "New consumer" : consumer.username}
-      text={
-        consumer === null
-          ? "Somebody or something that uses what is behind the gateway."
-          : undefined
-      }
+      text={consumer === null ? "A user or program that calls APIs behind the gateway." : undefined}
       parent={{ href: LIST, label: "Consumers" }}
       form={rest}
       needs="editor"
@@ -82,7 +78,11 @@ export function ConsumerForm({ source, template }: FormStart<Consumer>) {
           <>
             {!consumer.enabled && <StatusBadge state="disabled" />}
             <Can needs="editor">
-              <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(consumer)])}>
+              <Button
+                variant="light"
+                color="red"
+                onClick={() => setPendingDelete([toPendingDelete(consumer)])}
+              >
                 Delete
               </Button>
             </Can>
@@ -92,7 +92,7 @@ export function ConsumerForm({ source, template }: FormStart<Consumer>) {
     >
       {consumer === null ? (
         <Alert color="blue" mb="md">
-          Give it a name first; its key or password comes next.
+          Save first, then add credentials.
         </Alert>
       ) : (
         <CredentialsSection consumer={consumer} />
@@ -101,8 +101,8 @@ export function ConsumerForm({ source, template }: FormStart<Consumer>) {
       {consumer !== null && <ConsumerPlugins consumer={consumer} />}
       <ConfirmDelete
         resource="consumers"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -116,29 +116,33 @@ function BasicFields({ form }: { readonly form: UseFormReturnType<ConsumerValues
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           <TextInput
             label="Username"
-            description="What targets and logs call it"
+            description="Identifies the consumer in logs and in headers to targets"
             placeholder="alice"
             required
             {...form.getInputProps("username")}
           />
           <TextInput
-            label="Other id"
-            description="What another system calls it, such as a customer number"
+            label="Custom ID"
+            description="Its id in another system, such as a customer number"
             placeholder="C-1042"
             {...form.getInputProps("custom_id")}
           />
         </SimpleGrid>
         <ListField
           label="Groups"
-          description="Words that rules refer to: the plugin acl lets in some groups only"
+          description="Groups that rules refer to: the plugin acl allows or denies groups"
           placeholder={form.values.groups.length === 0 ? "staff" : ""}
           {...form.getInputProps("groups")}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch
           label="Enabled"
-          description="Its credentials are accepted only while it is"
+          description="Off: the gateway rejects its credentials"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
       </Stack>

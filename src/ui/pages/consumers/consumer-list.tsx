@@ -1,4 +1,4 @@
-// The list of consumers, of which there may be a hundred thousand: then the gateway searches; edits nothing.
+// The list of consumers; with up to a hundred thousand, the gateway searches; edits nothing.
 import { Alert, Badge, Group, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
@@ -6,7 +6,7 @@ import { useResourceList } from "../../api/queries.ts";
 import { ResourceTable } from "../../parts/resource-table.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
 
-/** More than these are not loaded at once. */
+/** Maximum number of loaded consumers. */
 const MAX_SHOWN = 200;
 
 export function ConsumerList() {
@@ -16,12 +16,12 @@ export function ConsumerList() {
       resource="consumers"
       page="consumers"
       title="Consumers"
-      text="Who uses the proxied APIs: people and programs with credentials."
+      text="Users and programs that call the proxied APIs."
       filters={filters}
       notice={
         isCut && (
           <Alert color="blue" mb="sm" p="xs">
-            These are the first {MAX_SHOWN}. Search by name, other id or description to find the
+            These are the first {MAX_SHOWN}. Search by name, custom ID or description to find the
             others.
           </Alert>
         )
@@ -29,7 +29,7 @@ export function ConsumerList() {
       columns={[
         { title: "Groups", render: ({ groups }) => <Groups groups={groups} /> },
         {
-          title: "Other id",
+          title: "Custom ID",
           render: ({ custom_id: other }) => (
             <Text size="sm" className="mono" style={{ overflowWrap: "anywhere" }}>
               {other ?? ""}
@@ -39,19 +39,19 @@ export function ConsumerList() {
       ]}
       empty={{
         title: "No consumers yet",
-        text: "Create one for each person or program that gets a key. Then put a plugin such as key-auth on a route, which asks for it.",
+        text: "Create one for each user or program that gets a key. Then add an authentication plugin such as key-auth to a route.",
       }}
     />
   );
 }
 
-/** While all fit, the page searches; else the gateway does. What is shown stays until the answer is there. */
+/** The page searches if all consumers are loaded, otherwise the gateway does. Rows stay until the response arrives. */
 function useSearched() {
-  const [question] = useUrlState("q");
-  const [asked] = useDebouncedValue(question.trim(), 250);
+  const [query] = useUrlState("q");
+  const [asked] = useDebouncedValue(query.trim(), 250);
   const all = useResourceList("consumers", { limit: MAX_SHOWN });
   const isCut = (all.data?.length ?? 0) >= MAX_SHOWN;
-  // The gateway looks for one text, the page for several words.
+  // The gateway searches for one string, the page for several words.
   const q = isCut ? longestOf(asked) : "";
   const found = useResourceList(
     "consumers",
@@ -65,8 +65,8 @@ function useSearched() {
   };
 }
 
-const longestOf = (question: string): string =>
-  question.split(/\s+/).toSorted((one, other) => other.length - one.length)[0] ?? "";
+const longestOf = (query: string): string =>
+  query.split(/\s+/).toSorted((one, other) => other.length - one.length)[0] ?? "";
 
 function Groups({ groups }: { readonly groups: readonly string[] }) {
   return (

@@ -1,4 +1,4 @@
-// The plugins that are put on a consumer or let it stand in for unknown clients; edits none.
+// The plugins with this consumer as scope or as anonymous consumer; edits none.
 import { Anchor, Button, Group, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
@@ -17,7 +17,7 @@ export function ConsumerPlugins({ consumer }: Props) {
   return (
     <Section
       title="Plugins"
-      text="Limits and rules for this consumer alone win over those of routes and services."
+      text="Plugins with this consumer as scope override those of routes and services."
       actions={
         <Can needs="editor">
           <Button
@@ -32,7 +32,7 @@ export function ConsumerPlugins({ consumer }: Props) {
       }
     >
       <Stack gap={4}>
-        {own.length === 0 && <HelpText>None is put on it.</HelpText>}
+        {own.length === 0 && <HelpText>No plugins.</HelpText>}
         {own.map((plugin) => (
           <Line key={plugin.id} plugin={plugin} text={plugin.enabled ? "" : "disabled"} />
         ))}
@@ -40,7 +40,7 @@ export function ConsumerPlugins({ consumer }: Props) {
           <Line
             key={plugin.id}
             plugin={plugin}
-            text="takes unknown clients for this consumer (anonymous)"
+            text="anonymous consumer for clients without credentials"
           />
         ))}
       </Stack>

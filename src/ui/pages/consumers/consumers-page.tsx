@@ -1,4 +1,4 @@
-// Consumers: who uses the proxied APIs; which list or form to open.
+// Consumers: which list or form to open.
 import { ResourceLoader } from "../../parts/form-page.tsx";
 import type { PageProps } from "../../pages.ts";
 import { ConsumerForm } from "./consumer-form.tsx";

@@ -1,4 +1,4 @@
-// The form of a credential beside its consumer: made with a secret of the gateway or one's own, or edited without it; keeps no secret.
+// The form of a credential: created with a generated or entered secret, edited without it; stores no secret.
 import {
   PasswordInput,
   Radio,
@@ -62,10 +62,10 @@ function toBody(values: Values, stored: Credential | null): Record<string, unkno
 
 interface Props {
   readonly consumerId: string;
-  /** Null: one is made. */
+  /** Null: creates one. */
   readonly stored: Credential | null;
   readonly onClose: () => void;
-  /** Told the secret that the gateway has made, if it has. */
+  /** Receives the generated secret, if any. */
   readonly onDone: (made: Credential) => void;
 }
 
@@ -90,7 +90,7 @@ export function CredentialDrawer({ consumerId, stored, onClose, onDone }: Props)
   });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    // The form of the consumer is around this one.
+    // This form is nested in the consumer's form.
     event.stopPropagation();
     setFailure(null);
     try {
@@ -135,7 +135,7 @@ function Fields({ values, isNew, errorOf, set }: FieldsProps) {
       {isNew && <TypeField values={values} set={set} />}
       <TextInput
         label="Name"
-        description="What it is for, such as the phone or the nightly job"
+        description="Purpose, such as phone or nightly job"
         error={errorOf("name")}
         value={values.name}
         onChange={({ currentTarget: { value } }) => set({ name: value })}
@@ -153,7 +153,7 @@ function Fields({ values, isNew, errorOf, set }: FieldsProps) {
       {kind.algorithms.length > 0 && (
         <Select
           label="Algorithm"
-          description="HS and hmac: both sides hold a secret. The others: you keep a private key"
+          description="HS and hmac use a shared secret, the others a key pair"
           data={[...kind.algorithms]}
           placeholder={kind.algorithms[0] ?? ""}
           clearable
@@ -170,7 +170,7 @@ function Fields({ values, isNew, errorOf, set }: FieldsProps) {
       />
       <Switch
         label="Enabled"
-        description="It is accepted only while it is"
+        description="Off: the gateway rejects it"
         checked={values.enabled}
         onChange={({ currentTarget: { checked } }) => set({ enabled: checked })}
       />
@@ -181,7 +181,7 @@ function Fields({ values, isNew, errorOf, set }: FieldsProps) {
 function TypeField({ values, set }: Pick<FieldsProps, "values" | "set">) {
   return (
     <Radio.Group
-      label="Kind"
+      label="Type"
       value={values.type}
       onChange={(type) => set({ type, algorithm: null, identifier: "" })}
     >
@@ -207,7 +207,7 @@ function SecretFields({ values, isNew, errorOf, set }: FieldsProps) {
     return (
       <Textarea
         label="Public key"
-        description="PEM. The private key stays with the client"
+        description="PEM. The client keeps the private key"
         placeholder="-----BEGIN PUBLIC KEY-----"
         autosize
         minRows={4}
@@ -221,12 +221,12 @@ function SecretFields({ values, isNew, errorOf, set }: FieldsProps) {
   return (
     <Stack gap={6}>
       <SegmentedControl
-        aria-label={`Who makes the ${secretWord}`}
+        aria-label={`Source of the ${secretWord}`}
         value={values.isOwn ? "own" : "made"}
         onChange={(next) => set({ isOwn: next === "own", secret: "" })}
         data={[
-          { value: "made", label: "Let the gateway make it" },
-          { value: "own", label: "Enter my own" },
+          { value: "made", label: "Generate" },
+          { value: "own", label: "Enter manually" },
         ]}
       />
       {values.isOwn ? (
@@ -239,7 +239,7 @@ function SecretFields({ values, isNew, errorOf, set }: FieldsProps) {
           onChange={({ currentTarget: { value } }) => set({ secret: value })}
         />
       ) : (
-        <HelpText>The {secretWord} is shown once, after it is made.</HelpText>
+        <HelpText>The {secretWord} is shown once, after creation.</HelpText>
       )}
     </Stack>
   );

@@ -1,4 +1,4 @@
-// What people call the kinds of credentials, and what each needs; draws nothing.
+// Labels of the credential types, and the fields of each; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 export type Credential = Schemas["Credential"];
@@ -10,36 +10,41 @@ export interface CredentialKind {
   readonly text: string;
   /** What is shown once. */
   readonly secretWord: string;
-  /** What `identifier` is; null: it has none. */
+  /** Label of `identifier`; null: the type has none. */
   readonly identifier: { readonly label: string; readonly text: string } | null;
   readonly algorithms: readonly string[];
-  /** The plugin that asks for it. */
+  /** The plugin that verifies it. */
   readonly plugin: string;
 }
 
 export const kinds: readonly CredentialKind[] = [
   {
     ...{ type: "key", title: "API key", secretWord: "API key", identifier: null, algorithms: [] },
-    ...{ plugin: "key-auth", text: "One text that is sent with each request. The simplest." },
+    ...{ plugin: "key-auth", text: "One value in a header of each request." },
   },
   {
     ...{ type: "basic", title: "Password", secretWord: "password", algorithms: [] },
-    ...{ plugin: "basic-auth", text: "A user name and a password, as browsers ask for them." },
+    ...{ plugin: "basic-auth", text: "A user name and a password (HTTP basic authentication)." },
     identifier: { label: "User name", text: "Empty: the consumer's own" },
   },
   {
-    ...{ type: "jwt", title: "Signed tokens", secretWord: "secret for tokens", plugin: "jwt" },
-    text: "Tokens (JWT) that the client signs itself.",
-    identifier: { label: "Key id", text: "Value of the key claim (iss). Empty: a random one" },
+    ...{ type: "jwt", title: "JWT", secretWord: "JWT secret", plugin: "jwt" },
+    text: "Tokens that the client signs itself.",
+    identifier: { label: "Key id", text: "Value of the key claim (iss). Empty: generated" },
     algorithms: [
       ...["HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
       ...["ES256", "ES384", "ES512", "EdDSA"],
     ],
   },
   {
-    ...{ type: "hmac", title: "Signed requests", secretWord: "signing key", plugin: "hmac-auth" },
-    text: "Each request is signed (RFC 9421).",
-    identifier: { label: "Key id", text: "Empty: a random one" },
+    ...{
+      type: "hmac",
+      title: "HTTP message signatures",
+      secretWord: "signing key",
+      plugin: "hmac-auth",
+    },
+    text: "The client signs each request (RFC 9421).",
+    identifier: { label: "Key id", text: "Empty: generated" },
     algorithms: ["hmac-sha256", "ed25519"],
   },
 ];
@@ -49,11 +54,11 @@ const [first] = kinds;
 export const kindOf = (type: string): CredentialKind =>
   kinds.find((kind) => kind.type === type) ?? (first as CredentialKind);
 
-/** Whether both sides hold the same secret, instead of a key pair. */
+/** Whether client and gateway share a secret, instead of a key pair. */
 export const isShared = (algorithm: string | null): boolean =>
   algorithm === null || algorithm.startsWith("HS") || algorithm === "hmac-sha256";
 
-/** What tells a credential from others in a list and in questions. */
+/** Distinguishes a credential in lists and dialogs. */
 export function titleOf({ type, name, identifier, prefix }: Credential): string {
   if (name !== null) return name;
   const { title } = kindOf(type);

@@ -1,4 +1,4 @@
-// The credentials of a consumer: what each is, when it was used, and what can be done with it; shows a secret once and keeps none.
+// The credentials of a consumer with their actions; shows a generated secret once and stores none.
 import {
   ActionIcon,
   Alert,
@@ -19,7 +19,7 @@ import { useSwitch } from "../../api/bulk.ts";
 import { useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete } from "../../parts/confirm-delete.tsx";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
 import { SecretOnce } from "../../parts/secret-once.tsx";
@@ -33,7 +33,7 @@ interface Props {
   readonly consumer: Read<"consumers">;
 }
 
-/** What is open beside the list; `edit` without a credential makes one. */
+/** The open dialog; `edit` without a credential creates one. */
 type Task =
   | { readonly kind: "edit"; readonly credential: Credential | null }
   | { readonly kind: "rotate"; readonly credential: Credential };
@@ -42,7 +42,7 @@ export function CredentialsSection({ consumer }: Props) {
   const list = useResourceList("credentials", { consumer_id: consumer.id });
   const [task, setTask] = useState<Task | null>(null);
   const [shown, setShown] = useState<Credential | null>(null);
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const done = (credential: Credential) => {
     setTask(null);
     if (credential.secret !== undefined) setShown(credential);
@@ -51,7 +51,7 @@ export function CredentialsSection({ consumer }: Props) {
   return (
     <Section
       title="Credentials"
-      text="What it shows to be recognised."
+      text="Keys and passwords that authenticate it."
       actions={
         <Can needs="editor">
           <Button
@@ -68,17 +68,17 @@ export function CredentialsSection({ consumer }: Props) {
         {list.isPending && <RowsSkeleton />}
         {list.isError && <ErrorPanel error={list.error} onRetry={() => list.refetch()} />}
         {list.data?.length === 0 && (
-          <HelpText>None yet: nobody can sign in as {consumer.username}.</HelpText>
+          <HelpText>No credentials yet for {consumer.username}.</HelpText>
         )}
         {all.map((credential) => (
           <Row
             key={credential.id}
             credential={credential}
             onTask={setTask}
-            onDelete={() => setDoomed([{ id: credential.id, name: titleOf(credential) }])}
+            onDelete={() => setPendingDelete([{ id: credential.id, name: titleOf(credential) }])}
           />
         ))}
-        <NobodyAsks credentials={all} />
+        <UnverifiedWarning credentials={all} />
       </Stack>
       {task?.kind === "edit" && (
         <CredentialDrawer
@@ -96,13 +96,17 @@ export function CredentialsSection({ consumer }: Props) {
         value={shown?.secret ?? null}
         onClose={() => setShown(null)}
       />
-      <ConfirmDelete resource="credentials" objects={doomed} onClose={() => setDoomed(null)} />
+      <ConfirmDelete
+        resource="credentials"
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
+      />
     </Section>
   );
 }
 
-/** A credential that no plugin asks for is worth nothing, which newcomers do not expect. */
-function NobodyAsks({ credentials }: { readonly credentials: readonly Credential[] }) {
+/** Warns about credentials that no plugin verifies. */
+function UnverifiedWarning({ credentials }: { readonly credentials: readonly Credential[] }) {
   const plugins = useResourceList("plugins");
   if (plugins.data === undefined) return null;
   const running = new Set(plugins.data.filter(({ enabled }) => enabled).map(({ name }) => name));
@@ -112,7 +116,7 @@ function NobodyAsks({ credentials }: { readonly credentials: readonly Credential
   return idle.map(({ type, title, plugin }) => (
     <Alert key={type} color="yellow" p="xs">
       <Text size="sm">
-        No plugin asks for this kind of credential yet ({title}).{" "}
+        No plugin verifies this type of credential yet ({title}).{" "}
         <Can needs="editor">
           <Anchor
             component={Link}
@@ -193,7 +197,7 @@ function Facts({ credential }: { readonly credential: Credential }) {
       </Text>
       {previous !== null && Date.parse(previous) > Date.now() && (
         <Text size="xs" c="dimmed">
-          The one before ends <RelativeTime at={previous} />
+          Previous secret expires <RelativeTime at={previous} />
         </Text>
       )}
     </Group>

@@ -1,4 +1,4 @@
-// Until when a credential is accepted: one of some times, or an exact one; knows no credential.
+// The expiry of a credential: a preset or an exact time; knows no credential.
 import { Select, SimpleGrid, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { DAY } from "./credential-kinds.ts";
@@ -7,8 +7,8 @@ const choices = [
   { value: "never", label: "Never" },
   { value: "30", label: "In 30 days" },
   { value: "90", label: "In 90 days" },
-  { value: "365", label: "In a year" },
-  { value: "exact", label: "At a time of your choice" },
+  { value: "365", label: "In one year" },
+  { value: "exact", label: "Custom" },
 ];
 
 interface Props {
@@ -31,7 +31,7 @@ export function ExpiryField({ value, onChange, error = null }: Props) {
     <SimpleGrid cols={{ base: 1, xs: chosen === "exact" ? 2 : 1 }}>
       <Select
         label="Expires"
-        description="From then on it is refused"
+        description="The gateway then rejects it"
         data={choices}
         allowDeselect={false}
         value={chosen}
@@ -42,7 +42,7 @@ export function ExpiryField({ value, onChange, error = null }: Props) {
         <TextInput
           type="datetime-local"
           label="Time"
-          description="In the time zone of this browser"
+          description="In the browser's time zone"
           error={error}
           value={value === null ? "" : toLocal(value)}
           onChange={({ currentTarget: { value: next } }) => {
@@ -55,7 +55,7 @@ export function ExpiryField({ value, onChange, error = null }: Props) {
   );
 }
 
-/** As fields for times have it: no zone, no seconds. */
+/** The format of datetime inputs: no zone, no seconds. */
 function toLocal(text: string): string {
   const at = new Date(text);
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);

@@ -1,4 +1,4 @@
-// Asks how long the present secret of a credential stays valid, and has a new one made; keeps no secret.
+// Rotates the secret of a credential, with an overlap for the current one; stores no secret.
 import { Button, Group, Modal, Radio, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useChange } from "../../api/changes.tsx";
@@ -6,10 +6,14 @@ import { useConnection } from "../../api/connection-context.ts";
 import { type Credential, DAY, HOUR, kindOf, titleOf } from "./credential-kinds.ts";
 
 const choices = [
-  { value: String(DAY), label: "For a day", text: "Time to give the new one to the client" },
+  { value: String(DAY), label: "For a day", text: "Time to deploy the new one" },
   { value: String(HOUR), label: "For an hour", text: "" },
   { value: String(7 * DAY), label: "For a week", text: "" },
-  { value: "0", label: "Not at all", text: "Whoever uses it is refused at once" },
+  {
+    value: "0",
+    label: "No overlap",
+    text: "Clients that use the current one are rejected at once",
+  },
 ];
 
 interface Props {
@@ -31,21 +35,17 @@ export function RotateDialog({ credential, onClose, onDone }: Props) {
     done: (rotated) => `Credential ${titleOf(rotated)} rotated`,
   });
   const rotate = async () => {
-    // A failure has been told.
-    const answer = await mutateAsync().catch(() => null);
-    if (answer !== null) onDone(answer.value);
+    // The failure was notified.
+    const response = await mutateAsync().catch(() => null);
+    if (response !== null) onDone(response.value);
   };
   return (
     <Modal opened onClose={onClose} title={`New ${kindOf(credential.type).secretWord}`}>
       <Stack>
         <Text size="sm">
-          The gateway makes a new one for {titleOf(credential)} and shows it once.
+          The gateway generates a new one for {titleOf(credential)} and shows it once.
         </Text>
-        <Radio.Group
-          label="How long is the present one still accepted?"
-          value={overlap}
-          onChange={setOverlap}
-        >
+        <Radio.Group label="Overlap for the current one" value={overlap} onChange={setOverlap}>
           <Stack gap="xs" mt="xs">
             {choices.map(({ value, label, text }) => (
               <Radio key={value} value={value} label={label} description={text} />
@@ -57,7 +57,7 @@ export function RotateDialog({ credential, onClose, onDone }: Props) {
             Cancel
           </Button>
           <Button loading={isPending} onClick={() => void rotate()}>
-            Make a new one
+            Rotate
           </Button>
         </Group>
       </Stack>

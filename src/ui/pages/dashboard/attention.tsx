@@ -1,4 +1,4 @@
-// What somebody should look at: warnings, targets that are down, certificates that run out; changes nothing.
+// Warnings, unhealthy targets and expiring certificates; changes nothing.
 import { Alert, Anchor, Group, List, Stack, Text } from "@mantine/core";
 import { IconCircleCheck } from "@tabler/icons-react";
 import type { ReactNode } from "react";
@@ -11,7 +11,7 @@ import { RelativeTime, StatusDot } from "../../parts/status.tsx";
 
 const SHOWN = 6;
 const DAY_MS = 86_400_000;
-/** Those that renew themselves do so 30 days before the end: with fewer days something keeps them from it. */
+/** ACME certificates renew 30 days before expiry: fewer days mean that renewal fails. */
 const SOON_MS = 21 * DAY_MS;
 
 export function Warnings() {
@@ -40,11 +40,9 @@ export function UnhealthyTargets() {
   const nameOf = (id: string) => services.data?.find((service) => service.id === id)?.name ?? id;
   return (
     <Attention
-      title="Targets that are down"
+      title="Unhealthy targets"
       count={down.length}
-      good={
-        targets.data?.length === 0 ? "There are no targets yet" : "No target is known to be down"
-      }
+      good={targets.data?.length === 0 ? "No targets yet" : "No unhealthy targets"}
       more={{ href: pagePath("services"), label: "Show all services" }}
     >
       {down.slice(0, SHOWN).map((target) => (
@@ -84,8 +82,8 @@ export function ExpiringCertificates() {
       count={soon.length}
       good={
         certificates.data?.length === 0
-          ? "There are none yet"
-          : "None runs out soon, and none has failed"
+          ? "No certificates yet"
+          : "None expires soon, none has failed"
       }
       more={{ href: pagePath("certificates"), label: "Show all certificates" }}
     >
@@ -119,7 +117,7 @@ function ExpiringCertificate({ certificate }: { readonly certificate: Certificat
     >
       {end !== null && (
         <>
-          {isOver ? "ran out" : "runs out"} <RelativeTime at={end} />
+          {isOver ? "expired" : "expires"} <RelativeTime at={end} />
         </>
       )}
       {error !== null && ` ${error}`}
@@ -130,7 +128,7 @@ function ExpiringCertificate({ certificate }: { readonly certificate: Certificat
 interface AttentionProps {
   readonly title: string;
   readonly count: number;
-  /** Said when there is nothing to look at. */
+  /** Shown without items. */
   readonly good: string;
   readonly more: { readonly href: string; readonly label: string };
   readonly children: ReactNode;

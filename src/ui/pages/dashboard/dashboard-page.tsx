@@ -1,4 +1,4 @@
-// The first page: what goes through the gateway, what needs attention, what changed; puts the parts of the page together.
+// The dashboard: traffic, warnings, recent changes; puts the parts of the page together.
 import { Grid, SegmentedControl, Skeleton, Stack } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
@@ -12,7 +12,7 @@ import { GatewayFacts, RecentChanges } from "./recent-changes.tsx";
 import { TopList } from "./top-list.tsx";
 import { TrafficPlots } from "./traffic-plots.tsx";
 
-/** How often the figures are read anew: they are counted every ten seconds, and a month does not change faster. */
+/** Refresh intervals in milliseconds: the gateway counts every ten seconds, and a month changes slowly. */
 const everyMs: Readonly<Record<string, number>> = { "1h": 10_000, "24h": 30_000, "30d": 60_000 };
 const SHORTEST = "1h";
 
@@ -28,7 +28,7 @@ export default function DashboardPage() {
   });
   const value = stats.data?.value;
   const isQuiet = value !== undefined && !hasTraffic(value);
-  // A quiet hour is no new gateway.
+  // An hour without traffic does not mean a new gateway.
   const month = useRead<Stats>("stats", { query: { range: "30d", top: 1 }, enabled: isQuiet });
   const isUnused = isQuiet && month.data !== undefined && !hasTraffic(month.data.value);
   const isKnown = value !== undefined && (!isQuiet || !month.isPending);
@@ -36,14 +36,14 @@ export default function DashboardPage() {
     <>
       <PageHead
         title="Dashboard"
-        text="What goes through the gateway, and what needs attention."
+        text="Traffic, health and recent changes."
         actions={!isUnused && <RangeChoice value={range} onChange={setRange} />}
       />
       <Warnings />
       {stats.isError && value === undefined ? (
         <ErrorPanel
           error={stats.error}
-          title="The figures cannot be read"
+          title="Statistics cannot be loaded"
           onRetry={() => stats.refetch()}
         />
       ) : isKnown ? (
@@ -57,7 +57,7 @@ export default function DashboardPage() {
 
 interface BodyProps {
   readonly stats: Stats;
-  /** There has been no request for a month. */
+  /** No request in the last month. */
   readonly isUnused: boolean;
 }
 
@@ -111,7 +111,7 @@ function RangeChoice({ value, onChange }: RangeChoiceProps) {
 
 const hasTraffic = ({ now, history }: Stats): boolean => now.requests + history.total.requests > 0;
 
-/** All at once: parts that come one after the other would push each other away. */
+/** One skeleton for all parts: parts that load one by one would shift the layout. */
 function BodySkeleton() {
   return (
     <Stack aria-busy="true" aria-label="Loading">

@@ -1,4 +1,4 @@
-// What to do first with a gateway that serves nothing yet; changes nothing itself.
+// The first steps with a new gateway; changes nothing itself.
 import { Button, Group, Paper, Skeleton, Stack, Text, ThemeIcon, Title } from "@mantine/core";
 import { IconCheck } from "@tabler/icons-react";
 import { Link } from "wouter";
@@ -16,7 +16,7 @@ interface Step {
   readonly label: string;
 }
 
-/** Nothing, once there is a route and it had a request. `isUnused`: there has been no request for a month. */
+/** Empty as soon as a route had a request. `isUnused`: no request in the last month. */
 export function FirstSteps({ isUnused }: { readonly isUnused: boolean }) {
   const status = useStatus();
   const routes = useResourceList("routes");
@@ -28,19 +28,19 @@ export function FirstSteps({ isUnused }: { readonly isUnused: boolean }) {
   const steps: readonly Step[] = [
     {
       title: "Create the first administrator",
-      text: "Until then everybody who reaches this address may change everything.",
+      text: "Until then, anyone who can reach this address can change everything.",
       isDone: status.data.authentication === "enabled",
       ...{ needs: "admin", href: pagePath("users", "new"), label: "Create a user" },
     },
     {
       title: "Publish your first application",
-      text: "Say which domain it has and where it runs. HTTPS is one switch.",
+      text: "Enter its domain and upstream URL. HTTPS is one switch.",
       isDone: hasRoutes,
       ...{ needs: "editor", href: pagePath("applications", "new"), label: "Add an application" },
     },
     {
       title: "Send a request through the gateway",
-      text: "Open the domain in a browser, and watch the request come in.",
+      text: "Open the domain in a browser and watch the request arrive.",
       isDone: !isUnused,
       ...{ needs: "viewer", href: pagePath("requests"), label: "Watch requests" },
     },

@@ -1,4 +1,4 @@
-// The figures of the last minute, large; reads no statistics itself.
+// The key figures of the last minute; reads no statistics itself.
 import { Paper, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { Schemas } from "../../api/resources.ts";
 import { inBytes, inDigits, inMilliseconds, inPercent, inRate } from "../../parts/quantities.ts";
@@ -28,7 +28,7 @@ export function KeyFigures({ now }: { readonly now: Schemas["Stats"]["now"] }) {
         value={p95 === null ? "–" : inMilliseconds(p95)}
         detail={
           p50 === null || p99 === null
-            ? "nothing measured"
+            ? "no requests"
             : `p50 ${inMilliseconds(p50)}, p99 ${inMilliseconds(p99)}`
         }
       />

@@ -1,4 +1,4 @@
-// Who changed what of the configuration lately, and how it is served; changes nothing.
+// Recent configuration changes and the state of the gateway; changes nothing.
 import { Anchor, Group, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { useRead, useStatus } from "../../api/queries.ts";
@@ -23,7 +23,7 @@ export function RecentChanges() {
     >
       {newest.length === 0 ? (
         <Text size="sm" c="dimmed">
-          Nothing has been changed yet.
+          No changes yet.
         </Text>
       ) : (
         <Stack gap="xs" component="ol" m={0} p={0} style={{ listStyle: "none" }}>
@@ -54,7 +54,7 @@ export function GatewayFacts() {
           <Group gap="xs">
             <StatusDot
               state={ready === workers ? "ready" : "degraded"}
-              detail="All workers serve the current configuration when they are ready"
+              detail="Ready workers serve the current configuration"
             />
             {ready} of {workers}
           </Group>

@@ -1,4 +1,4 @@
-// What had the most requests in the time that is shown: routes, services, targets; reads no statistics itself.
+// The routes, services and targets with the most requests in the selected range; reads no statistics itself.
 import { Anchor, SegmentedControl, Table, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -24,11 +24,11 @@ export function TopList({ history }: { readonly history: History }) {
   const rows = history[kind].slice(0, SHOWN);
   return (
     <Section
-      title="Busiest"
+      title="Top traffic"
       actions={
         <SegmentedControl
           size="xs"
-          aria-label="Busiest of"
+          aria-label="Top traffic by"
           data={kinds.map((one) => ({ ...one }))}
           value={kind}
           onChange={(value) => setKind(value as Kind)}
@@ -37,7 +37,7 @@ export function TopList({ history }: { readonly history: History }) {
     >
       {rows.length === 0 ? (
         <Text size="sm" c="dimmed">
-          No traffic in this time.
+          No traffic in this range.
         </Text>
       ) : (
         <Table horizontalSpacing={6} verticalSpacing={6} layout="fixed">
@@ -83,8 +83,8 @@ function TopRow({ row, kind }: { readonly row: Row; readonly kind: Kind }) {
 }
 
 const special: Readonly<Record<string, string>> = {
-  _none: "no route took it",
-  _other: "all others",
+  _none: "no route matched",
+  _other: "others",
 };
 
 function Name({ row: { id, name }, kind }: { readonly row: Row; readonly kind: Kind }) {

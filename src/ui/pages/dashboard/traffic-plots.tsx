@@ -1,4 +1,4 @@
-// The traffic of an hour, a day or a month: plots, and the same as tables for those who do not see them; reads no statistics.
+// Traffic of an hour, a day or a month as plots, with tables for accessibility; reads no statistics.
 import { Button, ScrollArea, Table } from "@mantine/core";
 import { useMemo, useState } from "react";
 import type { Schemas } from "../../api/resources.ts";
@@ -24,7 +24,7 @@ export function TrafficPlots({ stats }: Props) {
       />
       <PlotSection
         title="Latency"
-        text="Half of the requests were faster than p50, 95 of 100 faster than p95, 99 of 100 faster than p99."
+        text="Percentiles of the request duration: p50, p95 and p99."
         times={times}
         series={[
           { label: "p50", color: "teal", values: p50 },
@@ -34,11 +34,11 @@ export function TrafficPlots({ stats }: Props) {
         format={inMilliseconds}
       />
       <PlotSection
-        title="Share of errors"
+        title="Error rate"
         times={times}
         series={[
-          { label: "5xx: failed", color: "red", values: errorPercent, isFilled: true },
-          { label: "4xx: refused or not found", color: "yellow", values: clientErrorPercent },
+          { label: "5xx: server errors", color: "red", values: errorPercent, isFilled: true },
+          { label: "4xx: client errors", color: "yellow", values: clientErrorPercent },
         ]}
         format={(percent) => inPercent(percent / 100)}
       />
@@ -83,7 +83,7 @@ function PlotSection({ title, text, times, series, format }: PlotSectionProps) {
   );
 }
 
-/** The last values that are known, in words. */
+/** The latest known values, in words. */
 function latestOf(series: readonly Series[], format: (value: number) => string): string {
   return series
     .map(({ label, values }) => {
@@ -97,7 +97,7 @@ const moment = new Intl.DateTimeFormat("en-GB", {
   ...{ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
 });
 
-/** The newest first, and only what had traffic: most of a month may have had none. */
+/** Newest first, without steps that had no traffic. */
 function SeriesTable({ title, times, series, format }: Omit<PlotSectionProps, "text">) {
   const rows = times
     .map((time, index) => ({ time, values: series.map(({ values }) => values[index] ?? null) }))
@@ -131,7 +131,7 @@ function SeriesTable({ title, times, series, format }: Omit<PlotSectionProps, "t
           ))}
           {rows.length === 0 && (
             <Table.Tr>
-              <Table.Td colSpan={series.length + 1}>No traffic in this time</Table.Td>
+              <Table.Td colSpan={series.length + 1}>No traffic in this range</Table.Td>
             </Table.Tr>
           )}
         </Table.Tbody>

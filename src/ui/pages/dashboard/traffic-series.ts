@@ -1,4 +1,4 @@
-// Points of the statistics as series to plot: one value for every step, also for those without traffic; draws nothing.
+// The statistics as series for plots: one value per step, also without traffic; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 type Stats = Schemas["Stats"];
@@ -32,7 +32,7 @@ export function toSeries({ at, history }: Pick<Stats, "at" | "history">): Traffi
   return {
     times,
     requestsPerSecond: times.map((time, index) => {
-      // The last step is not over yet: it is as long as it has lasted, and at least ten seconds, as often as is counted.
+      // The last step is incomplete: its length is the elapsed time, at least ten seconds, the counting interval.
       const lasted = Math.min(step, Math.max(10, now - time));
       return (all[index]?.requests ?? 0) / lasted;
     }),

@@ -1,4 +1,4 @@
-// DNS providers: how names are proved with records; the list, and which form to open.
+// DNS providers for the DNS challenge: the list, and which form to open.
 import { Text } from "@mantine/core";
 import { ResourceLoader } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
@@ -20,7 +20,7 @@ function ProviderList() {
       resource="dns-providers"
       page="dns-providers"
       title="DNS providers"
-      text="Where records are written that prove a name, as wildcard certificates need."
+      text="DNS APIs for the DNS challenge, which wildcard certificates require."
       columns={[
         { title: "Provider", render: ({ type }) => <Title type={type} /> },
         {
@@ -30,14 +30,14 @@ function ProviderList() {
               zones.join(", ")
             ) : (
               <Text size="sm" c="dimmed">
-                those that it finds
+                automatic
               </Text>
             ),
         },
       ]}
       empty={{
         title: "No providers yet",
-        text: "You need one for wildcard certificates, and for names that nobody reaches on port 80. Say who serves your zone, and give the gateway a token for it.",
+        text: "Required for wildcard certificates and for names that are not reachable on port 80. Choose the provider of your zone and enter an API token.",
       }}
     />
   );

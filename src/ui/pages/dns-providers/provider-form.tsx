@@ -1,11 +1,11 @@
-// The form of a DNS provider: which one, its settings, its zones, and a test; asks the kernel to save it.
+// The form of a DNS provider: type, settings, zones, and a test; the form kernel saves it.
 import { Button, Select, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { includesRole, useRead, useRole } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { DurationField, ListField, TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
@@ -26,7 +26,7 @@ import { ZoneTest } from "./zone-test.tsx";
 
 const LIST = pagePath("dns-providers");
 
-/** What there is to choose from. */
+/** The supported provider types. */
 export function useProviderTypes(): readonly ProviderType[] {
   const { data } = useRead<readonly ProviderType[]>("dns-providers/types");
   return data?.value ?? [];
@@ -45,7 +45,7 @@ function TypedForm({
   types,
 }: Start & { readonly types: readonly ProviderType[] }) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const chosen = useRef("");
   const { form, ...rest } = useResourceForm<"dns-providers", ProviderValues>({
     resource: "dns-providers",
@@ -62,7 +62,7 @@ function TypedForm({
     <FormPage
       title={provider === null ? "New DNS provider" : provider.name}
       text={
-        provider === null ? "Where the gateway writes records that prove your names." : undefined
+        provider === null ? "A DNS API in which the gateway writes challenge records." : undefined
       }
       parent={{ href: LIST, label: "DNS providers" }}
       form={rest}
@@ -71,7 +71,11 @@ function TypedForm({
       actions={
         provider !== null && (
           <Can needs={needs}>
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(provider)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(provider)])}
+            >
               Delete
             </Button>
           </Can>
@@ -88,8 +92,8 @@ function TypedForm({
       <NotesFields form={form} />
       <ConfirmDelete
         resource="dns-providers"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -114,8 +118,8 @@ function TypeSection({ form, types, stored }: TypeSectionProps) {
           <SettingFields form={form} type={type} isStored={stored?.type === form.values.type} />
         )}
         <HelpText>
-          Secrets are stored encrypted and never shown. For an admin, $secret:NAME takes one from
-          Secrets.
+          Secrets are stored encrypted and never shown. Admins can reference a secret with
+          $secret:NAME.
         </HelpText>
         {stored !== null && <SecretHint />}
       </Stack>
@@ -132,7 +136,7 @@ function TypeField({ form, types }: TypeFieldProps) {
   const choose = (next: string | null) => {
     if (next === null || next === type) return;
     form.setFieldValue("type", next as ProviderValues["type"]);
-    // Settings of one type mean nothing to another.
+    // Types do not share settings.
     const { config, secrets } = emptySettings(types.find((one) => one.type === next));
     form.setFieldValue("config", config);
     form.setFieldValue("secrets", secrets);
@@ -140,7 +144,7 @@ function TypeField({ form, types }: TypeFieldProps) {
   };
   return (
     <Select
-      label="Who serves your zone"
+      label="Provider"
       data={types.map((one) => ({ value: one.type, label: one.title }))}
       value={type}
       searchable
@@ -156,13 +160,13 @@ function ZoneFields({ form }: ProviderFieldsProps) {
       <Stack>
         <ListField
           label="Zones"
-          description="That it is used for. Empty: those that it finds itself"
+          description="That it is used for. Empty: automatic itself"
           placeholder={form.values.zones.length === 0 ? "example.com" : ""}
           {...form.getInputProps("zones")}
         />
         <DurationField
-          label="Wait for a record"
-          description="Until all name servers of the zone have it"
+          label="Propagation timeout"
+          description="Maximum wait until all name servers of the zone serve the record"
           unit="s"
           zero="not checked"
           {...form.getInputProps("propagation_timeout")}
@@ -178,15 +182,19 @@ function NotesFields({ form }: ProviderFieldsProps) {
       <Stack>
         <TextInput
           label="Name"
-          description="What it is called in lists"
+          description="Display name"
           required
           {...form.getInputProps("name")}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch
           label="Enabled"
-          description="Off: no record is written with it"
+          description="Off: the gateway writes no records with it"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
       </Stack>

@@ -1,4 +1,4 @@
-// The fields of the form of a DNS provider, those of its type from the schema that the gateway serves; draws nothing.
+// The fields of the DNS provider form, with the schema of its type; renders nothing.
 import type { Read, Schemas, Write } from "../../api/resources.ts";
 
 /** One of `/dns-providers/types`. */
@@ -9,7 +9,7 @@ export type ProviderType = Omit<Schemas["DnsProviderType"], "schema"> & {
   };
 };
 
-/** As much of JSON Schema as settings of providers use. */
+/** The subset of JSON Schema that provider settings use. */
 export interface SettingSchema {
   readonly type?: "string" | "integer" | "array";
   readonly enum?: readonly string[];
@@ -30,11 +30,11 @@ export interface ProviderValues extends Pick<
 > {
   /** Without secrets. */
   readonly config: Settings;
-  /** Those that were entered; the others stay as they are. */
+  /** Entered secrets; the others stay unchanged. */
   readonly secrets: Readonly<Record<string, string>>;
 }
 
-/** Settings of a type, all of them empty, so that what the gateway says of one finds its field. */
+/** All settings of a type, empty, so that each API error has a field. */
 export function emptySettings(
   type: ProviderType | undefined,
 ): Pick<ProviderValues, "config" | "secrets"> {
@@ -82,7 +82,7 @@ const isReference = (value: unknown): value is Reference =>
   typeof value === "object" && value !== null && "$secret" in value;
 const toText = ({ $secret }: Reference): string => `$secret:${$secret}`;
 
-/** What is empty is left out: the gateway has the default, or the stored secret. */
+/** Omits empty values: the gateway uses the default, or the stored secret. */
 export function toBody(values: ProviderValues): Write<"dns-providers"> {
   const { config, secrets, ...rest } = values;
   const given = Object.entries(config).filter(([, value]) => value !== "" && value !== undefined);
@@ -95,7 +95,7 @@ export function toBody(values: ProviderValues): Write<"dns-providers"> {
 const toSecret = (text: string): string | Reference =>
   text.startsWith("$secret:") ? { $secret: text.slice("$secret:".length).trim() } : text;
 
-/** `config.api_token` is among the secrets, where the form has it. */
+/** Maps `config.api_token` to the form's `secrets.api_token`. */
 export const createFieldOf =
   (types: readonly ProviderType[], typeOf: () => string) =>
   (field: string): string => {
@@ -108,18 +108,18 @@ export const createFieldOf =
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
 };
 
-/** What the schema says about one setting; null: nothing is wrong. */
+/** The error of one setting by its schema; null: valid. */
 export function settingProblem(schema: SettingSchema, value: unknown): string | null {
   if (typeof value !== "string" || value === "" || schema.pattern === undefined) return null;
   return new RegExp(schema.pattern).test(value)
     ? null
-    : (schema.errorMessage ?? "is not as the provider takes it");
+    : (schema.errorMessage ?? "does not match the provider's format");
 }
 
 const labels: Readonly<Record<string, string>> = {

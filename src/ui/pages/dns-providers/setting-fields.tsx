@@ -1,4 +1,4 @@
-// Fields for the settings of one type of DNS provider, drawn from its schema; secrets can be entered and never read.
+// Inputs for the settings of a DNS provider type, from its schema; secrets are write-only.
 import {
   NumberInput,
   PasswordInput,
@@ -24,7 +24,7 @@ export interface ProviderFieldsProps {
 
 interface Props extends ProviderFieldsProps {
   readonly type: ProviderType;
-  /** Whether secrets are stored already. */
+  /** Whether secrets are stored. */
   readonly isStored: boolean;
 }
 
@@ -106,13 +106,13 @@ interface SecretProps extends ProviderFieldsProps, Omit<PasswordInputProps, "for
   readonly isStored: boolean;
 }
 
-/** Can be entered, and never read. */
+/** Write-only. */
 function SecretField({ form, name, isStored, ...rest }: SecretProps) {
   return (
     <PasswordInput
       {...rest}
       autoComplete="off"
-      placeholder={isStored ? "Stored; empty: it stays" : ""}
+      placeholder={isStored ? "Stored; empty: unchanged" : ""}
       value={form.values.secrets[name] ?? ""}
       onChange={(event) => {
         const { value } = event.currentTarget;

@@ -1,4 +1,4 @@
-// Tries a DNS provider out in a zone and shows what was found, step by step; changes nothing that stays.
+// Tests a DNS provider in a zone and shows each step; removes its test record again.
 import { Button, Group, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useMutation } from "@tanstack/react-query";
@@ -6,13 +6,13 @@ import { useConnection } from "../../api/connection-context.ts";
 import type { Schemas } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Section } from "../../parts/page-layout.tsx";
-import { CheckLine, Looking } from "../applications/live-checks.tsx";
+import { CheckLine, Checking } from "../applications/live-checks.tsx";
 
 interface Props {
   readonly id: string;
-  /** First zone of the provider, to start with. */
+  /** First zone of the provider, as the initial value. */
   readonly zone: string;
-  /** Whether something was typed that the test does not know of yet. */
+  /** Whether the form has unsaved changes. */
   readonly isDirty: boolean;
 }
 
@@ -29,18 +29,18 @@ export function ZoneTest({ id, zone: first, isDirty }: Props) {
   return (
     <Section
       title="Test"
-      text="Writes a record _acme-challenge-test in the zone, looks for it at the zone's name servers, and takes it away again."
+      text="Writes a record _acme-challenge-test in the zone, checks it at the zone's name servers and deletes it."
     >
       <Stack gap="sm">
         <Group align="flex-end" gap="sm">
           <TextInput
             label="Zone"
-            description="Empty: the zones that it can see are listed"
+            description="Empty: lists the visible zones"
             placeholder="example.com"
             value={zone}
             onChange={(event) => setZone(event.currentTarget.value)}
             onKeyDown={(event) => {
-              // The return key would save the form around it.
+              // Enter would save the surrounding form.
               if (event.key !== "Enter") return;
               event.preventDefault();
               mutate();
@@ -52,11 +52,9 @@ export function ZoneTest({ id, zone: first, isDirty }: Props) {
           </Button>
         </Group>
         {isDirty && (
-          <CheckLine status="warning">
-            Save first: what is stored is tested, not what you have just typed.
-          </CheckLine>
+          <CheckLine status="warning">Save first: the test uses the stored settings.</CheckLine>
         )}
-        {isPending && <Looking text="This can take half a minute…" />}
+        {isPending && <Checking text="This can take half a minute…" />}
         {error !== null && <ErrorPanel error={error} />}
         {data !== undefined && !isPending && (
           <Stack gap={4} aria-live="polite">

@@ -1,4 +1,4 @@
-// What a listener asks of connections: TLS, client certificates, PROXY protocol, limits; knows no route.
+// Form fields of a listener for TLS, client certificates, PROXY protocol and limits; knows no route.
 import { Alert, Select, SimpleGrid, Stack, Switch, Textarea } from "@mantine/core";
 import { DurationField, ListField } from "../../parts/fields.tsx";
 import { FoldedSection } from "../../parts/folded-section.tsx";
@@ -10,24 +10,24 @@ export function TlsFields({ form }: ListenerFieldsProps) {
   return (
     <Section
       title="TLS"
-      text="Which certificate is shown is chosen by the name that a client asks for."
+      text="The gateway selects the certificate by the name that the client requests (SNI)."
     >
       <Stack>
         <Select
-          label="Oldest version of TLS"
-          description="1.3 keeps out clients from before 2018"
+          label="Minimum TLS version"
+          description="1.3 denies clients from before 2018"
           data={["1.2", "1.3"]}
           allowDeselect={false}
           {...form.getInputProps("tls_min_version")}
         />
         <Switch
-          label="Refuse unknown names"
-          description="Clients must ask for a name that a certificate is there for"
+          label="Reject unknown names"
+          description="Closes TLS connections whose server name has no certificate"
           {...form.getInputProps("strict_sni", { type: "checkbox" })}
         />
         <Switch
           label="HTTP/3"
-          description="Over UDP, on the same port: the firewall must let it through. When certificates change, its connections may be lost"
+          description="Over UDP on the same port, which the firewall must allow. A certificate change may close its connections"
           {...form.getInputProps("http3", { type: "checkbox" })}
         />
       </Stack>
@@ -44,24 +44,18 @@ export function ClientCertificateFields({ form }: ListenerFieldsProps) {
   return (
     <FoldedSection
       title="Client certificates"
-      text="Clients show a certificate to come in, beside or instead of a password."
-      summary={
-        auth === "none"
-          ? "Nobody is asked."
-          : auth === "request"
-            ? "They may be shown."
-            : "They must be shown."
-      }
+      text="Clients authenticate with a certificate (mTLS)."
+      summary={auth === "none" ? "Not requested." : auth === "request" ? "Optional." : "Required."}
       isOpenAtFirst={auth !== "none"}
       fields={["client_auth", "client_ca", "client_crl", "http2"]}
       errors={form.errors}
     >
       <Select
-        label="Clients"
+        label="Client certificates"
         data={[
-          { value: "none", label: "are not asked" },
-          { value: "request", label: "may show one, and then it must hold" },
-          { value: "require", label: "must show one" },
+          { value: "none", label: "Not requested" },
+          { value: "request", label: "Optional, must be valid if presented" },
+          { value: "require", label: "Required" },
         ]}
         allowDeselect={false}
         {...form.getInputProps("client_auth")}
@@ -69,13 +63,14 @@ export function ClientCertificateFields({ form }: ListenerFieldsProps) {
       {auth !== "none" && (
         <>
           {http2 && (
-            <Alert color="yellow" title="HTTP/2 has to be off">
-              A listener that asks for certificates speaks HTTP/1.1 only: switch off HTTP/2 above.
+            <Alert color="yellow" title="HTTP/2 must be off">
+              A listener that requests client certificates supports HTTP/1.1 only: turn HTTP/2 off
+              above.
             </Alert>
           )}
           <Textarea
-            label="Authorities that sign them"
-            description="PEM certificates; nobody else counts"
+            label="Client CAs"
+            description="PEM certificates of the only CAs that are trusted"
             placeholder="-----BEGIN CERTIFICATE-----"
             required
             {...{ autosize: true, minRows: 3, maxRows: 12, styles: mono }}
@@ -83,7 +78,7 @@ export function ClientCertificateFields({ form }: ListenerFieldsProps) {
           />
           <Textarea
             label="Revocation lists"
-            description="PEM, one for each authority. When one has run out, its certificates are refused"
+            description="PEM, one per CA. After a list expires, the certificates of its CA are rejected"
             placeholder="-----BEGIN X509 CRL-----"
             {...{ autosize: true, minRows: 2, maxRows: 12, styles: mono }}
             {...form.getInputProps("client_crl")}
@@ -99,21 +94,21 @@ export function ProxyFields({ form }: ListenerFieldsProps) {
   return (
     <FoldedSection
       title="Behind another proxy"
-      text="Who is believed when it says who the client is."
-      summary={`${trusted.length === 0 ? "Nobody" : trusted.join(", ")}${isOn ? ", by the PROXY protocol" : ""}.`}
+      text="Proxies that are trusted to name the client."
+      summary={`${trusted.length === 0 ? "None" : trusted.join(", ")}${isOn ? ", by the PROXY protocol" : ""}.`}
       isOpenAtFirst={isOn || trusted.length > 0}
       fields={["proxy_protocol", "trusted_proxies"]}
       errors={form.errors}
     >
       <ListField
         label="Trusted proxies"
-        description="Networks whose X-Forwarded-For is believed, beside those of the settings"
+        description="Networks whose X-Forwarded-For is trusted, in addition to those of the gateway settings"
         placeholder="10.0.0.0/8"
         {...form.getInputProps("trusted_proxies")}
       />
       <Switch
-        label="Expect the PROXY protocol"
-        description="Every connection must begin with it and come from a trusted proxy; all others are closed"
+        label="Require the PROXY protocol"
+        description="The gateway closes connections without it and from untrusted addresses"
         {...form.getInputProps("proxy_protocol", { type: "checkbox" })}
       />
     </FoldedSection>
@@ -125,8 +120,8 @@ export function LimitFields({ form }: ListenerFieldsProps) {
   return (
     <FoldedSection
       title="Limits"
-      text="What is over a limit is closed or refused."
-      summary={`${most === 0 ? "Any number of connections" : `At most ${most} connections`}; idle ones are kept for ${idle_timeout} s.`}
+      text="Connections and requests above a limit are closed or rejected."
+      summary={`${most === 0 ? "Any number of connections" : `At most ${most} connections`}; idle timeout ${idle_timeout} s.`}
       fields={[
         ...["max_connections", "max_connections_per_address", "max_header_bytes"],
         ...["max_in_flight_requests", "max_body_bytes", "body_min_rate", "idle_timeout"],
@@ -135,45 +130,41 @@ export function LimitFields({ form }: ListenerFieldsProps) {
     >
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
-          label="Connections at once"
+          label="Connections"
           description="0: no limit"
           empty={0}
           {...form.getInputProps("max_connections")}
         />
         <NumberField
-          label="Connections at once from one address"
+          label="Connections per client address"
           description="0: no limit"
           empty={0}
           {...form.getInputProps("max_connections_per_address")}
         />
         <NumberField
           label="Requests in flight"
-          description="In all workers; more are answered with 503. 0: no limit"
+          description="In all workers. Requests above the limit get status 503. 0: no limit"
           empty={0}
           {...form.getInputProps("max_in_flight_requests")}
         />
         <NumberField
-          label="Largest body of a request"
+          label="Maximum request body"
           description="0: no limit"
           {...{ empty: 0, suffix: " bytes" }}
           {...form.getInputProps("max_body_bytes")}
         />
         <NumberField
-          label="Largest head of a request"
+          label="Maximum request head"
           {...{ min: 1024, max: 16_384, empty: 16_384, suffix: " bytes" }}
           {...form.getInputProps("max_header_bytes")}
         />
         <NumberField
-          label="Minimum rate of request bodies"
-          description="Clients that send more slowly are answered with 408. 0: any rate"
+          label="Minimum request body rate"
+          description="Slower clients get status 408. 0: no minimum"
           {...{ empty: 500, suffix: " bytes per second" }}
           {...form.getInputProps("body_min_rate")}
         />
-        <DurationField
-          label="Idle connections are kept for"
-          unit="s"
-          {...form.getInputProps("idle_timeout")}
-        />
+        <DurationField label="Idle timeout" unit="s" {...form.getInputProps("idle_timeout")} />
       </SimpleGrid>
     </FoldedSection>
   );

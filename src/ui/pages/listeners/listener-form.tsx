@@ -1,4 +1,4 @@
-// The form of a listener: its address and port, and what it asks of connections; asks the kernel to save it.
+// The form of a listener: address, port, TLS and limits; the form kernel saves it.
 import {
   Alert,
   Button,
@@ -14,7 +14,7 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { ListField, TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
@@ -27,10 +27,10 @@ import {
   TlsFields,
 } from "./listener-fields.tsx";
 import {
-  cutsTheWay,
-  isTheWay,
+  mayDisconnect,
+  isOwnListener,
   type ListenerValues,
-  placeOf,
+  fieldErrorOf,
   rules,
   toBody,
   toValues,
@@ -44,10 +44,10 @@ export interface ListenerFieldsProps {
 
 export function ListenerForm({ source, template }: FormStart<Read<"listeners">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const { form, ...rest } = useResourceForm<"listeners", ListenerValues>({
     resource: "listeners",
-    ...{ source, template, toValues, toBody, validate: rules, placeOf },
+    ...{ source, template, toValues, toBody, validate: rules, fieldErrorOf },
     onSaved: ({ id }) => navigate(pagePath("listeners", id), { replace: true }),
   });
   const listener = source?.value ?? null;
@@ -57,7 +57,7 @@ export function ListenerForm({ source, template }: FormStart<Read<"listeners">>)
       title={listener === null ? "New listener" : listener.name}
       text={
         listener === null
-          ? "An address and a port where browsers and other HTTP clients connect."
+          ? "An address and port that accepts HTTP connections."
           : listener.description
       }
       parent={{ href: LIST, label: "Listeners" }}
@@ -70,14 +70,18 @@ export function ListenerForm({ source, template }: FormStart<Read<"listeners">>)
             <Button variant="default" component={Link} href={`${LIST}/new?from=${listener.id}`}>
               Clone
             </Button>
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(listener)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(listener)])}
+            >
               Delete
             </Button>
           </Can>
         )
       }
     >
-      {listener !== null && <WayWarning form={form} listener={listener} />}
+      {listener !== null && <DisconnectWarning form={form} listener={listener} />}
       <BasicFields form={form} />
       {isTls && <TlsFields form={form} />}
       {isTls && <ClientCertificateFields form={form} />}
@@ -85,8 +89,8 @@ export function ListenerForm({ source, template }: FormStart<Read<"listeners">>)
       <LimitFields form={form} />
       <ConfirmDelete
         resource="listeners"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -97,21 +101,20 @@ interface WarningProps extends ListenerFieldsProps {
   readonly listener: Read<"listeners">;
 }
 
-/** Somebody may saw off the branch that they sit on. */
-function WayWarning({ form, listener }: WarningProps) {
-  if (!isTheWay(listener, location)) return null;
+/** Saving may cut the connection of this page itself. */
+function DisconnectWarning({ form, listener }: WarningProps) {
+  if (!isOwnListener(listener, location)) return null;
   const changed = Object.fromEntries(
     Object.keys(form.values).map((name) => [name, form.isDirty(name)]),
   );
-  return cutsTheWay(listener, changed, location) ? (
-    <Alert color="red" title="You may lose this page" mb="md" role="alert">
-      You seem to have reached this page through this listener. When you save, it may no longer
-      answer at {location.host}. Make sure that there is another way to the gateway.
+  return mayDisconnect(listener, changed, location) ? (
+    <Alert color="red" title="This change may disconnect you" mb="md" role="alert">
+      This page was probably opened through this listener. After saving, the listener may no longer
+      respond at {location.host}. Make sure that you can reach the gateway at another address.
     </Alert>
   ) : (
-    <Alert color="yellow" title="You are here through this listener" mb="md">
-      Changing its address, its port or its protocol, or deleting it, may close the way to this
-      page.
+    <Alert color="yellow" title="This page uses this listener" mb="md">
+      Changing its address, port or protocol, or deleting it, may disconnect you.
     </Alert>
   );
 }
@@ -124,8 +127,8 @@ function BasicFields({ form }: ListenerFieldsProps) {
         <Select
           label="Protocol"
           data={[
-            { value: "http", label: "HTTP: plain" },
-            { value: "https", label: "HTTPS: encrypted, with the certificates of the gateway" },
+            { value: "http", label: "HTTP" },
+            { value: "https", label: "HTTPS, with the gateway's certificates" },
           ]}
           allowDeselect={false}
           {...form.getInputProps("protocol")}
@@ -133,7 +136,7 @@ function BasicFields({ form }: ListenerFieldsProps) {
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           <NumberField
             label="Port"
-            description="Browsers expect 80 for HTTP, 443 for HTTPS"
+            description="Browsers use 80 for HTTP, 443 for HTTPS"
             required
             placeholder={form.values.protocol === "https" ? "443" : "80"}
             {...{ min: 1, max: 65_535, isGrouped: false }}
@@ -141,26 +144,30 @@ function BasicFields({ form }: ListenerFieldsProps) {
           />
           <TextInput
             label="Address"
-            description="0.0.0.0: all of IPv4; :: all there are"
+            description="0.0.0.0 for all IPv4 addresses, :: for all addresses"
             {...form.getInputProps("address")}
           />
         </SimpleGrid>
         <ListField
           label="Hosts"
-          description="Only these names are served; empty: any. Listeners with different hosts may share an address and port"
+          description="Serves only these names. Empty: any. Listeners with different hosts may share an address and port"
           placeholder="*.example.com"
           {...form.getInputProps("hosts")}
         />
         <Switch
           label="HTTP/2"
-          description="Many requests on one connection"
+          description="Concurrent requests on one connection"
           {...form.getInputProps("http2", { type: "checkbox" })}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch
           label="Enabled"
-          description="It listens only while it is"
+          description="Off: its port is closed"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
       </Stack>

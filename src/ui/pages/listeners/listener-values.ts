@@ -1,11 +1,11 @@
-// The fields of the form of a listener, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of a listener, converted from and to the API's objects; renders nothing.
 import type { ApiError } from "../../api/error.ts";
 import type { Read, Write } from "../../api/resources.ts";
 import { isHostPattern } from "../routes/route-values.ts";
 
 type Listener = Read<"listeners">;
 
-/** As the API has them; the port may still be missing, and texts are never null. */
+/** The API's fields; the port may still be missing, and strings are never null. */
 export interface ListenerValues extends Omit<
   Listener,
   "id" | "created_at" | "updated_at" | "port" | "client_ca" | "client_crl"
@@ -15,7 +15,7 @@ export interface ListenerValues extends Omit<
   readonly client_crl: string;
 }
 
-/** The defaults of the API, so that the form shows what will happen. */
+/** The API's defaults, so that the form shows them. */
 const defaults: ListenerValues = {
   ...{ name: "", address: "0.0.0.0", port: null, hosts: [], protocol: "http", http2: true },
   http3: false,
@@ -39,28 +39,28 @@ export function toBody({
   ...values
 }: ListenerValues): Write<"listeners"> {
   const isTls = values.protocol === "https";
-  const asks = isTls && values.client_auth !== "none";
+  const requestsCertificates = isTls && values.client_auth !== "none";
   return {
     ...values,
     port: port ?? 0,
-    // What a form no longer shows must not stand in the way.
+    // Hidden fields must not fail validation.
     http3: isTls && values.http3,
     strict_sni: isTls && values.strict_sni,
     client_auth: isTls ? values.client_auth : "none",
-    client_ca: asks && client_ca !== "" ? client_ca : null,
-    client_crl: asks && client_crl !== "" ? client_crl : null,
+    client_ca: requestsCertificates && client_ca !== "" ? client_ca : null,
+    client_crl: requestsCertificates && client_crl !== "" ? client_crl : null,
   };
 }
 
-/** The gateway names the address that it could not have, not the field. */
-export function placeOf(error: ApiError): { field: string; text: string } | null {
+/** The gateway's error names the address in use, not the field. */
+export function fieldErrorOf(error: ApiError): { field: string; text: string } | null {
   const [, text] = /^listener "[^"]*": ((?:UDP )?port .*)$/s.exec(error.message) ?? [];
   if (text === undefined) return null;
   return { field: text.includes("no such address") ? "address" : "port", text };
 }
 
-/** Fields that are about how a browser gets here; the others may change under its feet. */
-const WAY = [
+/** Fields whose change may disconnect the browser. */
+const ENDPOINT_FIELDS = [
   "address",
   "port",
   "protocol",
@@ -70,17 +70,20 @@ const WAY = [
   "hosts",
 ] as const;
 
-/** Whether saving could cut the way by which this page was reached. */
-export function cutsTheWay(
+/** Whether saving could disconnect this page. */
+export function mayDisconnect(
   listener: Pick<Listener, "port" | "protocol">,
   changed: Readonly<Record<string, boolean>>,
   { port, protocol }: Pick<Location, "port" | "protocol">,
 ): boolean {
-  return isTheWay(listener, { port, protocol }) && WAY.some((name) => changed[name] === true);
+  return (
+    isOwnListener(listener, { port, protocol }) &&
+    ENDPOINT_FIELDS.some((name) => changed[name] === true)
+  );
 }
 
 /** Whether this page was probably reached through the listener: by its port and scheme. */
-export function isTheWay(
+export function isOwnListener(
   listener: Pick<Listener, "port" | "protocol">,
   { port, protocol }: Pick<Location, "port" | "protocol">,
 ): boolean {
@@ -88,11 +91,11 @@ export function isTheWay(
   return own === listener.port && protocol === `${listener.protocol}:`;
 }
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
@@ -100,11 +103,11 @@ export const rules = {
     const wrong = hosts.find((host) => !isHostPattern(host));
     return wrong === undefined
       ? null
-      : `${wrong} is no host name: write shop.example.com or *.example.com, without https:// and port`;
+      : `${wrong} is not a host name: enter shop.example.com or *.example.com, without https:// and port`;
   },
-  port: (value: number | null) => (value === null ? "A port is needed" : null),
+  port: (value: number | null) => (value === null ? "Port is required" : null),
   client_ca: (value: string, { client_auth, protocol }: ListenerValues) =>
     protocol === "https" && client_auth !== "none" && value.trim() === ""
-      ? "The authorities that sign client certificates are needed"
+      ? "Client CAs are required"
       : null,
 };

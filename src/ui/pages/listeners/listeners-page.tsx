@@ -21,7 +21,7 @@ function ListenerList() {
       resource="listeners"
       page="listeners"
       title="Listeners"
-      text="Addresses and ports that HTTP and HTTPS are served on."
+      text="Addresses and ports that accept HTTP and HTTPS."
       columns={[
         {
           title: "Address",
@@ -39,17 +39,17 @@ function ListenerList() {
             </Text>
           ),
         },
-        { title: "Speaks", render: (listener) => <Speaks listener={listener} /> },
+        { title: "Protocols", render: (listener) => <Protocols listener={listener} /> },
       ]}
       empty={{
         title: "No listeners",
-        text: "Nothing is served over HTTP until there is one. Most gateways have one for HTTP on port 80 and one for HTTPS on port 443.",
+        text: "The gateway accepts no HTTP connections without a listener. Most gateways have one for HTTP on port 80 and one for HTTPS on port 443.",
       }}
     />
   );
 }
 
-function Speaks({ listener }: { readonly listener: Schemas["Listener"] }) {
+function Protocols({ listener }: { readonly listener: Schemas["Listener"] }) {
   const { protocol, http2, http3, client_auth, proxy_protocol } = listener;
   const versions = ["HTTP/1.1", http2 ? "HTTP/2" : "", http3 ? "HTTP/3" : ""];
   return (

@@ -1,29 +1,37 @@
-// In which order plugins run, explained and with the instances that there are; changes nothing.
+// The execution order of plugins, with the enabled instances; changes nothing.
 import { Badge, Drawer, Group, List, Stack, Text, Title } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { HelpText } from "../../parts/page-layout.tsx";
 import { Scope } from "./plugin-scope.tsx";
 import { useSchemasByName } from "./plugin-schemas.ts";
-import { placeOf, type PluginSchema, rankOf } from "./plugin-values.ts";
+import { priorityOf, type PluginSchema, rankOf } from "./plugin-values.ts";
 
-/** Moments of a request at which plugins run, first to last. */
-const moments: readonly {
+/** The phases of a request, in execution order. */
+const phases: readonly {
   readonly phase: string;
   readonly title: string;
   readonly text: string;
 }[] = [
   {
     phase: "connect",
-    title: "A connection comes",
-    text: "Stream routes, before a target is asked.",
+    title: "Connection",
+    text: "Stream routes, before the gateway connects to a target.",
   },
-  { phase: "early", title: "A request comes", text: "Before anybody knows who sends it." },
-  { phase: "auth", title: "Who is it?", text: "The first that recognises the client decides." },
-  { phase: "access", title: "May it pass?", text: "Rules and limits." },
-  { phase: "request", title: "It goes to the target", text: "Changes on the way." },
-  { phase: "response", title: "The answer comes back", text: "In the reverse order." },
-  { phase: "log", title: "It is over", text: "Nothing can be changed any more." },
+  { phase: "early", title: "Request", text: "Before authentication." },
+  {
+    phase: "auth",
+    title: "Authentication",
+    text: "The first plugin that authenticates the client decides.",
+  },
+  { phase: "access", title: "Access", text: "Authorization and limits." },
+  {
+    phase: "request",
+    title: "Upstream request",
+    text: "Changes of the request before it is sent to the target.",
+  },
+  { phase: "response", title: "Response", text: "In reverse order." },
+  { phase: "log", title: "Log", text: "After the response." },
 ];
 
 interface Props {
@@ -33,44 +41,38 @@ interface Props {
 
 export function OrderDrawer({ isOpen, onClose }: Props) {
   return (
-    <Drawer
-      opened={isOpen}
-      onClose={onClose}
-      title="In which order plugins run"
-      position="right"
-      size="lg"
-    >
+    <Drawer opened={isOpen} onClose={onClose} title="Execution order" position="right" size="lg">
       <Stack>
         <List size="sm" spacing={6}>
           <List.Item>
-            At each moment, the one with the highest place runs first. Every plugin has a place that
-            suits it; the priority of an instance changes it.
+            In each phase, plugins run by descending priority. Every plugin has a default priority,
+            which an instance can override.
           </List.Item>
           <List.Item>
-            Of several instances of one plugin, only the one in the most special place runs:
-            consumer with route, consumer with service, consumer, route, service, everything.
+            Of several instances of one plugin, only the one with the most specific scope runs:
+            consumer and route, consumer and service, consumer, route, service, global.
           </List.Item>
           <List.Item>
-            Answers pass the plugins in the reverse order. What one plugin answers passes only those
-            before it.
+            Responses pass the plugins in reverse order. A response of a plugin passes only the
+            plugins before it.
           </List.Item>
         </List>
-        {isOpen && <Moments />}
+        {isOpen && <Phases />}
       </Stack>
     </Drawer>
   );
 }
 
-function Moments() {
+function Phases() {
   const { data = [] } = useResourceList("plugins");
   const schemas = useSchemasByName();
   const running = data.filter(({ enabled }) => enabled);
   const ofPhase = (phase: string) => running.filter(({ name }) => has(schemas.get(name), phase));
   const order = (one: Read<"plugins">, other: Read<"plugins">) =>
-    placeOf(other, schemas.get(other.name)) - placeOf(one, schemas.get(one.name)) ||
+    priorityOf(other, schemas.get(other.name)) - priorityOf(one, schemas.get(one.name)) ||
     one.name.localeCompare(other.name) ||
     rankOf(one) - rankOf(other);
-  const shown = moments.filter(({ phase }) => ofPhase(phase).length > 0);
+  const shown = phases.filter(({ phase }) => ofPhase(phase).length > 0);
   if (shown.length === 0) return <HelpText>No plugin is enabled yet.</HelpText>;
   return shown.map(({ phase, title, text }) => {
     const sorted = ofPhase(phase).toSorted(order);
@@ -88,7 +90,7 @@ function Moments() {
                   {plugin.label ?? plugin.name}
                 </Text>
                 <Badge size="xs" variant="light" color="gray" tt="none">
-                  {placeOf(plugin, schemas.get(plugin.name))}
+                  {priorityOf(plugin, schemas.get(plugin.name))}
                 </Badge>
                 <Scope plugin={plugin} />
               </Group>

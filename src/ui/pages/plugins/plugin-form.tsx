@@ -1,4 +1,4 @@
-// The form of a plugin instance: what it is, where it applies, its configuration, and when it runs; knows no plugin by name.
+// The form of a plugin instance: scope, configuration and conditions; knows no plugin by name.
 import {
   Alert,
   Anchor,
@@ -17,7 +17,7 @@ import { useLocation, useSearchParams } from "wouter";
 import { useMayChange } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
@@ -35,7 +35,7 @@ import {
   toBody,
   toValues,
 } from "./plugin-values.ts";
-import { isPlaceMissing, ScopeSection } from "./scope-fields.tsx";
+import { isScopeMissing, ScopeSection } from "./scope-fields.tsx";
 import { WhenSection } from "./when-section.tsx";
 
 const SchemaForm = lazy(() => import("../../parts/schema-form.tsx"));
@@ -48,15 +48,15 @@ interface Props extends FormStart<Read<"plugins">> {
 export function PluginForm({ source, template, schema }: Props) {
   const [, navigate] = useLocation();
   const [search] = useSearchParams();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
-  const [asked, setAsked] = useState<string | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
+  const [requested, setRequested] = useState<string | null>(null);
   const [isTried, setTried] = useState(false);
   const needs = schema.needs_admin ? "admin" : "editor";
-  const place = useMemo(() => placeOf(search), [search]);
+  const initialScope = useMemo(() => scopeFromSearch(search), [search]);
   const shape = schema.schema as JsonSchema;
   const { form, ...rest } = useResourceForm<"plugins", PluginValues>({
     resource: "plugins",
-    ...{ source, template, toBody, toValues: toValues(schema.name, place) },
+    ...{ source, template, toBody, toValues: toValues(schema.name, initialScope) },
     ...(hasSecret(shape) ? { withoutSecrets: toDraft(shape) } : {}),
     openFields: ["config", "when"],
     draftKey: `new ${schema.name}`,
@@ -64,7 +64,7 @@ export function PluginForm({ source, template, schema }: Props) {
   });
   const plugin = source?.value ?? null;
   const submit: typeof rest.submit = (event) => {
-    const isMissing = isPlaceMissing(form.getValues(), schema, asked);
+    const isMissing = isScopeMissing(form.getValues(), schema, requested);
     setTried(isMissing);
     if (!isMissing) return rest.submit(event);
     event?.preventDefault();
@@ -80,7 +80,11 @@ export function PluginForm({ source, template, schema }: Props) {
       actions={
         plugin !== null && (
           <Can needs={needs}>
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(plugin)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(plugin)])}
+            >
               Delete
             </Button>
           </Can>
@@ -88,10 +92,10 @@ export function PluginForm({ source, template, schema }: Props) {
       }
     >
       <PluginText schema={schema} />
-      <ScopeSection form={form} schema={schema} asked={asked} onAsk={setAsked} />
-      {isTried && isPlaceMissing(form.values, schema, asked) && (
+      <ScopeSection form={form} schema={schema} requested={requested} onRequest={setRequested} />
+      {isTried && isScopeMissing(form.values, schema, requested) && (
         <Alert color="red" role="alert" mb="md">
-          Choose where it applies.
+          Choose a scope.
         </Alert>
       )}
       <ConfigSection form={form} schema={schema} isStored={plugin !== null} />
@@ -99,8 +103,8 @@ export function PluginForm({ source, template, schema }: Props) {
       <MoreSection form={form} schema={schema} />
       <ConfirmDelete
         resource="plugins"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -114,8 +118,8 @@ const toDraft =
     config: withoutSecrets(shape, values.config) as PluginValues["config"],
   });
 
-/** What another page says by `?route_id=…`. */
-const placeOf = (search: URLSearchParams): Partial<PluginValues> =>
+/** The scope that another page passes as `?route_id=…`. */
+const scopeFromSearch = (search: URLSearchParams): Partial<PluginValues> =>
   Object.fromEntries(
     scopeFields.flatMap((field) => {
       const id = search.get(field);
@@ -132,7 +136,7 @@ function ConfigSection({ form, schema, isStored }: ConfigProps) {
   const isAllowed = useMayChange(schema.needs_admin ? "admin" : "editor");
   const errors = useErrorsBelow(form, "config");
   return (
-    <Section title="Settings" text="What is left empty has its default, which stands in the field.">
+    <Section title="Settings" text="Empty fields use the default shown.">
       {isStored && hasDestination(schema.schema as JsonSchema) && <SecretHint />}
       <Suspense fallback={<FormSkeleton />}>
         <SchemaForm
@@ -165,7 +169,7 @@ function MoreSection({ form, schema }: MoreProps) {
   const [isOpen, setOpen] = useState(isUsed);
   return (
     <Section
-      title="Name and order"
+      title="Name and priority"
       actions={
         <Anchor component="button" type="button" size="sm" onClick={() => setOpen(!isOpen)}>
           {isOpen ? "Show less" : "Show more"}
@@ -175,7 +179,7 @@ function MoreSection({ form, schema }: MoreProps) {
       <Stack>
         <Switch
           label="Enabled"
-          description="It runs only while it is"
+          description="Off: the plugin does not run"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
         <Collapse expanded={isOpen}>
@@ -183,7 +187,7 @@ function MoreSection({ form, schema }: MoreProps) {
             <SimpleGrid cols={{ base: 1, sm: 2 }}>
               <TextInput
                 label="Label"
-                description="A name of its own, when there are several"
+                description="Distinguishes several instances"
                 placeholder={schema.name}
                 {...form.getInputProps("label")}
                 value={label ?? ""}
@@ -193,7 +197,7 @@ function MoreSection({ form, schema }: MoreProps) {
               />
               <NumberInput
                 label="Priority"
-                description="Higher runs earlier at the same moment of a request"
+                description="Higher runs earlier in each phase"
                 placeholder={String(schema.order)}
                 allowDecimal={false}
                 {...form.getInputProps("priority")}
@@ -203,23 +207,23 @@ function MoreSection({ form, schema }: MoreProps) {
                 }
               />
               <Select
-                label="When it fails"
-                description="Such as when a server that it asks is down"
+                label="On error"
+                description="Behavior when the plugin fails, for example because its backend is down"
                 data={[
-                  { value: "open", label: "Go on without it" },
-                  { value: "closed", label: "Refuse the request" },
+                  { value: "open", label: "Continue without it" },
+                  { value: "closed", label: "Reject the request" },
                 ]}
                 clearable
                 placeholder={
                   schema.on_error === "open"
-                    ? "Go on without it (default)"
-                    : "Refuse the request (default)"
+                    ? "Continue without it (default)"
+                    : "Reject the request (default)"
                 }
                 {...form.getInputProps("on_error")}
               />
               <TagsField
                 label="Tags"
-                description="Words to find it by"
+                description="Labels for search and filters"
                 {...form.getInputProps("tags")}
               />
             </SimpleGrid>

@@ -1,4 +1,4 @@
-// The plugins that there are, by purpose, to choose one; configures nothing.
+// The gallery of plugins, by purpose; configures nothing.
 import {
   Badge,
   Card,
@@ -32,7 +32,7 @@ export function PluginGallery() {
     <>
       <PageHead
         title="Add a plugin"
-        text="Choose what should happen to requests. Where it applies comes next."
+        text="Choose a plugin. The scope is the next step."
         parent={{ href: pagePath("plugins"), label: "Plugins" }}
       />
       {schemas.isPending && <RowsSkeleton />}
@@ -45,14 +45,14 @@ export function PluginGallery() {
 }
 
 function Gallery({ all }: { readonly all: readonly PluginSchema[] }) {
-  const [question, setQuestion] = useUrlState("q");
+  const [query, setQuery] = useUrlState("q");
   const [group, setGroup] = useUrlState("for");
   const search = useRef<HTMLInputElement>(null);
   useShortcut("/", () => search.current?.focus());
   const counts = useCounts();
   const fits = (each: PluginSchema) =>
     (group === "" || each.group === group) &&
-    hasWords(`${each.name} ${each.summary} ${each.group}`.toLowerCase(), question.trim());
+    hasWords(`${each.name} ${each.summary} ${each.group}`.toLowerCase(), query.trim());
   const found = all.filter(fits);
   return (
     <Stack gap="lg">
@@ -64,21 +64,17 @@ function Gallery({ all }: { readonly all: readonly PluginSchema[] }) {
           placeholder="Search: keys, cache, headers…"
           leftSection={<IconSearch size={16} />}
           rightSection={
-            question !== "" && (
-              <CloseButton
-                size="sm"
-                aria-label="Clear the search"
-                onClick={() => setQuestion("")}
-              />
+            query !== "" && (
+              <CloseButton size="sm" aria-label="Clear the search" onClick={() => setQuery("")} />
             )
           }
-          value={question}
-          onChange={({ currentTarget: { value } }) => setQuestion(value)}
+          value={query}
+          onChange={({ currentTarget: { value } }) => setQuery(value)}
           style={{ flex: "1 1 14rem", maxWidth: "26rem" }}
         />
         <SegmentedControl
           className="purposes"
-          aria-label="Purpose"
+          aria-label="Category"
           value={group}
           onChange={setGroup}
           data={[
@@ -88,7 +84,7 @@ function Gallery({ all }: { readonly all: readonly PluginSchema[] }) {
         />
       </Group>
       {found.length === 0 && (
-        <EmptyState title="No plugin fits" text="Try other words, or another purpose." />
+        <EmptyState title="No matches" text="Try other words, or another category." />
       )}
       {purposes.map(({ group: purpose, title, text }) => {
         const own = found.filter((each) => each.group === purpose);
@@ -111,7 +107,7 @@ function Gallery({ all }: { readonly all: readonly PluginSchema[] }) {
   );
 }
 
-/** How many instances of each there are. */
+/** The number of instances per plugin. */
 function useCounts(): ReadonlyMap<string, number> {
   const { data = [] } = useResourceList("plugins");
   const counts = new Map<string, number>();
@@ -122,7 +118,7 @@ function useCounts(): ReadonlyMap<string, number> {
 function Choice({ schema, count }: { readonly schema: PluginSchema; readonly count: number }) {
   const [search] = useSearchParams();
   const parameters = new URLSearchParams({ plugin: schema.name });
-  // Where it is to be put, when another page led here: `?route_id=…`.
+  // The scope that another page passes as `?route_id=…`.
   for (const [name, value] of search) if (name.endsWith("_id")) parameters.set(name, value);
   return (
     <Card

@@ -1,4 +1,4 @@
-// The instances of plugins: where each applies and in which order they run; configures nothing.
+// The list of plugin instances with scope and priority; configures nothing.
 import { Button, Text } from "@mantine/core";
 import { IconListNumbers } from "@tabler/icons-react";
 import { useState } from "react";
@@ -21,23 +21,23 @@ export function PluginList() {
         resource="plugins"
         page="plugins"
         title="Plugins"
-        text="What happens to requests on their way: sign-in, limits, headers, caching and more."
+        text="Authentication, limits, headers, caching and more."
         actions={
           <Button
             variant="default"
             leftSection={<IconListNumbers size={16} />}
             onClick={() => setOrderShown(true)}
           >
-            In which order
+            Execution order
           </Button>
         }
         subtitle={(plugin) => (
           <Subtitle plugin={plugin} summary={schemas.get(plugin.name)?.summary} />
         )}
         columns={[
-          { title: "Applies to", render: (plugin) => <Scope plugin={plugin} /> },
+          { title: "Scope", render: (plugin) => <Scope plugin={plugin} /> },
           {
-            title: "When",
+            title: "Condition",
             width: "8rem",
             render: ({ when }) => (
               <Text size="sm" {...(when === null ? { c: "dimmed" } : {})}>
@@ -46,7 +46,7 @@ export function PluginList() {
             ),
           },
           {
-            title: "Place",
+            title: "Priority",
             width: "6rem",
             render: ({ name, priority }) => (
               <Text size="sm" {...(priority === null ? { c: "dimmed" } : {})}>
@@ -63,7 +63,7 @@ export function PluginList() {
         }))}
         empty={{
           title: "No plugins yet",
-          text: "Ask for a key, limit rates, set headers, cache answers: choose from the gallery what should happen to requests.",
+          text: "Authenticate clients, limit rates, set headers, cache responses: choose a plugin from the gallery.",
         }}
       />
       <OrderDrawer isOpen={isOrderShown} onClose={() => setOrderShown(false)} />
@@ -76,10 +76,10 @@ interface SubtitleProps {
   readonly summary: string | undefined;
 }
 
-/** Until the summary is known a space holds its line, so that rows do not grow under the pointer. */
+/** A space reserves the line until the summary is loaded, so that rows do not shift. */
 function Subtitle({ plugin, summary = "\u00a0" }: SubtitleProps) {
   const { label, name, description } = plugin;
   const text = description === "" ? summary : description;
-  // The label stands in for the name of the plugin.
+  // The row title is the label, so the subtitle names the plugin.
   return label === null || label === "" ? text : `${name}: ${text}`;
 }

@@ -1,4 +1,4 @@
-// Names of what a plugin instance is put on; changes nothing.
+// The scope of a plugin instance as links; changes nothing.
 import { Anchor, Group, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
@@ -9,30 +9,30 @@ import { type ScopeField, scopeFields } from "./plugin-values.ts";
 /** Each a link. */
 export function Scope({ plugin }: { readonly plugin: Pick<Read<"plugins">, ScopeField> }) {
   const set = scopeFields.filter((field) => plugin[field] !== null);
-  if (set.length === 0) return <Text size="sm">everything</Text>;
+  if (set.length === 0) return <Text size="sm">global</Text>;
   return (
     <Group gap={4}>
       {set.map((field) => (
-        <Place key={field} resource={places[field]} id={plugin[field] ?? ""} />
+        <ScopeLink key={field} resource={scopePages[field]} id={plugin[field] ?? ""} />
       ))}
     </Group>
   );
 }
 
-const places = {
+const scopePages = {
   service_id: "services",
   route_id: "routes",
   consumer_id: "consumers",
   stream_route_id: "stream-routes",
 } as const;
 
-interface PlaceProps {
-  readonly resource: (typeof places)[ScopeField];
+interface ScopeObjectProps {
+  readonly resource: (typeof scopePages)[ScopeField];
   readonly id: string;
 }
 
-function Place({ resource, id }: PlaceProps) {
-  // One request for all rows, which other pages have made already as often as not.
+function ScopeLink({ resource, id }: ScopeObjectProps) {
+  // One cached request for all rows.
   const { data } = useResourceList(resource);
   const found = data?.find((each) => each.id === id);
   return (

@@ -1,23 +1,23 @@
-// What a plugin does, in the words of its author; knows no plugin.
+// The description of a plugin; knows no plugin.
 import { Anchor, Code, Collapse, List, Stack, Table, Text } from "@mantine/core";
 import { useState } from "react";
 import { Section } from "../../parts/page-layout.tsx";
 import { Marked } from "../../parts/schema/field-frame.tsx";
 import { type PluginSchema, scopes } from "./plugin-values.ts";
 
-/** Its first paragraph, and the rest when it is asked for. */
+/** The first paragraph; the rest is folded. */
 export function PluginText({ schema }: { readonly schema: PluginSchema }) {
   const [isOpen, setOpen] = useState(false);
   const blocks = toBlocks(schema.description);
-  // What ends with a colon says nothing without what follows.
+  // A paragraph that ends with a colon includes the next one.
   const first = blocks.slice(0, blocks[0]?.endsWith(":") ? 2 : 1);
   const rest = blocks.slice(first.length);
-  const places = scopes
+  const scopePages = scopes
     .filter(({ value }) => schema.scopes.includes(value))
     .map(({ label }) => label.toLowerCase().replace(/^an? /, ""));
   return (
     <Section
-      title="What it does"
+      title="Description"
       actions={
         <Anchor component="button" type="button" size="sm" onClick={() => setOpen(!isOpen)}>
           {isOpen ? "Show less" : "Show more"}
@@ -34,8 +34,8 @@ export function PluginText({ schema }: { readonly schema: PluginSchema }) {
               <Block key={text} text={text} />
             ))}
             <Text size="sm" c="dimmed">
-              Runs in: {schema.phases.join(", ")}. Place {schema.order}. Can be put on:{" "}
-              {places.join(", ")}.
+              Phases: {schema.phases.join(", ")}. Default priority {schema.order}. Scopes:{" "}
+              {scopePages.join(", ")}.
             </Text>
           </Stack>
         </Collapse>
@@ -47,7 +47,7 @@ export function PluginText({ schema }: { readonly schema: PluginSchema }) {
 const toBlocks = (markdown: string): readonly string[] =>
   markdown.split(/\n{2,}/).filter((block) => block.trim() !== "");
 
-/** The few forms of Markdown that descriptions use. */
+/** The subset of Markdown that descriptions use. */
 function Block({ text }: { readonly text: string }) {
   const lines = text.split("\n");
   if (text.startsWith("```"))
@@ -70,7 +70,7 @@ function Block({ text }: { readonly text: string }) {
   );
 }
 
-/** Links lead to files that are not here, and bold is not needed. */
+/** Links point to files outside of the UI, so they become text, as does bold. */
 const Inline = ({ text }: { readonly text: string }) => (
   <Marked text={text.replaceAll(/\[([^\]]+)\]\([^)]*\)/g, "$1").replaceAll("**", "")} />
 );

@@ -1,4 +1,4 @@
-// The fields of the form of a plugin instance, and what may be put where; draws nothing.
+// The fields of the plugin form, and the scopes; renders nothing.
 import type { Read, Schemas, Write } from "../../api/resources.ts";
 
 export type PluginSchema = Schemas["PluginSchema"];
@@ -34,7 +34,7 @@ const defaults: Omit<PluginValues, "name"> = {
   description: "",
 };
 
-/** Fields of an instance; `name` and `scope` are those of a new one. */
+/** Fields of an instance; `name` and `scope` apply to a new one. */
 export const toValues =
   (name: string, scope: Partial<PluginValues>) =>
   (plugin: Partial<Instance>): PluginValues => {
@@ -50,7 +50,7 @@ export const toValues =
 
 export function toBody(values: PluginValues): Write<"plugins"> {
   const { when, label, ...rest } = values;
-  // An empty condition always holds, and says no more than none.
+  // An empty condition always matches: it equals none.
   const isAlways = when === null || Object.keys(when).length === 0;
   return {
     ...rest,
@@ -59,44 +59,44 @@ export function toBody(values: PluginValues): Write<"plugins"> {
   } as Write<"plugins">;
 }
 
-/** Where an instance may be put, in the words of the API. */
+/** A scope, by the API's name. */
 export interface ScopeFacts {
   readonly value: string;
   readonly label: string;
   readonly text: string;
-  /** What has to be chosen. */
+  /** The ids to choose. */
   readonly fields: readonly ScopeField[];
 }
 
 export const scopes: readonly ScopeFacts[] = [
-  { value: "global", label: "Everything", text: "All HTTP traffic of the gateway", fields: [] },
+  { value: "global", label: "Global", text: "All HTTP traffic of the gateway", fields: [] },
   {
-    ...{ value: "service", label: "A service", fields: ["service_id"] },
-    text: "Whatever goes to one application",
+    ...{ value: "service", label: "Service", fields: ["service_id"] },
+    text: "Requests to one service",
   },
   {
-    ...{ value: "route", label: "A route", fields: ["route_id"] },
-    text: "Requests that one route takes",
+    ...{ value: "route", label: "Route", fields: ["route_id"] },
+    text: "Requests that match one route",
   },
   {
-    ...{ value: "consumer", label: "A consumer", fields: ["consumer_id"] },
-    text: "Whatever one client asks for",
+    ...{ value: "consumer", label: "Consumer", fields: ["consumer_id"] },
+    text: "Requests of one consumer",
   },
   {
-    ...{ value: "consumer_route", label: "A consumer on a route" },
-    ...{ fields: ["consumer_id", "route_id"], text: "One client, and only on one route" },
+    ...{ value: "consumer_route", label: "Consumer and route" },
+    ...{ fields: ["consumer_id", "route_id"], text: "Requests of one consumer to one route" },
   },
   {
-    ...{ value: "consumer_service", label: "A consumer on a service" },
-    ...{ fields: ["consumer_id", "service_id"], text: "One client, and only for one application" },
+    ...{ value: "consumer_service", label: "Consumer and service" },
+    ...{ fields: ["consumer_id", "service_id"], text: "Requests of one consumer to one service" },
   },
   {
-    ...{ value: "stream_route", label: "A stream route", fields: ["stream_route_id"] },
-    text: "Connections of TCP, TLS or UDP",
+    ...{ value: "stream_route", label: "Stream route", fields: ["stream_route_id"] },
+    text: "TCP, TLS or UDP connections",
   },
 ];
 
-/** The place of an instance, as `scopes` call it. */
+/** The scope of an instance, by its name in `scopes`. */
 export function scopeOf(plugin: Pick<Instance, ScopeField>): string {
   const set = scopeFields.filter((field) => plugin[field] !== null).toSorted();
   const fits = ({ fields }: ScopeFacts) => fields.toSorted().join() === set.join();
@@ -112,28 +112,28 @@ export interface Purpose {
 /** Groups of plugins as the gallery shows them. */
 export const purposes: readonly Purpose[] = [
   {
-    ...{ group: "authentication", title: "Sign-in" },
-    text: "Find out who a client is: keys, passwords, tokens, certificates, single sign-on.",
+    ...{ group: "authentication", title: "Authentication" },
+    text: "Identify clients: keys, passwords, tokens, certificates, single sign-on.",
   },
   {
     ...{ group: "access", title: "Access" },
-    text: "Keep out what should not get in: networks, groups, bots, attacks, requests that do not fit.",
+    text: "Allow or deny requests: networks, groups, bots, attacks, invalid requests.",
   },
   {
     ...{ group: "traffic", title: "Traffic" },
-    text: "Limit, divide, copy and answer requests.",
+    text: "Limit, split, mirror and respond to requests.",
   },
   {
     ...{ group: "content", title: "Content" },
-    text: "Change requests and answers: headers, caching, compression, pages.",
+    text: "Change requests and responses: headers, caching, compression, pages.",
   },
   {
-    ...{ group: "observability", title: "Observing" },
-    text: "Write down and trace what happens.",
+    ...{ group: "observability", title: "Observability" },
+    text: "Logs, metrics and traces.",
   },
 ];
 
-/** In the most special place first, as the gateway chooses among several of one plugin. */
+/** Most specific scope first, as the gateway selects among instances of one plugin. */
 const RANKS = [
   ...["consumer_route", "consumer_service", "consumer", "route", "service", "global"],
   "stream_route",
@@ -142,6 +142,6 @@ const RANKS = [
 export const rankOf = (plugin: Pick<Instance, ScopeField>): number =>
   RANKS.indexOf(scopeOf(plugin));
 
-/** Higher runs earlier within a moment of a request. */
-export const placeOf = (plugin: Instance, schema: PluginSchema | undefined): number =>
+/** Higher runs earlier within a phase. */
+export const priorityOf = (plugin: Instance, schema: PluginSchema | undefined): number =>
   plugin.priority ?? schema?.order ?? 0;

@@ -1,4 +1,4 @@
-// Plugins: what happens to requests on their way; the list, the gallery, and which form to open.
+// Plugins: the list, the gallery, and which form to open.
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { ResourceLoader } from "../../parts/form-page.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";

@@ -1,4 +1,4 @@
-// Where a plugin instance applies: the kind of place, then which; knows no plugin.
+// The scope of a plugin instance: its kind, then the object; knows no plugin.
 import { Grid, Radio, Select, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useResourceList } from "../../api/queries.ts";
@@ -17,24 +17,24 @@ import {
 interface Props {
   readonly form: UseFormReturnType<PluginValues>;
   readonly schema: PluginSchema;
-  /** The kind of place that was chosen; null: the one that the fields say. */
-  readonly asked: string | null;
-  readonly onAsk: (kind: string) => void;
+  /** The selected scope; null: derived from the fields. */
+  readonly requested: string | null;
+  readonly onRequest: (kind: string) => void;
 }
 
-export function ScopeSection({ form, schema, asked, onAsk }: Props) {
+export function ScopeSection({ form, schema, requested, onRequest }: Props) {
   const offered = scopes.filter(({ value }) => schema.scopes.includes(value));
-  const chosen = kindOf(form.values, schema, asked);
+  const chosen = kindOf(form.values, schema, requested);
   const facts = scopes.find(({ value }) => value === chosen);
   const choose = (next: string) => {
-    onAsk(next);
+    onRequest(next);
     const kept = scopes.find(({ value }) => value === next)?.fields ?? [];
     for (const field of scopeFields) if (!kept.includes(field)) form.setFieldValue(field, null);
   };
   return (
-    <Section title="Where it applies" text="The more special place wins over the more general one.">
+    <Section title="Scope" text="The most specific scope wins.">
       <Stack>
-        <Radio.Group value={chosen} onChange={choose} aria-label="Where it applies">
+        <Radio.Group value={chosen} onChange={choose} aria-label="Scope">
           <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} spacing="xs">
             {offered.map(({ value, label, text }) => (
               <Radio.Card key={value} value={value} p="sm" aria-label={label} className="choice">
@@ -52,7 +52,7 @@ export function ScopeSection({ form, schema, asked, onAsk }: Props) {
           <Grid>
             {facts?.fields.map((field) => (
               <Grid.Col key={field} span={{ base: 12, xs: 6 }}>
-                <PlaceField form={form} field={field} />
+                <ScopeObjectField form={form} field={field} />
               </Grid.Col>
             ))}
           </Grid>
@@ -62,19 +62,19 @@ export function ScopeSection({ form, schema, asked, onAsk }: Props) {
   );
 }
 
-/** Before one is chosen, the fields alone do not say which kind of place is meant. */
-function kindOf(values: PluginValues, schema: PluginSchema, asked: string | null): string {
+/** Without a selection, the fields alone do not determine the scope. */
+function kindOf(values: PluginValues, schema: PluginSchema, requested: string | null): string {
   const stored = scopeOf(values);
-  return asked ?? (schema.scopes.includes(stored) ? stored : (schema.scopes[0] ?? "global"));
+  return requested ?? (schema.scopes.includes(stored) ? stored : (schema.scopes[0] ?? "global"));
 }
 
-/** Whether something is left to be chosen: what is put on no route would apply to everything. */
-export function isPlaceMissing(
+/** Whether an id is missing: an instance without a route would be global. */
+export function isScopeMissing(
   values: PluginValues,
   schema: PluginSchema,
-  asked: string | null,
+  requested: string | null,
 ): boolean {
-  const kind = kindOf(values, schema, asked);
+  const kind = kindOf(values, schema, requested);
   const fields = scopes.find(({ value }) => value === kind)?.fields ?? [];
   return fields.some((field) => values[field] === null);
 }
@@ -90,12 +90,12 @@ const labels: Readonly<Record<ScopeField, string>> = {
   stream_route_id: "Stream route",
 };
 
-interface PlaceProps {
+interface ScopeObjectProps {
   readonly form: Props["form"];
   readonly field: ScopeField;
 }
 
-function PlaceField({ form, field }: PlaceProps) {
+function ScopeObjectField({ form, field }: ScopeObjectProps) {
   const { value, onChange, error } = form.getInputProps(field);
   if (field === "consumer_id")
     return (
@@ -107,14 +107,14 @@ function PlaceField({ form, field }: PlaceProps) {
         onChange={onChange}
       />
     );
-  return <ListedPlace form={form} field={field} />;
+  return <ListedObject form={form} field={field} />;
 }
 
-interface ListedProps extends PlaceProps {
+interface ListedProps extends ScopeObjectProps {
   readonly field: keyof typeof lists;
 }
 
-function ListedPlace({ form, field }: ListedProps) {
+function ListedObject({ form, field }: ListedProps) {
   const { data = [] } = useResourceList(lists[field]);
   return (
     <Select
@@ -122,7 +122,7 @@ function ListedPlace({ form, field }: ListedProps) {
       placeholder="Choose"
       withAsterisk
       searchable
-      nothingFoundMessage="There is none of this name"
+      nothingFoundMessage="No matches"
       data={data.map((each) => ({ value: each.id, label: nameOf(each) }))}
       limit={100}
       {...form.getInputProps(field)}

@@ -1,4 +1,4 @@
-// For which requests a plugin instance runs; knows no plugin.
+// The conditions of a plugin instance; knows no plugin.
 import { Radio, Stack } from "@mantine/core";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { Section } from "../../parts/page-layout.tsx";
@@ -12,7 +12,7 @@ const SchemaForm = lazy(() => import("../../parts/schema-form.tsx"));
 
 export function WhenSection({ form }: PluginFieldsProps) {
   const { when } = form.values;
-  const [isAsked, setAsked] = useState(when !== null);
+  const [isAsked, setRequested] = useState(when !== null);
   const { data } = usePluginSchemas();
   const schema = useMemo(
     () => find((data?.value ?? []).map((each) => each.schema as JsonSchema)),
@@ -21,23 +21,19 @@ export function WhenSection({ form }: PluginFieldsProps) {
   const errors = useErrorsBelow(form, "when");
   const isSome = isAsked || when !== null;
   const choose = (next: string) => {
-    setAsked(next === "some");
+    setRequested(next === "some");
     if (next === "all") form.setFieldValue("when", null);
   };
   return (
-    <Section title="When it runs">
+    <Section title="Conditions">
       <Stack>
-        <Radio.Group
-          aria-label="For which requests it runs"
-          value={isSome ? "some" : "all"}
-          onChange={choose}
-        >
+        <Radio.Group aria-label="Conditions" value={isSome ? "some" : "all"} onChange={choose}>
           <Stack gap="xs">
-            <Radio value="all" label="For all requests" />
+            <Radio value="all" label="All requests" />
             <Radio
               value="some"
-              label="Only when conditions hold"
-              description="All of them must hold; of a list, one element is enough"
+              label="Only matching requests"
+              description="All conditions must match; of a list, one element is enough"
             />
           </Stack>
         </Radio.Group>
@@ -59,7 +55,7 @@ export function WhenSection({ form }: PluginFieldsProps) {
   );
 }
 
-/** Conditions are everywhere the same, so that any plugin with one says what they may hold. */
+/** All plugins share the schema of conditions, so any plugin that has them provides it. */
 function find(schemas: readonly JsonSchema[]): JsonSchema | null {
   for (const schema of schemas) {
     if (schema["x-kind"] === "condition") return schema;

@@ -1,4 +1,4 @@
-// How the time of one request was spent, as a bar and in words; knows nothing else of the request.
+// The timing of one request by phase, as a bar and in words.
 import { Box, Group, Stack, Text } from "@mantine/core";
 import { inMilliseconds } from "../../parts/quantities.ts";
 import type { RequestRow } from "./request-tail.ts";
@@ -6,29 +6,29 @@ import type { RequestRow } from "./request-tail.ts";
 interface Phase {
   readonly label: string;
   readonly ms: number;
-  /** A colour of the theme. */
+  /** A color of the theme. */
   readonly color: string;
 }
 
-/** Parts that follow one another and make up the whole. */
+/** Consecutive phases that add up to the total. */
 export function phasesOf({ timings, attempts }: Pick<RequestRow, "timings" | "attempts">): Phase[] {
   const { connect, first_byte: firstByte, total } = timings;
   const queue = timings.queue ?? 0;
-  // Nothing is known of plugins that did not let the request go on, but of the wait that was part of them.
+  // A plugin that ended the request has no timing of its own, except its queueing time.
   const plugins = Math.max(timings.plugins ?? 0, queue);
   const before = plugins + (connect ?? 0);
-  const waited = attempts > 1 ? "Waiting for targets, with retries" : "Waiting for the target";
+  const waited = attempts > 1 ? "Upstream response, with retries" : "Upstream response";
   const head = firstByte === null ? total : firstByte;
   const phases: Phase[] = [
-    { label: "Waiting for its turn", ms: queue, color: "yellow" },
+    { label: "Queue", ms: queue, color: "yellow" },
     { label: "Plugins", ms: plugins - queue, color: "violet" },
-    { label: "Connecting to the target", ms: connect ?? 0, color: "orange" },
+    { label: "Upstream connect", ms: connect ?? 0, color: "orange" },
     {
-      label: attempts === 0 ? "In the gateway" : waited,
+      label: attempts === 0 ? "Gateway" : waited,
       ms: Math.max(0, head - before),
       color: attempts === 0 ? "gray" : "brand",
     },
-    { label: "Sending the answer", ms: Math.max(0, total - head), color: "teal" },
+    { label: "Sending the response", ms: Math.max(0, total - head), color: "teal" },
   ];
   return phases.filter(({ ms }) => ms > 0);
 }
@@ -63,7 +63,7 @@ export function PhaseBar({ request }: { readonly request: RequestRow }) {
         ))}
         <Group component="li" gap="xs" wrap="nowrap">
           <Text size="sm" fw={600} style={{ flex: 1 }} pl={22}>
-            Altogether
+            Total
           </Text>
           <Text size="sm" fw={600} className="mono">
             {inMilliseconds(request.timings.total)}

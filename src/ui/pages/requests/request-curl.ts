@@ -1,7 +1,7 @@
-// A request as a command for a shell, as far as the gateway has kept it; knows no secret and draws nothing.
+// A request as a curl command, from its stored fields; contains no secret and renders nothing.
 import type { RequestRow } from "./request-tail.ts";
 
-/** Null for what is no HTTP request. Masked values stay masked: what was secret is for people to fill in. */
+/** Null: not an HTTP request. Masked values stay masked: the user fills in secrets. */
 export function toCurl({
   kind,
   method,
@@ -17,7 +17,7 @@ export function toCurl({
   return ["curl", verb, agent, quoted(url)].filter((word) => word !== "").join(" ");
 }
 
-/** For POSIX shells: nothing inside single quotes means anything. */
+/** For POSIX shells: single quotes disable all expansion. */
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

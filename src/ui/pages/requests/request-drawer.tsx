@@ -1,4 +1,4 @@
-// One request in full: where it went, how long each part took, what was decided and why; knows no list.
+// One request in full: route and target, timing, outcome and reasons; knows no list.
 import { Anchor, Button, Code, CopyButton, Drawer, Group, Stack, Text } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import type { ReactNode } from "react";
@@ -19,7 +19,7 @@ import type { RequestRow } from "./request-tail.ts";
 interface Props {
   /** Empty: closed. */
   readonly id: string;
-  /** The request, if the page has it. */
+  /** The request, if the page has loaded it. */
   readonly known: RequestRow | null;
   readonly onClose: () => void;
 }
@@ -40,7 +40,7 @@ export function RequestDrawer({ id, known, onClose }: Props) {
       {request !== null ? (
         <Details request={request} />
       ) : read.isError ? (
-        <ErrorPanel error={read.error} title="It cannot be shown" />
+        <ErrorPanel error={read.error} title="The request cannot be loaded" />
       ) : (
         <FormSkeleton />
       )}
@@ -62,14 +62,14 @@ function Details({ request }: { readonly request: RequestRow }) {
         </Group>
         {curl !== null && <CopyCurl command={curl} request={request} />}
       </Stack>
-      <Section title="Why it ended so">
+      <Section title="Outcome">
         <Decisions request={request} />
       </Section>
-      <Section title="Time">
+      <Section title="Timing">
         <PhaseBar request={request} />
       </Section>
-      <Section title="Way">
-        <Way request={request} />
+      <Section title="Path through the gateway">
+        <RequestPath request={request} />
       </Section>
       <Section title="Client">
         <Client request={request} />
@@ -101,8 +101,8 @@ function CopyCurl({
         )}
       </CopyButton>
       <Text size="xs" c="dimmed">
-        Without body and other header fields, which are not kept
-        {isMasked ? "; fill in the secrets where *** stands" : ""}.
+        Without body and other headers, which are not stored
+        {isMasked ? "; replace *** with the secrets" : ""}.
       </Text>
     </Stack>
   );
@@ -113,8 +113,8 @@ function Decisions({ request: { reasons, attempts, status } }: { readonly reques
     return (
       <Text size="sm">
         {attempts > 0 || status === null
-          ? "Nothing special: it was passed on and answered."
-          : "Nothing special: the gateway answered it itself."}
+          ? "Forwarded; the target responded."
+          : "The gateway responded itself."}
       </Text>
     );
   return (
@@ -125,9 +125,9 @@ function Decisions({ request: { reasons, attempts, status } }: { readonly reques
           <Group gap={6}>
             <Code>{word}</Code>
             <Text size="xs" c="dimmed">
-              {plugin === null ? "noted by the gateway" : `decided by the plugin ${plugin}`}
+              {plugin === null ? "reported by the gateway" : `decided by the plugin ${plugin}`}
             </Text>
-            <Only name="q" value={word} />
+            <FilterLink name="q" value={word} />
           </Group>
         </li>
       ))}
@@ -135,30 +135,30 @@ function Decisions({ request: { reasons, attempts, status } }: { readonly reques
   );
 }
 
-function Way({ request }: { readonly request: RequestRow }) {
+function RequestPath({ request }: { readonly request: RequestRow }) {
   const { kind, route, service, target, attempts } = request;
   const page = kind === "stream" ? "stream-routes" : "routes";
   return (
     <Stack gap={6}>
       <Fact label="Route">
-        <MetLink page={page} met={route} none="none took it" />{" "}
-        {route !== null && <Only name="route" value={route.id} />}
+        <ObjectLink page={page} target={route} none="no route matched" />{" "}
+        {route !== null && <FilterLink name="route" value={route.id} />}
       </Fact>
       <Fact label="Service">
-        <MetLink page="services" met={service} none="none" />
+        <ObjectLink page="services" target={service} none="none" />
       </Fact>
       <Fact label="Target">
         {target === null ? (
-          "none was asked"
+          "none selected"
         ) : (
-          <span className="mono">{target.address ?? "one that is gone"}</span>
+          <span className="mono">{target.address ?? "deleted"}</span>
         )}
       </Fact>
       {kind === "http" && (
         <Fact label="Attempts">{attempts > 1 ? `${attempts}, the last one counts` : attempts}</Fact>
       )}
       <Fact label="Bytes">
-        {inBytes(request.bytes_in)} from the client, {inBytes(request.bytes_out)} to it
+        {inBytes(request.bytes_in)} received, {inBytes(request.bytes_out)} sent
       </Fact>
     </Stack>
   );
@@ -169,21 +169,19 @@ function Client({ request }: { readonly request: RequestRow }) {
     <Stack gap={6}>
       <Fact label="Address">
         <span className="mono">{request.client}</span>{" "}
-        <Only name="address" value={request.client} />
+        <FilterLink name="address" value={request.client} />
       </Fact>
       <Fact label="Consumer">
         <ConsumerLink name={request.consumer} />
       </Fact>
-      {request.kind === "http" && (
-        <Fact label="User agent">{request.user_agent ?? "says nothing"}</Fact>
-      )}
+      {request.kind === "http" && <Fact label="User agent">{request.user_agent ?? "none"}</Fact>}
       {request.tls_version !== null && <Fact label="TLS">{request.tls_version}</Fact>}
       {request.http_version !== null && (
         <Fact label="HTTP">
           {request.http_version === "1" ? "1.1 or 1.0" : request.http_version}
         </Fact>
       )}
-      <Fact label="Began">
+      <Fact label="Started">
         <RelativeTime at={request.time} />{" "}
         <Text span size="xs" c="dimmed" className="mono">
           {request.time}
@@ -193,43 +191,43 @@ function Client({ request }: { readonly request: RequestRow }) {
         <span className="mono">{request.id}</span>
       </Fact>
       {request.truncated.length > 0 && (
-        <Fact label="Cut, too long">{request.truncated.join(", ")}</Fact>
+        <Fact label="Truncated">{request.truncated.join(", ")}</Fact>
       )}
     </Stack>
   );
 }
 
-/** Leads to the requests that have the same. */
-function Only({ name, value }: { readonly name: string; readonly value: string }) {
+/** Filters the list by this value. */
+function FilterLink({ name, value }: { readonly name: string; readonly value: string }) {
   const query = new URLSearchParams({ [name]: value });
   return (
     <Anchor component={Link} href={`${pagePath("requests")}?${query}`} size="xs">
-      Show only these
+      Filter by this
     </Anchor>
   );
 }
 
-interface MetLinkProps {
+interface ObjectLinkProps {
   readonly page: string;
-  readonly met: { readonly id: string; readonly name: string | null } | null;
+  readonly target: { readonly id: string; readonly name: string | null } | null;
   readonly none: ReactNode;
 }
 
-function MetLink({ page, met, none }: MetLinkProps) {
-  if (met === null) return none;
-  if (met.name === null) return "one that is gone or has no name";
+function ObjectLink({ page, target, none }: ObjectLinkProps) {
+  if (target === null) return none;
+  if (target.name === null) return "deleted or without a name";
   return (
-    <Anchor component={Link} href={pagePath(page, met.id)} size="sm">
-      {met.name}
+    <Anchor component={Link} href={pagePath(page, target.id)} size="sm">
+      {target.name}
     </Anchor>
   );
 }
 
-/** Requests say the name only. */
+/** A request stores only the name. */
 function ConsumerLink({ name }: { readonly name: string | null }) {
   const { data = [] } = useResourceList("consumers");
-  if (name === null) return "not known";
+  if (name === null) return "none";
   const found = data.find(({ username }) => username === name);
   if (found === undefined) return name;
-  return <MetLink page="consumers" met={{ id: found.id, name }} none={name} />;
+  return <ObjectLink page="consumers" target={{ id: found.id, name }} none={name} />;
 }

@@ -1,4 +1,4 @@
-// The filters above recent requests, which live in the address; reads no request.
+// The filters of recent requests, stored in the page URL; reads no request.
 import { Autocomplete, Button, Group, Select, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { IconSearch } from "@tabler/icons-react";
@@ -13,7 +13,7 @@ import type { RequestFilters } from "./use-tail.ts";
 const names = ["q", "status", "host", "route", "address", "kind"] as const;
 type FilterName = (typeof names)[number];
 
-/** What the address asks for, and how to ask for something else. */
+/** The filters in the page URL, with their setters. */
 export function useRequestFilters(): {
   readonly filters: RequestFilters;
   readonly set: (name: FilterName, value: string) => void;
@@ -48,7 +48,7 @@ interface Props {
   readonly filters: RequestFilters;
   readonly set: (name: FilterName, value: string) => void;
   readonly clear: () => void;
-  /** A refusal of the gateway, which names the filter that is wrong. */
+  /** An API error that names the invalid filter. */
   readonly error: Error | null;
 }
 
@@ -85,7 +85,7 @@ export function RequestFilterBar({ filters, set, clear, error }: Props) {
             aria-label="Status"
             placeholder="Status"
             data={["2xx", "3xx", "4xx", "5xx", "400-599", "404", "429", "502,503,504"]}
-            // What is chosen must not hide the other choices.
+            // The selected value must not filter the options.
             filter={({ options }) => options}
             style={{ flex: "1 1 7rem" }}
           />
@@ -143,11 +143,11 @@ interface TypedProps {
   }) => React.ReactNode;
 }
 
-/** What is typed counts when somebody has stopped typing: each filter is a question of its own to the gateway. */
+/** Commits after a pause in typing: each change sends a request. */
 function TypedField({ value, error, onCommit, children }: TypedProps) {
   const [text, setText] = useState(value);
   const commit = useDebouncedCallback(onCommit, 400);
-  // Something else has changed it: the address, or the button that clears all.
+  // Changed from outside: by the URL or by Clear.
   useEffect(() => setText((typed) => (typed.trim() === value ? typed : value)), [value]);
   return children({
     ...{ value: text, error },
@@ -171,7 +171,7 @@ function RouteChoice({ value, onChange, error }: RouteChoiceProps) {
     value: route.id,
     label: nameOf(route),
   }));
-  // A name in the address is as good as an id, and what is gone still has requests.
+  // The URL may contain a name instead of an id, and deleted routes still have requests.
   const chosen = known.find((route) => route.value === value || route.label === value);
   const data = value !== "" && chosen === undefined ? [...known, { value, label: value }] : known;
   return (
@@ -185,7 +185,7 @@ function RouteChoice({ value, onChange, error }: RouteChoiceProps) {
       searchable
       clearable
       limit={100}
-      nothingFoundMessage="No such route"
+      nothingFoundMessage="No matches"
       style={{ flex: "1 1 9rem" }}
     />
   );

@@ -1,4 +1,4 @@
-// The rows of recent requests; a row that has been drawn is not drawn again.
+// The rows of recent requests; each row renders once.
 import { memo } from "react";
 import { inMilliseconds } from "../../parts/quantities.ts";
 import type { RequestRow } from "./request-tail.ts";
@@ -23,7 +23,7 @@ export function RequestRows({ rows, onOpen }: Props) {
     >
       <thead>
         <tr className="list-head">
-          {["Time", "Status", "Request", "Route and target", "Client", "Took", "Reasons"].map(
+          {["Time", "Status", "Request", "Route and target", "Client", "Duration", "Reasons"].map(
             (title) => (
               <th key={title} scope="col">
                 {title}
@@ -46,12 +46,12 @@ interface RowProps {
   readonly onOpen: (id: string) => void;
 }
 
-/** Rows come many times a second and must cost little: no component of the library. */
+/** Rows arrive many times a second, so they use plain elements. */
 const Row = memo(({ row, onOpen }: RowProps) => {
   const { id, kind, method, host, path, route, target, client, timings, reasons } = row;
   const what = kind === "stream" ? "connection" : method;
   return (
-    // The button in the row does the same for the keyboard.
+    // The button in the row is the keyboard equivalent.
     <tr className="list-row request-row" onClick={() => onOpen(id)}>
       <td className="list-cell">
         <time dateTime={row.time} title={row.time} className="mono">
@@ -68,20 +68,16 @@ const Row = memo(({ row, onOpen }: RowProps) => {
         </button>
       </td>
       <Cell title="Route">
-        {route === null ? (
-          <span className="is-dim">no route</span>
-        ) : (
-          (route.name ?? "one without a name")
-        )}
+        {route === null ? <span className="is-dim">no route</span> : (route.name ?? "unnamed")}
         {target !== null && (
-          <span className="is-dim is-small mono">{target.address ?? "a target that is gone"}</span>
+          <span className="is-dim is-small mono">{target.address ?? "deleted target"}</span>
         )}
       </Cell>
       <Cell title="Client">
         <span className="mono">{client}</span>
         {row.consumer !== null && <span className="is-dim is-small">{row.consumer}</span>}
       </Cell>
-      <Cell title="Took">{inMilliseconds(timings.total)}</Cell>
+      <Cell title="Duration">{inMilliseconds(timings.total)}</Cell>
       <Cell title="Reasons">
         {reasons.length === 0 ? null : <span className="mono">{reasons.join(", ")}</span>}
       </Cell>
@@ -109,7 +105,7 @@ const clock = new Intl.DateTimeFormat("en-GB", {
 });
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 
-/** The time of the day; before today with the day. */
+/** The time of day; with the date before today. */
 function clockOf(time: string): string {
   const at = new Date(time);
   const isToday = at.toDateString() === new Date().toDateString();

@@ -1,38 +1,38 @@
-// Requests as they come in, kept down to what a page can show: samples, counts everything and waits while held; draws nothing.
+// The live tail of requests: samples rows, counts all requests, buffers while paused; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 export type RequestRow = Schemas["Request"];
 
-/** Rows that are kept; those before them go. */
+/** Maximum number of rows; older ones are dropped. */
 export const MAX_ROWS = 200;
-/** Rows that are added in a second: more can neither be drawn without a pause nor be read. */
+/** Maximum new rows per second: more can neither be rendered smoothly nor read. */
 export const ROWS_PER_SECOND = 40;
-/** The rate is that of so many milliseconds. */
+/** Window of the rate, in milliseconds. */
 const RATE_MS = 3000;
 
 export const statusClasses = ["1xx", "2xx", "3xx", "4xx", "5xx", "none"] as const;
 export type StatusClass = (typeof statusClasses)[number];
 
-/** How a status counts; without one nothing was answered, as for streams. */
+/** The class of a status; none without a response, as for streams. */
 export const classOf = (status: number | null): StatusClass =>
   statusClasses[status === null ? 5 : Math.floor(status / 100) - 1] ?? "none";
 
-/** What a page shows at one moment. */
+/** A snapshot for rendering. */
 export interface TailView {
-  /** The newest first. */
+  /** Newest first. */
   readonly rows: readonly RequestRow[];
-  /** Requests that came since the tail began, all of them. */
+  /** All requests since the tail started. */
   readonly seen: number;
   readonly byClass: Readonly<Record<StatusClass, number>>;
-  /** Those that came and are not shown, because there were too many of them. */
+  /** Received requests that sampling dropped. */
   readonly sampledOut: number;
-  /** Those that the gateway did not send, because there were too many of them. */
+  /** Requests that the gateway dropped from the stream. */
   readonly dropped: number;
-  /** Those that wait to be shown until the tail is let go. */
+  /** Requests buffered until the tail resumes. */
   readonly waiting: number;
-  /** Requests that came in a second, of late. */
+  /** Recent requests per second. */
   readonly perSecond: number;
-  /** How many of those that came are shown, of late: 0.1 is one in ten. */
+  /** The recent share of shown requests: 0.1 is one in ten. */
   readonly share: number;
 }
 
@@ -53,7 +53,7 @@ export class RequestTail {
   #sampledOut = 0;
   #dropped = 0;
   #slots: Slot[] = [];
-  /** Rows that may be added now, and since when no more were allowed. */
+  /** Token bucket for new rows, and the time of its last refill. */
   #room = ROWS_PER_SECOND;
   #roomAt = 0;
 
@@ -61,7 +61,7 @@ export class RequestTail {
   push(row: RequestRow, now: number): void {
     this.#seen++;
     this.#byClass[classOf(row.status)]++;
-    // It ended between two readings, and the list has told it already.
+    // The list already contained it.
     if (this.#known.has(row.id)) return;
     const isTaken = this.#takeRoom(now);
     this.#count(now, isTaken);
@@ -74,12 +74,12 @@ export class RequestTail {
     if (this.#waiting.length > MAX_ROWS) this.#forget(this.#waiting.splice(0, 1));
   }
 
-  /** The gateway has left out so many. */
+  /** The number of requests that the gateway dropped. */
   drop(count: number): void {
     this.#dropped += count;
   }
 
-  /** What the list told, the newest first: what came while nobody listened. It counts for nothing but the rows. */
+  /** Rows from the list, newest first, which ended before the stream was open. They do not count. */
   merge(list: readonly RequestRow[]): void {
     const added = list.filter(({ id }) => !this.#known.has(id));
     if (added.length === 0) return;
@@ -89,7 +89,7 @@ export class RequestTail {
     this.#rows = all.slice(0, MAX_ROWS);
   }
 
-  /** What is to be shown. Held, the rows stay as they are, and everything else goes on. */
+  /** The current snapshot. While held, rows stay unchanged and counters continue. */
   view(now: number, isHeld: boolean): TailView {
     if (!isHeld && this.#waiting.length > 0) {
       const all = [...this.#waiting.toReversed(), ...this.#rows];

@@ -1,4 +1,4 @@
-// Requests: what goes through the gateway, live, and why each ended as it did; puts the parts of the page together.
+// The live tail of requests; puts the parts of the page together.
 import { Button, Stack } from "@mantine/core";
 import { type PointerEvent, useCallback, useState } from "react";
 import { EmptyState } from "../../parts/empty-state.tsx";
@@ -17,16 +17,13 @@ export default function RequestsPage() {
   const [isPaused, setPaused] = useState(false);
   const [isPointedAt, setPointedAt] = useState(false);
   const [open, setOpen] = useUrlState("open");
-  // Rows that move away from under the pointer cannot be clicked.
+  // Moving rows cannot be clicked.
   const hold: Hold = isPaused ? "paused" : isPointedAt || open !== "" ? "pointed" : "none";
   const tail = useTail(filters, hold !== "none");
   const isFiltered = Object.keys(filters).length > 0;
   return (
     <>
-      <PageHead
-        title="Requests"
-        text="What goes through the gateway, and why it ended as it did."
-      />
+      <PageHead title="Requests" text="Recent requests with their outcome, live." />
       <Stack gap="sm">
         <RequestFilterBar {...{ filters, set, clear }} error={tail.error} />
         {tail.error === null && <TailState tail={tail} hold={hold} onPause={setPaused} />}
@@ -50,7 +47,7 @@ interface BodyProps {
   readonly tail: Tail;
   readonly onOpen: (id: string) => void;
   readonly onPointedAt: (isPointedAt: boolean) => void;
-  /** Null: nothing is filtered. */
+  /** Null: no filters. */
   readonly onClear: (() => void) | null;
 }
 
@@ -58,13 +55,13 @@ function Body({ tail, onOpen, onPointedAt, onClear }: BodyProps) {
   const hasRows = tail.view.rows.length > 0;
   const point = useCallback(
     (isOver: boolean) => (event: PointerEvent) => {
-      // A finger leaves no pointer behind, and what is empty cannot move away.
+      // Touch input has no hover, and an empty list does not move.
       if (event.pointerType === "mouse") onPointedAt(isOver && hasRows);
     },
     [onPointedAt, hasRows],
   );
   if (tail.error !== null)
-    return <ErrorPanel error={tail.error} title="Not shown" onRetry={tail.retry} />;
+    return <ErrorPanel error={tail.error} title="Requests cannot be loaded" onRetry={tail.retry} />;
   if (tail.isPending && !hasRows) return <RowsSkeleton />;
   return (
     <div onPointerEnter={point(true)} onPointerLeave={point(false)}>
@@ -81,8 +78,8 @@ function NothingYet({ onClear }: Pick<BodyProps, "onClear">) {
   if (onClear !== null)
     return (
       <EmptyState
-        title="Nothing fits"
-        text="No request that is kept fits the filters. New ones appear here as they end."
+        title="No matches"
+        text="No stored request matches the filters. New requests appear here when they end."
       >
         <Button variant="default" onClick={onClear}>
           Show all
@@ -92,7 +89,7 @@ function NothingYet({ onClear }: Pick<BodyProps, "onClear">) {
   return (
     <EmptyState
       title="No requests yet"
-      text="Send one to one of your domains, and it appears here within a second: where it went, how long each part took, and why it was answered as it was."
+      text="Send a request to one of your domains; it appears here within a second with route, timing and outcome."
     />
   );
 }

@@ -1,4 +1,4 @@
-// How the live tail goes: pause, how much comes, how much of it is shown; knows no request.
+// The state of the live tail: pause, rate, sampling; knows no request.
 import { Badge, Button, Group, Text } from "@mantine/core";
 import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
 import { useShortcut } from "../../parts/shortcut.ts";
@@ -54,10 +54,10 @@ const stateWords: Readonly<Record<Hold, string>> = {
   ...{ none: "Live", paused: "Paused", pointed: "Held while you point at the list" },
 };
 
-/** What people have to know to read the list right. */
+/** Notes about buffered, sampled and dropped requests. */
 function notesOf(view: TailView, hold: Hold): string[] {
   const notes: string[] = [];
-  if (hold !== "none" && view.waiting > 0) notes.push(`${count.format(view.waiting)} new wait`);
+  if (hold !== "none" && view.waiting > 0) notes.push(`${count.format(view.waiting)} new buffered`);
   if (view.share < 0.95) notes.push(`Sampled: about 1 in ${Math.round(1 / view.share)} is shown`);
   if (view.sampledOut > 0) notes.push(`${count.format(view.sampledOut)} not shown`);
   if (view.dropped > 0) notes.push(`${count.format(view.dropped)} not sent by the gateway`);
@@ -66,13 +66,13 @@ function notesOf(view: TailView, hold: Hold): string[] {
 
 const words: Readonly<Record<string, string>> = { none: "streams or no status" };
 
-/** All that came, shown or not. */
+/** All received requests, shown or not. */
 function Counts({ view }: { readonly view: TailView }) {
   if (view.seen === 0) return null;
   const shown = statusClasses.filter((name) => view.byClass[name] > 0);
   return (
     <Text size="sm" c="dimmed" data-testid="tail-counts">
-      {count.format(view.seen)} since you opened this:{" "}
+      {count.format(view.seen)} since this page was opened:{" "}
       {shown.map((name) => `${count.format(view.byClass[name])} ${words[name] ?? name}`).join(", ")}
     </Text>
   );

@@ -1,4 +1,4 @@
-// Follows requests as they end and hands a page something new to draw a few times in a second at most; draws nothing.
+// Follows the request stream and updates the page a few times per second at most; renders nothing.
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useStream } from "../../api/live.tsx";
@@ -10,18 +10,18 @@ export type RequestFilters = Readonly<Record<string, string>>;
 
 export interface Tail {
   readonly view: TailView;
-  /** Whether requests come in as they end. */
+  /** Whether the stream is connected. */
   readonly isOpen: boolean;
   readonly isPending: boolean;
-  /** Why the list could not be read: a filter that the gateway does not understand, for example. */
+  /** The error of the list, for example an invalid filter. */
   readonly error: Error | null;
   readonly retry: () => void;
 }
 
-/** Between two drawings, in milliseconds. */
+/** Milliseconds between two renders. */
 const DRAW_MS = 250;
 
-/** Held, the rows stay as they are. */
+/** While held, the rows stay unchanged. */
 export function useTail(filters: RequestFilters, isHeld: boolean): Tail {
   const words = new URLSearchParams(filters).toString();
   const query = { ...filters, limit: MAX_ROWS };
@@ -37,7 +37,7 @@ export function useTail(filters: RequestFilters, isHeld: boolean): Tail {
   }, [tail, rows, draw]);
   const isOpen = useStream(`/api/v1/requests/stream${words === "" ? "" : `?${words}`}`, {
     kinds: ["request", "dropped"],
-    // A filter that is refused here would be asked for again and again.
+    // An invalid filter would be requested again and again.
     isOn: rows !== undefined,
     onEvent: (kind, data) => {
       if (kind === "dropped") tail.drop((data as { readonly count: number }).count);
@@ -49,7 +49,7 @@ export function useTail(filters: RequestFilters, isHeld: boolean): Tail {
   const key = useRef(queryKeys.of("requests", query));
   key.current = queryKeys.of("requests", query);
   useEffect(() => {
-    // What ended before the stream was open, or while it was not.
+    // Requests that ended before the stream was open, or while it was closed.
     if (isOpen) void client.invalidateQueries({ queryKey: key.current });
   }, [client, isOpen]);
   return {
@@ -69,17 +69,17 @@ function useDrawing(tail: RequestTail, isHeld: boolean) {
   }, [tail]);
   const drawSoon = useCallback(() => {
     timer.current ??= setTimeout(() => {
-      // Not before the browser is ready to draw: a page that nobody sees draws nothing.
+      // On an animation frame: a hidden page renders nothing.
       requestAnimationFrame(() => {
         timer.current = null;
         draw();
       });
     }, DRAW_MS);
   }, [draw]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what waited is shown when it is let go
+  // biome-ignore lint/correctness/useExhaustiveDependencies: buffered rows are shown when the tail resumes
   useEffect(draw, [draw, isHeld]);
   useEffect(() => {
-    // The rate falls when nothing comes any more.
+    // The rate decreases without new requests.
     const clock = setInterval(draw, 1000);
     return () => {
       clearInterval(clock);
@@ -87,7 +87,7 @@ function useDrawing(tail: RequestTail, isHeld: boolean) {
       timer.current = null;
     };
   }, [draw]);
-  // Other filters, and nothing of theirs drawn yet.
+  // New filters, not rendered yet.
   const view = drawn.tail === tail ? drawn.view : tail.view(performance.now(), isHeld);
   return { view, draw, drawSoon };
 }

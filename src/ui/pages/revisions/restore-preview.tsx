@@ -1,4 +1,4 @@
-// What going back to a revision would change, and the button that does it; the gateway decides what is possible.
+// The preview of restoring a revision, and the button that restores it; the gateway validates.
 import { Alert, Button, Group, List, Text } from "@mantine/core";
 import { modals } from "@mantine/modals";
 import { IconArrowBackUp } from "@tabler/icons-react";
@@ -11,19 +11,19 @@ import { resources, type Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { ChangeList, countsInWords, countsOf } from "../../parts/change-list.tsx";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
-import { sendUnlessShutOut } from "../../parts/lock-out-prompt.tsx";
+import { sendUnlessLockedOut } from "../../parts/lock-out-prompt.tsx";
 import { Can, PageHead, Section } from "../../parts/page-layout.tsx";
 import { FormSkeleton } from "../../parts/skeletons.tsx";
 
-/** What is read anew when anything may have changed. */
-const everything = [...Object.keys(resources), "revisions", "settings", "audit"];
+/** Queries to refetch after a restore: all. */
+const allQueries = [...Object.keys(resources), "revisions", "settings", "audit"];
 
 export function RestorePreview({ id }: { readonly id: string }) {
   const path = `revisions/${encodeURIComponent(id)}`;
   const connection = useConnection();
   const { data: status } = useStatus();
   const preview = useQuery({
-    // Another revision in service means another way back.
+    // The diff depends on the current revision.
     queryKey: [...queryKeys.of(`${path}/restore`), status?.revision],
     enabled: status !== undefined,
     queryFn: async ({ signal }) =>
@@ -34,15 +34,15 @@ export function RestorePreview({ id }: { readonly id: string }) {
   return (
     <>
       <PageHead
-        title={`Go back to revision ${id}`}
-        text="Nothing has happened yet. This is what would change."
+        title={`Restore revision ${id}`}
+        text="Preview of the changes. Nothing is applied yet."
         parent={{ href: pagePath("revisions", id), label: `Revision ${id}` }}
       />
       <Can
         needs="admin"
         otherwise={
           <Alert color="gray">
-            Only admins may go back to a revision, and nobody while the configuration is kept in a
+            Only admins can restore a revision, and only while the configuration is not managed by a
             file.
           </Alert>
         }
@@ -52,7 +52,7 @@ export function RestorePreview({ id }: { readonly id: string }) {
         ) : preview.data === undefined ? (
           <ErrorPanel
             error={preview.error}
-            title="It is not possible to go back to this revision"
+            title="This revision cannot be restored"
             onRetry={() => preview.refetch()}
           />
         ) : (
@@ -73,26 +73,25 @@ function Preview({ id, changes, warning }: PreviewProps) {
   return (
     <>
       {warning !== null && (
-        <Alert color="yellow" mb="md" title="Worth a look">
+        <Alert color="yellow" mb="md" title="Warnings">
           {warning}
         </Alert>
       )}
-      <Section title="What would change" text={`In all: ${countsInWords(changes)}.`}>
-        <ChangeList changes={changes} none="Nothing: the configuration is what it was then." />
+      <Section title="Changes" text={`Total: ${countsInWords(changes)}.`}>
+        <ChangeList changes={changes} none="No changes: the configuration equals this revision." />
       </Section>
-      <Section title="What stays as it is">
+      <Section title="Not restored">
         <List size="sm">
           <List.Item>
-            Users, tokens and single sign-on: nobody is locked out, and nobody who was removed comes
-            back.
+            Users, tokens and single sign-on: no user is locked out, and no removed user returns.
           </List.Item>
           <List.Item>
-            The history: going back makes a new revision, which can be taken back the same way.
+            The history: the restore creates a new revision, which can be reverted the same way.
           </List.Item>
         </List>
         <Text size="sm" mt="xs">
-          Credentials of consumers and values of secrets become what they were then: keys that were
-          revoked since work again.
+          Credentials of consumers and values of secrets are restored: keys revoked since then work
+          again.
         </Text>
       </Section>
       <RestoreButton id={id} changes={changes} />
@@ -105,34 +104,34 @@ function RestoreButton({ id, changes }: Omit<PreviewProps, "warning">) {
   const [, navigate] = useLocation();
   const { mutate, isPending, error } = useChange<Schemas["Changes"]>({
     send: () =>
-      sendUnlessShutOut((query) =>
+      sendUnlessLockedOut((query) =>
         connection.send(`/revisions/${encodeURIComponent(id)}/restore`, { method: "POST", query }),
       ),
-    touches: everything,
+    touches: allQueries,
     done: () => {
       navigate(pagePath("revisions"));
-      return `Back to revision ${id}`;
+      return `Revision ${id} restored`;
     },
     showsErrors: true,
   });
   const counts = countsOf(changes);
   const ask = () =>
     modals.openConfirmModal({
-      title: `Go back to revision ${id}?`,
+      title: `Restore revision ${id}?`,
       children: (
         <Text size="sm">
-          Of the objects above {countsInWords(changes)}.{" "}
-          {counts.delete > 0 && "What is removed serves nothing from then on. "}
+          Total: {countsInWords(changes)}.{" "}
+          {counts.delete > 0 && "Removed objects stop serving traffic. "}
           No request is interrupted.
         </Text>
       ),
-      labels: { confirm: "Go back", cancel: "Cancel" },
+      labels: { confirm: "Restore", cancel: "Cancel" },
       confirmProps: { color: counts.delete > 0 ? "red" : "brand" },
       onConfirm: () => mutate(),
     });
   return (
     <>
-      {error !== null && <ErrorPanel error={error} title="Nothing was changed" />}
+      {error !== null && <ErrorPanel error={error} title="No changes applied" />}
       <Group justify="flex-end" mt="md">
         <Button component={Link} href={pagePath("revisions", id)} variant="default">
           Cancel
@@ -144,7 +143,7 @@ function RestoreButton({ id, changes }: Omit<PreviewProps, "warning">) {
             loading={isPending}
             onClick={ask}
           >
-            Go back to revision {id}
+            Restore revision {id}
           </Button>
         )}
       </Group>

@@ -1,4 +1,4 @@
-// One revision: who made it, when, and what it changed in each object; leads to its neighbours and to going back.
+// One revision: author, time and the changes of each object; links to its neighbors and to the restore.
 import { Button, Group, Stack } from "@mantine/core";
 import { IconArrowBackUp, IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
 import { Link } from "wouter";
@@ -24,28 +24,32 @@ export function RevisionDetail({ id }: { readonly id: string }) {
       <PageHead
         title={`Revision ${id}`}
         parent={parent}
-        {...(isCurrent ? { text: "This is the configuration that is in service now." } : {})}
+        {...(isCurrent ? { text: "This is the current configuration." } : {})}
         actions={data !== undefined && <Actions number={data.value.number} isCurrent={isCurrent} />}
       />
       {isPending ? (
         <FormSkeleton />
       ) : data === undefined ? (
-        <ErrorPanel error={error} title="This revision cannot be shown" onRetry={() => refetch()} />
+        <ErrorPanel
+          error={error}
+          title="This revision cannot be loaded"
+          onRetry={() => refetch()}
+        />
       ) : (
         <>
-          <Section title="About it">
+          <Section title="Details">
             <Stack gap={6}>
-              <Fact label="What">{data.value.summary}</Fact>
-              <Fact label="Who">{data.value.actor}</Fact>
-              <Fact label="When">
+              <Fact label="Summary">{data.value.summary}</Fact>
+              <Fact label="Author">{data.value.actor}</Fact>
+              <Fact label="Time">
                 <RelativeTime at={data.value.at} />
               </Fact>
             </Stack>
           </Section>
-          <Section title="What it changed" text="Secrets are shown as ***.">
+          <Section title="Changes" text="Secrets are shown as ***.">
             <ChangeList
               changes={data.value.changes}
-              none="Nothing that you may see: it concerned users, tokens, secrets or single sign-on, or only the order of objects."
+              none="No visible changes: it concerned users, tokens, secrets or single sign-on, or the order of objects."
             />
           </Section>
         </>
@@ -71,7 +75,7 @@ function Actions({ number, isCurrent }: { readonly number: number; readonly isCu
             href={pagePath("revisions", String(number), "restore")}
             leftSection={<IconArrowBackUp size={16} />}
           >
-            Go back to this
+            Restore
           </Button>
         </Can>
       )}

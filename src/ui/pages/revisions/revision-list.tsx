@@ -1,4 +1,4 @@
-// All revisions that are kept, newest first: number, time, author and what was done; restores nothing itself.
+// All stored revisions, newest first: number, time, author and summary; restores nothing itself.
 import { Anchor, Badge, Button, Group, Select, Stack, Text } from "@mantine/core";
 import { useDeferredValue } from "react";
 import { Link } from "wouter";
@@ -13,7 +13,7 @@ import { SearchField } from "../../parts/search-field.tsx";
 import { RowsSkeleton } from "../../parts/skeletons.tsx";
 import { RelativeTime } from "../../parts/status.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
-import { type RowPlace, VirtualRows } from "../../parts/virtual-rows.tsx";
+import { type RowPosition, VirtualRows } from "../../parts/virtual-rows.tsx";
 
 type Revision = Schemas["Revision"];
 
@@ -23,14 +23,14 @@ export function RevisionList() {
     <>
       <PageHead
         title="Revisions"
-        text="Every change of the configuration, newest first. Open one to see what it changed, or to go back to it."
+        text="Versions of the configuration, newest first. Open one to see its changes or to restore it."
       />
       {list.isPending ? (
         <RowsSkeleton />
       ) : list.data === undefined ? (
         <ErrorPanel error={list.error} onRetry={() => list.refetch()} />
       ) : list.data.value.length === 0 ? (
-        <EmptyState title="No changes yet" text="The first change that you make appears here." />
+        <EmptyState title="No changes yet" text="The first change appears here." />
       ) : (
         <Filtered all={list.data.value} />
       )}
@@ -39,9 +39,9 @@ export function RevisionList() {
 }
 
 function Filtered({ all }: { readonly all: readonly Revision[] }) {
-  const [question, setQuestion] = useUrlState("q");
+  const [query, setQuery] = useUrlState("q");
   const [actor, setActor] = useUrlState("actor");
-  const asked = useDeferredValue(question);
+  const asked = useDeferredValue(query);
   const actors = [...new Set(all.map((revision) => revision.actor))].toSorted();
   const rows = all
     .toReversed()
@@ -56,7 +56,7 @@ function Filtered({ all }: { readonly all: readonly Revision[] }) {
   return (
     <Stack gap="sm">
       <Group gap="xs">
-        <SearchField label="Search revisions" value={question} onChange={setQuestion} />
+        <SearchField label="Search revisions" value={query} onChange={setQuery} />
         {actors.length > 1 && (
           <Select
             aria-label="Author"
@@ -74,11 +74,11 @@ function Filtered({ all }: { readonly all: readonly Revision[] }) {
         </Text>
       </Group>
       {rows.length === 0 ? (
-        <EmptyState title="Nothing fits" text="No revision fits the search and the filters.">
+        <EmptyState title="No matches" text="No revision matches the search and the filters.">
           <Button
             variant="default"
             onClick={() => {
-              setQuestion("");
+              setQuery("");
               setActor("");
             }}
           >
@@ -105,7 +105,7 @@ function Rows({ rows }: { readonly rows: readonly Revision[] }) {
     >
       <thead>
         <tr className="list-head">
-          {["Revision", "What", "Who", "When"].map((title) => (
+          {["Revision", "Summary", "Author", "Time"].map((title) => (
             <th key={title} scope="col">
               {title}
             </th>
@@ -113,12 +113,12 @@ function Rows({ rows }: { readonly rows: readonly Revision[] }) {
         </tr>
       </thead>
       <VirtualRows rows={rows} keyOf={({ number }) => String(number)} estimate={44}>
-        {(row, index, place) => (
+        {(row, index, position) => (
           <Row
             key={row.number}
             row={row}
             index={index}
-            place={place}
+            position={position}
             isCurrent={row.number === status?.revision}
           />
         )}
@@ -130,14 +130,14 @@ function Rows({ rows }: { readonly rows: readonly Revision[] }) {
 interface RowProps {
   readonly row: Revision;
   readonly index: number;
-  readonly place: RowPlace;
+  readonly position: RowPosition;
   readonly isCurrent: boolean;
 }
 
-function Row({ row, index, place, isCurrent }: RowProps) {
+function Row({ row, index, position, isCurrent }: RowProps) {
   const href = pagePath("revisions", String(row.number));
   return (
-    <tr className="list-row" aria-rowindex={index + 2} {...place}>
+    <tr className="list-row" aria-rowindex={index + 2} {...position}>
       <td className="list-cell">
         <Group gap={6} wrap="nowrap">
           <Anchor component={Link} href={href} fw={600} size="sm">

@@ -1,4 +1,4 @@
-// Revisions: which of the pages about the history to draw.
+// Revisions: which page of the history to draw.
 import type { PageProps } from "../../pages.ts";
 import { RestorePreview } from "./restore-preview.tsx";
 import { RevisionDetail } from "./revision-detail.tsx";

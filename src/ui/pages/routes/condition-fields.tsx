@@ -1,4 +1,4 @@
-// Further conditions of a route: methods, headers, parameters, cookies, networks, listeners; knows no service.
+// Further match conditions of a route: methods, headers, parameters, cookies, networks, listeners; knows no service.
 import { Group, MultiSelect, Select, Stack, TextInput } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import { AddButton, ListField, RemoveButton } from "../../parts/fields.tsx";
@@ -14,7 +14,7 @@ export function ConditionFields({ form }: RouteFieldsProps) {
   return (
     <FoldedSection
       title="Conditions"
-      text="Beside host and path: methods, headers, parameters, cookies, where the client is."
+      text="Match by method, header, query parameter, cookie, client network or listener."
       summary={count === 0 ? "None." : count === 1 ? "1 condition." : `${count} conditions.`}
       isOpenAtFirst={count > 0}
       fields={[
@@ -31,13 +31,13 @@ export function ConditionFields({ form }: RouteFieldsProps) {
       />
       <ListField
         label="Client networks"
-        description="Such as 10.0.0.0/8 or 2001:db8::/32; others are left to other routes. Empty: any"
+        description="Such as 10.0.0.0/8 or 2001:db8::/32. Empty: any"
         {...form.getInputProps("client_cidrs")}
       />
       <MultiSelect label="Schemes" data={["http", "https"]} {...form.getInputProps("protocols")} />
       <MultiSelect
         label="Listeners"
-        description="Only requests that come in there. Empty: all"
+        description="Only requests received there. Empty: all"
         placeholder={form.values.listener_ids.length === 0 ? "all" : ""}
         data={(listeners.data ?? []).map(({ id, name, port }) => ({
           value: id,
@@ -63,8 +63,8 @@ function countOf(values: RouteValues): number {
 const OPS = [
   { value: "equals", label: "is" },
   { value: "regex", label: "matches" },
-  { value: "present", label: "is there" },
-  { value: "absent", label: "is not there" },
+  { value: "present", label: "exists" },
+  { value: "absent", label: "does not exist" },
 ];
 
 interface Props extends RouteFieldsProps {
@@ -77,9 +77,9 @@ function Conditions({ form, field, title, example }: Props) {
   const rows = form.values[field];
   return (
     <Stack gap="xs" role="group" aria-label={title}>
-      <SubHead title={title} text={rows.length === 0 ? undefined : "All of them have to hold."} />
+      <SubHead title={title} text={rows.length === 0 ? undefined : "All conditions must match."} />
       {rows.map((row, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: rows have nothing else, and their fields hold no state
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no other key, and their inputs are controlled
         <Group key={index} gap={6} align="flex-start" wrap="nowrap">
           <Group gap={6} align="flex-start" style={{ flex: 1 }}>
             <TextInput

@@ -1,11 +1,11 @@
-// What would become of a request: the route that wins, those that lose and why, the plugins, the target; asks nothing itself.
+// The result of a route test: the matched route, the other candidates and why they lost, plugins, target; sends nothing itself.
 import { Alert, Anchor, Badge, Code, Group, List, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
 import { Fact, Section } from "../../parts/page-layout.tsx";
 import { StatusDot, type Tone } from "../../parts/status.tsx";
-import { placeOf } from "../services/target-weight.ts";
+import { addressOf } from "../services/target-weight.ts";
 
 type Explanation = Schemas["Explanation"];
 
@@ -25,23 +25,29 @@ function verdictOf({ outcome, route, service, status }: Explanation): Verdict {
     case "websocket":
       return service === null
         ? {
-            title: `Route ${name} takes it; it has no service, so only plugins answer`,
+            title: `Route ${name} matches; it has no service, so only plugins can respond`,
             color: "teal",
           }
         : {
-            title: `Route ${name} takes it and passes it to ${service.name ?? service.id}`,
+            title: `Route ${name} matches and forwards to ${service.name ?? service.id}`,
             color: "teal",
           };
     case "redirect":
-      return { title: `Route ${name} takes it and answers with a redirect`, color: "teal" };
+      return { title: `Route ${name} matches and redirects`, color: "teal" };
     case "maintenance":
-      return { title: `Route ${name} takes it and shows the maintenance page`, color: "yellow" };
+      return {
+        title: `Route ${name} matches and responds with the maintenance page`,
+        color: "yellow",
+      };
     case "default_site":
-      return { title: "No route takes it: the default site answers", color: "yellow" };
+      return { title: "No route matched: the default site responds", color: "yellow" };
     case "unavailable":
-      return { title: `Route ${name} takes it, but no target can be used`, color: "red" };
+      return { title: `Route ${name} matches, but no target is available`, color: "red" };
     case "refused":
-      return { title: `It is refused${status === null ? "" : ` with ${status}`}`, color: "red" };
+      return {
+        title: `The request is rejected${status === null ? "" : ` with ${status}`}`,
+        color: "red",
+      };
     default:
       return outcome satisfies never;
   }
@@ -53,45 +59,47 @@ export function ExplanationView({ explanation }: Props) {
   return (
     <section aria-live="polite" aria-label="Result">
       <Alert color={color} title={title} mb="md">
-        {detail ?? (status === null ? "It arrives at the target below." : `Status ${status}.`)}
+        {detail ?? (status === null ? "The target below receives it." : `Status ${status}.`)}
       </Alert>
-      <Way explanation={explanation} />
+      <RequestPath explanation={explanation} />
       <Candidates explanation={explanation} />
       <Plugins explanation={explanation} />
     </section>
   );
 }
 
-function Way({ explanation }: Props) {
+function RequestPath({ explanation }: Props) {
   const { listener, route, service, upstream, status } = explanation;
   return (
-    <Section title="The way it takes">
+    <Section title="Path through the gateway">
       <Stack gap={6}>
-        <Fact label="Comes in at">
-          {listener === null ? "no listener" : <To page="listeners" {...listener} />}
+        <Fact label="Listener">
+          {listener === null ? "none" : <ObjectLink page="listeners" {...listener} />}
         </Fact>
-        <Fact label="Route">{route === null ? "none" : <To page="routes" {...route} />}</Fact>
+        <Fact label="Route">
+          {route === null ? "none" : <ObjectLink page="routes" {...route} />}
+        </Fact>
         <Fact label="Service">
-          {service === null ? "none" : <To page="services" {...service} />}
+          {service === null ? "none" : <ObjectLink page="services" {...service} />}
         </Fact>
-        {status !== null && <Fact label="Answer">{status}</Fact>}
+        {status !== null && <Fact label="Status">{status}</Fact>}
         {upstream !== null && (
           <>
-            <Fact label="Asks for">
+            <Fact label="Upstream URL">
               <Code>{upstream.url}</Code>
             </Fact>
-            <Fact label="With the host">
+            <Fact label="Upstream Host header">
               <Code>{upstream.host}</Code>
             </Fact>
-            <Fact label={upstream.targets.length === 1 ? "Target" : "One of the targets"}>
+            <Fact label={upstream.targets.length === 1 ? "Target" : "Possible targets"}>
               <Stack gap={4}>
                 {upstream.targets.map((target) => (
                   <Group key={target.id} gap="xs">
-                    <span className="mono">{placeOf(target)}</span>
+                    <span className="mono">{addressOf(target)}</span>
                     <StatusDot state={target.health.state} detail={target.health.last_error} />
                   </Group>
                 ))}
-                {upstream.targets.length === 0 && "none can be used"}
+                {upstream.targets.length === 0 && "none available"}
               </Stack>
             </Fact>
           </>
@@ -101,13 +109,13 @@ function Way({ explanation }: Props) {
   );
 }
 
-interface ToProps {
+interface ObjectLinkProps {
   readonly page: string;
   readonly id: string;
   readonly name: string | null;
 }
 
-const To = ({ page, id, name }: ToProps) => (
+const ObjectLink = ({ page, id, name }: ObjectLinkProps) => (
   <Anchor component={Link} href={pagePath(page, id)} size="sm">
     {name ?? id}
   </Anchor>
@@ -116,22 +124,22 @@ const To = ({ page, id, name }: ToProps) => (
 function Candidates({ explanation: { candidates } }: Props) {
   return (
     <Section
-      title="Routes that were looked at"
-      text="The closest ones, in the order in which they are tried. The first that fits wins."
+      title="Candidate routes"
+      text="The closest routes in matching order. The first match wins."
     >
       {candidates.length === 0 ? (
         <Text size="sm" c="dimmed">
-          No route comes near: none has this host.
+          No candidate: no route has this host.
         </Text>
       ) : (
-        <List listStyleType="none" spacing="xs" aria-label="Routes that were looked at">
+        <List listStyleType="none" spacing="xs" aria-label="Candidate routes">
           {candidates.map(({ route, matched, reason, position }) => (
             <List.Item key={route.id}>
               <Group gap="xs" align="baseline">
                 <Text size="sm" c="dimmed" w={24} ta="right">
                   {position ?? "–"}
                 </Text>
-                <To page="routes" {...route} />
+                <ObjectLink page="routes" {...route} />
                 <StatusDot {...stateOf(matched, reason)} />
                 {reason !== null && (
                   <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
@@ -148,14 +156,16 @@ function Candidates({ explanation: { candidates } }: Props) {
 }
 
 function stateOf(matched: boolean, reason: string | null): { state: string; tone: Tone } {
-  if (!matched) return { state: "does not fit", tone: "bad" };
-  return reason === null ? { state: "wins", tone: "good" } : { state: "would fit", tone: "idle" };
+  if (!matched) return { state: "no match", tone: "bad" };
+  return reason === null
+    ? { state: "matched", tone: "good" }
+    : { state: "also matches", tone: "idle" };
 }
 
 function Plugins({ explanation: { plugins, route } }: Props) {
   if (route === null) return null;
   return (
-    <Section title="Plugins" text="In the order in which they begin.">
+    <Section title="Plugins" text="In execution order.">
       {plugins.length === 0 ? (
         <Text size="sm" c="dimmed">
           None runs.
@@ -164,7 +174,7 @@ function Plugins({ explanation: { plugins, route } }: Props) {
         <Stack gap="xs">
           {plugins.map(({ id, name, label, scope, phases, applies }) => (
             <Group key={id} gap="xs" align="baseline">
-              <To page="plugins" id={id} name={label ?? name} />
+              <ObjectLink page="plugins" id={id} name={label ?? name} />
               {scope !== null && (
                 <Badge size="xs" variant="outline" color="gray" tt="none">
                   {scope}
@@ -172,7 +182,7 @@ function Plugins({ explanation: { plugins, route } }: Props) {
               )}
               <StatusDot
                 state={
-                  applies === null ? "depends on who asks" : applies ? "runs" : "does not apply"
+                  applies === null ? "depends on the consumer" : applies ? "runs" : "does not apply"
                 }
                 tone={applies === true ? "good" : "idle"}
               />

@@ -1,4 +1,4 @@
-// What a route does with the requests that it takes: paths, host, redirects, times, maintenance; knows no other route.
+// How a route forwards matched requests: paths, host, redirects, timeouts, maintenance; knows no other route.
 import { Select, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { ListField } from "../../parts/fields.tsx";
 import { FoldedSection } from "../../parts/folded-section.tsx";
@@ -11,15 +11,15 @@ import type { RouteFieldsProps } from "./route-form.tsx";
 export function ForwardFields({ form }: RouteFieldsProps) {
   const { preserve_host, https_redirect, path_rewrite } = form.values;
   return (
-    <Section title="What becomes of them" text="How a request is passed on.">
+    <Section title="Forwarding" text="How matched requests are sent to the service.">
       <Stack>
         <Select
-          label="Plain HTTP is sent on to HTTPS"
-          description="Visitors who come without encryption are told to come with it; there has to be a certificate"
+          label="Redirect HTTP to HTTPS"
+          description="Responds to plain HTTP requests with a redirect; requires a certificate"
           data={[
             { value: "no", label: "No" },
-            { value: "308", label: "Yes, and methods stay as they are (308)" },
-            { value: "301", label: "Yes, as old clients know it (301)" },
+            { value: "308", label: "Yes, and keep the method (308)" },
+            { value: "301", label: "Yes, for old clients (301)" },
           ]}
           allowDeselect={false}
           value={https_redirect === false ? "no" : https_redirect === 301 ? "301" : "308"}
@@ -29,19 +29,19 @@ export function ForwardFields({ form }: RouteFieldsProps) {
         />
         <Switch
           label="Strip the path"
-          description="With the path /shop, a request for /shop/cart asks the target for /cart"
+          description="With the path /shop, a request for /shop/cart is forwarded as /cart"
           {...form.getInputProps("strip_path", { type: "checkbox" })}
         />
         <TextInput
           label="Replace the prefix"
-          description="With the path /shop and /store here, a request for /shop/cart asks the target for /store/cart"
+          description="With the path /shop and /store here, a request for /shop/cart is forwarded as /store/cart"
           placeholder="/store"
           {...form.getInputProps("prefix_rewrite")}
           value={form.values.prefix_rewrite ?? ""}
         />
         <Switch
           label="Rewrite the path"
-          description="By a regular expression, after the prefix"
+          description="With a regular expression, applied after the prefix"
           checked={path_rewrite !== null}
           onChange={(event) =>
             form.setFieldValue(
@@ -53,13 +53,13 @@ export function ForwardFields({ form }: RouteFieldsProps) {
         {path_rewrite !== null && (
           <SimpleGrid cols={{ base: 1, sm: 2 }}>
             <TextInput
-              label="What is looked for"
+              label="Pattern"
               placeholder="^/old/(.*)$"
               {...form.getInputProps("path_rewrite.regex")}
             />
             <TextInput
-              label="What takes its place"
-              description="$1 to $9 stand for what the brackets have found"
+              label="Replacement"
+              description="$1 to $9 are the capture groups"
               placeholder="/new/$1"
               {...form.getInputProps("path_rewrite.to")}
             />
@@ -68,9 +68,9 @@ export function ForwardFields({ form }: RouteFieldsProps) {
         <Select
           label="Host header"
           data={[
-            { value: "service", label: "As the service says" },
-            { value: "client", label: "The one that the visitor asked for" },
-            { value: "target", label: "The target's own" },
+            { value: "service", label: "Default of the service" },
+            { value: "client", label: "Host of the client's request" },
+            { value: "target", label: "Host of the target" },
           ]}
           allowDeselect={false}
           value={preserve_host === null ? "service" : preserve_host ? "client" : "target"}
@@ -80,7 +80,7 @@ export function ForwardFields({ form }: RouteFieldsProps) {
         />
         <Switch
           label="WebSocket"
-          description="Connections that stay open, as chats and dashboards use them, are passed on"
+          description="Allows upgrades to WebSocket, as chats and dashboards use"
           {...form.getInputProps("websocket", { type: "checkbox" })}
         />
       </Stack>
@@ -88,31 +88,32 @@ export function ForwardFields({ form }: RouteFieldsProps) {
   );
 }
 
-const TIMES = [
-  ["connect_timeout", "To connect"],
-  ["response_timeout", "For the first byte of the answer"],
-  ["read_timeout", "Between two parts of the answer"],
-  ["write_timeout", "Until the target takes more of the request"],
-  ["request_timeout", "For the whole request"],
+const TIMEOUTS = [
+  ["connect_timeout", "Connect"],
+  ["response_timeout", "First byte of the response"],
+  ["read_timeout", "Between two reads of the response"],
+  ["write_timeout", "Between two writes of the request"],
+  ["request_timeout", "Whole request"],
 ] as const;
 
 export function LimitFields({ form }: RouteFieldsProps) {
   const { timeouts, retries, body_min_rate: rate } = form.values;
-  const own = Object.values(timeouts).filter((value) => value !== null).length;
-  const times = own === 0 ? "Times of the service" : `${own} of 5 times its own`;
-  const again =
-    retries === null ? "retries of the service." : `own retries. ${retrySummary(retries)}`;
+  const overridden = Object.values(timeouts).filter((value) => value !== null).length;
+  const timeoutText =
+    overridden === 0 ? "Timeouts of the service" : `${overridden} of 5 timeouts overridden`;
+  const retryText =
+    retries === null ? "retries of the service." : `retries overridden: ${retrySummary(retries)}`;
   return (
     <FoldedSection
-      title="Times and trying again"
-      text="Where this route differs from its service."
-      summary={`${times}; ${again}`}
-      isOpenAtFirst={own > 0 || retries !== null || rate !== null}
+      title="Timeouts and retries"
+      text="Overrides of the service's settings."
+      summary={`${timeoutText}; ${retryText}`}
+      isOpenAtFirst={overridden > 0 || retries !== null || rate !== null}
       fields={["timeouts", "body_min_rate", "retries"]}
       errors={form.errors}
     >
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
-        {TIMES.map(([name, label]) => (
+        {TIMEOUTS.map(([name, label]) => (
           <NumberField
             key={name}
             label={label}
@@ -122,15 +123,15 @@ export function LimitFields({ form }: RouteFieldsProps) {
           />
         ))}
         <NumberField
-          label="Minimum rate of request bodies"
+          label="Minimum request body rate"
           placeholder="as the listener"
           suffix=" bytes per second"
           {...form.getInputProps("body_min_rate")}
         />
       </SimpleGrid>
       <Switch
-        label="Own rules for trying again"
-        description="They take the place of the service's"
+        label="Override retries"
+        description="Replaces the retry settings of the service"
         checked={retries !== null}
         onChange={(event) =>
           form.setFieldValue("retries", event.currentTarget.checked ? { ...defaultRetries } : null)
@@ -146,14 +147,14 @@ export function MaintenanceFields({ form }: RouteFieldsProps) {
   return (
     <FoldedSection
       title="Maintenance"
-      text="Visitors see a page that says so, instead of an application that is being worked on."
-      summary={maintenance === null ? "Off." : "On: visitors are answered with 503."}
+      text="Clients get a maintenance page instead of the application."
+      summary={maintenance === null ? "Off." : "On: clients get status 503."}
       isOpenAtFirst={maintenance !== null}
       fields={["maintenance"]}
       errors={form.errors}
     >
       <Switch
-        label="Answer with the maintenance page"
+        label="Respond with the maintenance page"
         checked={maintenance !== null}
         onChange={(event) =>
           form.setFieldValue(
@@ -165,14 +166,14 @@ export function MaintenanceFields({ form }: RouteFieldsProps) {
       {maintenance !== null && (
         <>
           <NumberField
-            label="Come again after"
-            description="What programs are told, in seconds"
+            label="Retry-After"
+            description="Value of the Retry-After header, in seconds"
             {...{ suffix: " s", empty: 0 }}
             {...form.getInputProps("maintenance.retry_after")}
           />
           <ListField
-            label="Networks that are served as usual"
-            description="Yours, to see whether it works again"
+            label="Exempt networks"
+            description="Such as your overridden, to test the application"
             placeholder="192.168.0.0/16"
             {...form.getInputProps("maintenance.bypass_cidrs")}
           />

@@ -1,11 +1,11 @@
-// Which requests a route takes: hosts and paths, as everybody needs them; knows no service.
+// The match conditions of a route that most routes need: hosts and paths; knows no service.
 import { Alert, Code, Group, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { AddButton, ListField, RemoveButton } from "../../parts/fields.tsx";
 import { SubHead } from "../../parts/folded-section.tsx";
 import { Section } from "../../parts/page-layout.tsx";
 import type { RouteFieldsProps } from "./route-form.tsx";
-import { type PathMatch, takesPath } from "./route-text.ts";
+import { type PathMatch, matchesPath } from "./route-text.ts";
 import { newPath } from "./route-values.ts";
 
 export function MatchFields({ form }: RouteFieldsProps) {
@@ -13,21 +13,21 @@ export function MatchFields({ form }: RouteFieldsProps) {
   const isEverything = hosts.length === 0 && paths.every(({ value }) => value === "");
   return (
     <Section
-      title="Which requests it takes"
-      text="A request has to fit all of it: one of the hosts, one of the paths, and every condition."
+      title="Match"
+      text="A request must match one of the hosts, one of the paths and every condition."
     >
       <Stack>
         <ListField
           label="Hosts"
-          description="The names in the address bar, such as shop.example.com; *.example.com takes every name below. Empty: any"
-          placeholder={hosts.length === 0 ? "shop.example.com" : "another one"}
+          description="Host names such as shop.example.com; *.example.com matches every name below. Empty: any"
+          placeholder={hosts.length === 0 ? "shop.example.com" : "add a host"}
           {...form.getInputProps("hosts")}
         />
         <PathFields form={form} />
         {isEverything && (
-          <Alert color="yellow" title="It takes every request">
-            Without a host and a path it takes whatever no other route takes. That is right for a
-            catch-all; otherwise say at least a host.
+          <Alert color="yellow" title="Catch-all route">
+            Without a host and a path, the route matches every request that no other route matches.
+            Set at least a host unless you intend this.
           </Alert>
         )}
       </Stack>
@@ -36,9 +36,9 @@ export function MatchFields({ form }: RouteFieldsProps) {
 }
 
 const TYPES = [
-  { value: "prefix", label: "Starts with" },
-  { value: "exact", label: "Is exactly" },
-  { value: "regex", label: "Matches" },
+  { value: "prefix", label: "Prefix" },
+  { value: "exact", label: "Exact" },
+  { value: "regex", label: "Regex" },
 ];
 
 const examples: Readonly<Record<PathMatch["type"], string>> = {
@@ -47,7 +47,7 @@ const examples: Readonly<Record<PathMatch["type"], string>> = {
   regex: "^/users/[0-9]+$",
 };
 
-/** What the row takes, with an example that it does not. */
+/** What the row matches, with an example that it does not match. */
 function meaningOf({ type, value }: PathMatch): string {
   const shown = value === "" ? examples[type] : value;
   const bare = shown.replace(/\/$/, "");
@@ -55,13 +55,13 @@ function meaningOf({ type, value }: PathMatch): string {
     case "prefix":
       return bare === ""
         ? "Every path."
-        : `Takes ${bare}, ${bare}/ and ${bare}/anything, but not ${bare}ping.`;
+        : `Matches ${bare}, ${bare}/ and ${bare}/anything, but not ${bare}ping.`;
     case "exact":
-      return `Takes ${shown} and nothing below it.`;
+      return `Matches ${shown} only, and nothing below it.`;
     case "regex":
       return value === ""
-        ? "A regular expression, compared anywhere in the path: ^ is its start, $ its end. ^/users/[0-9]+$ takes /users/42."
-        : `Takes every path in which ${shown} is found${shown.startsWith("^") ? ", from its start" : ", anywhere"}.`;
+        ? "A regular expression, searched in the whole path: ^ is its start, $ its end. ^/users/[0-9]+$ matches /users/42."
+        : `Matches every path that contains ${shown}${shown.startsWith("^") ? ", from its start" : ", anywhere"}.`;
     default:
       return type satisfies never;
   }
@@ -73,10 +73,10 @@ function PathFields({ form }: RouteFieldsProps) {
     <Stack gap="xs" role="group" aria-label="Paths">
       <SubHead
         title="Paths"
-        text={paths.length === 0 ? "None: every path of these hosts." : "One of them has to fit."}
+        text={paths.length === 0 ? "Empty: every path of these hosts." : "One of them must match."}
       />
       {paths.map((path, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: rows have nothing else, and their fields hold no state
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no other key, and their inputs are controlled
         <PathRow key={index} form={form} path={path} index={index} />
       ))}
       <AddButton label="Add a path" onClick={() => form.insertListItem("paths", newPath)} />
@@ -96,7 +96,7 @@ function PathRow({ form, path, index }: RowProps) {
     <Group gap={6} align="flex-start" wrap="nowrap">
       <Group gap={6} align="flex-start" style={{ flex: 1 }}>
         <Select
-          aria-label={`Kind of path ${index + 1}`}
+          aria-label={`Path type ${index + 1}`}
           data={TYPES}
           allowDeselect={false}
           style={{ flex: "0 0 9rem" }}
@@ -128,15 +128,17 @@ function PathRow({ form, path, index }: RowProps) {
   );
 }
 
-/** Answers at once whether a path would fit; hosts and conditions are for the test of the whole request. */
+/** Tests a path while typing; the route test checks hosts and conditions too. */
 function PathTrial({ paths }: { readonly paths: readonly PathMatch[] }) {
   const [tried, setTried] = useState("");
   const path = tried === "" || tried.startsWith("/") ? tried : `/${tried}`;
-  const fitting = paths.findIndex((match) => match.value !== "" && takesPath(match, path) === true);
+  const matching = paths.findIndex(
+    (match) => match.value !== "" && matchesPath(match, path) === true,
+  );
   return (
     <Group gap="sm" align="flex-end">
       <TextInput
-        label="Try a path"
+        label="Test a path"
         placeholder="/shop/cart"
         size="xs"
         value={tried}
@@ -145,14 +147,14 @@ function PathTrial({ paths }: { readonly paths: readonly PathMatch[] }) {
       />
       <Text size="sm" c="dimmed" pb={5} aria-live="polite">
         {path === "" ? (
-          "is it taken?"
-        ) : fitting === -1 ? (
+          "does it match?"
+        ) : matching === -1 ? (
           <>
-            <Code>{path}</Code> is not taken
+            <Code>{path}</Code> does not match
           </>
         ) : (
           <>
-            <Code>{path}</Code> is taken by path {fitting + 1}
+            <Code>{path}</Code> matches path {matching + 1}
           </>
         )}
       </Text>

@@ -1,4 +1,4 @@
-// The form of a route: which requests it takes and where they go; asks the kernel to save it.
+// The form of a route: match conditions and forwarding; the form kernel saves it.
 import {
   Anchor,
   Button,
@@ -17,7 +17,7 @@ import { Link, useLocation } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
 import { nameOf, type Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FoldedSection } from "../../parts/folded-section.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
@@ -45,7 +45,7 @@ function templateOf(template: Partial<Read<"routes">>): Partial<Read<"routes">> 
 
 export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const [start] = useState(() => templateOf(template));
   const { form, ...rest } = useResourceForm<"routes", RouteValues>({
     resource: "routes",
@@ -56,12 +56,16 @@ export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
   return (
     <FormPage
       title={route === null ? "New route" : nameOf(route)}
-      text={route === null ? "Say which requests go where." : route.description}
+      text={
+        route === null
+          ? "Match conditions and the service that gets the requests."
+          : route.description
+      }
       parent={{ href: LIST, label: "Routes" }}
       form={rest}
       needs="editor"
       isNew={route === null}
-      actions={route !== null && <Actions route={route} onDelete={setDoomed} />}
+      actions={route !== null && <Actions route={route} onDelete={setPendingDelete} />}
       before={route !== null && <RoutePlugins route={route} />}
     >
       <BasicFields form={form} />
@@ -73,8 +77,8 @@ export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
       <LabelFields form={form} />
       <ConfirmDelete
         resource="routes"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -83,7 +87,7 @@ export function RouteForm({ source, template }: FormStart<Read<"routes">>) {
 
 interface ActionsProps {
   readonly route: Read<"routes">;
-  readonly onDelete: (doomed: readonly Doomed[]) => void;
+  readonly onDelete: (pendingDelete: readonly PendingDelete[]) => void;
 }
 
 function Actions({ route, onDelete }: ActionsProps) {
@@ -105,7 +109,7 @@ function Actions({ route, onDelete }: ActionsProps) {
         >
           Clone
         </Button>
-        <Button variant="light" color="red" onClick={() => onDelete([toDoomed(route)])}>
+        <Button variant="light" color="red" onClick={() => onDelete([toPendingDelete(route)])}>
           Delete
         </Button>
       </Can>
@@ -128,18 +132,18 @@ function BasicFields({ form }: RouteFieldsProps) {
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           <TextInput
             label="Name"
-            description="To find it by; may stay empty"
+            description="Optional display name"
             placeholder="shop"
             data-autofocus
             {...form.getInputProps("name")}
           />
           <Select
             label="Service"
-            description="Where the requests go. None: only plugins answer"
+            description="Receives the matched requests. None: only plugins respond"
             placeholder="none"
             searchable
             clearable
-            nothingFoundMessage="No service is called so"
+            nothingFoundMessage="No service with this name"
             data={isKnown ? data : [...data, { value: chosen, label: "…" }]}
             {...form.getInputProps("service_id")}
           />
@@ -155,7 +159,7 @@ function BasicFields({ form }: RouteFieldsProps) {
         )}
         <Switch
           label="Enabled"
-          description="It takes requests only while it is"
+          description="Off: it matches no request"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
       </Stack>
@@ -168,7 +172,7 @@ function LabelFields({ form }: RouteFieldsProps) {
   return (
     <FoldedSection
       title="Priority, tags and description"
-      text="Which route wins when several fit, and words to find it by."
+      text="Precedence among matching routes, and labels."
       summary={[`Priority ${priority}`, ...tags].join(", ")}
       isOpenAtFirst={priority !== 0 || tags.length > 0 || form.values.description !== ""}
       fields={["priority", "tags", "description"]}
@@ -176,11 +180,15 @@ function LabelFields({ form }: RouteFieldsProps) {
     >
       <NumberField
         label="Priority"
-        description="A higher one wins before anything else is compared. Among equals an exact host goes before *.example.com, an exact path before a longer prefix, and that before a regular expression"
+        description="The highest priority wins before anything else is compared. At equal priority, an exact host precedes *.example.com, an exact path precedes a longer prefix, and a prefix precedes a regular expression"
         {...{ min: -1_000_000, max: 1_000_000, empty: 0 }}
         {...form.getInputProps("priority")}
       />
-      <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+      <TagsField
+        label="Tags"
+        description="Labels for search and filters"
+        {...form.getInputProps("tags")}
+      />
       <Textarea label="Description" autosize {...form.getInputProps("description")} />
     </FoldedSection>
   );

@@ -1,4 +1,4 @@
-// Plugins that run for a route: its own, those of its service, and those for everything; changes none.
+// Plugins that run for a route, by scope: route, service, global; changes none.
 import { Anchor, Badge, Button, Group, Stack, Text } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { Link } from "wouter";
@@ -14,7 +14,7 @@ interface Scope {
   readonly plugins: readonly Plugin[];
 }
 
-/** The most special instance of a plugin is the one that runs. */
+/** Of several instances of a plugin, the one with the most specific scope runs. */
 function scopesOf({ id, service_id }: Read<"routes">, all: readonly Plugin[]): Scope[] {
   const isGlobal = ({ route_id, service_id: service, consumer_id, stream_route_id }: Plugin) =>
     [route_id, service, consumer_id, stream_route_id].every((key) => key === null);
@@ -27,7 +27,7 @@ function scopesOf({ id, service_id }: Read<"routes">, all: readonly Plugin[]): S
           plugin.route_id === null && service_id !== null && plugin.service_id === service_id,
       ),
     },
-    { title: "On everything", plugins: all.filter(isGlobal) },
+    { title: "Global", plugins: all.filter(isGlobal) },
   ].filter(({ plugins }) => plugins.length > 0);
 }
 
@@ -37,7 +37,7 @@ export function RoutePlugins({ route }: { readonly route: Read<"routes"> }) {
   return (
     <Section
       title="Plugins"
-      text="What is done to its requests on the way: who may come in, how many, what is changed."
+      text="Authentication, limits and changes of its requests."
       actions={
         <Can needs="editor">
           <Button
@@ -65,7 +65,7 @@ export function RoutePlugins({ route }: { readonly route: Read<"routes"> }) {
         ))}
         {scopes.length === 0 && plugins.data !== undefined && (
           <Text size="sm" c="dimmed">
-            None: requests are passed on as they are.
+            None: requests are forwarded unchanged.
           </Text>
         )}
       </Stack>

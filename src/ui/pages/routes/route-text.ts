@@ -1,11 +1,11 @@
-// What a route takes, in few words, and how paths are compared; draws nothing.
+// What a route matches, in few words, and how paths are compared; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 type Route = Schemas["Route"];
 export type PathMatch = Exclude<Route["paths"][number], string>;
 export type PathType = PathMatch["type"];
 
-/** The API also takes texts, but hands out objects. */
+/** The API also accepts strings, but returns objects. */
 export const pathMatchOf = (path: Route["paths"][number]): PathMatch => {
   if (typeof path !== "string") return path;
   if (path.startsWith("=")) return { type: "exact", value: path.slice(1) };
@@ -36,7 +36,7 @@ export function matchText({ hosts, paths }: Pick<Route, "hosts" | "paths">): str
   return hosts.length === 1 && path.startsWith("/") ? host + path : `${host} ${path}`;
 }
 
-/** Conditions beside host and path: `GET, POST; 2 conditions`. */
+/** Conditions in addition to host and path: `GET, POST; 2 conditions`. */
 export function conditionText(route: Route): string {
   const { methods, headers, query, cookies, client_cidrs, protocols } = route;
   const others = headers.length + query.length + cookies.length + client_cidrs.length;
@@ -49,8 +49,8 @@ export function conditionText(route: Route): string {
     .join("; ");
 }
 
-/** Whether a path is taken, as the gateway compares them; null: the expression is none. */
-export function takesPath({ type, value }: PathMatch, path: string): boolean | null {
+/** Whether a path matches, by the gateway's rules; null: the regular expression is invalid. */
+export function matchesPath({ type, value }: PathMatch, path: string): boolean | null {
   if (type === "exact") return path === value;
   if (type === "prefix") {
     const prefix = value.replace(/\/$/, "");
@@ -63,7 +63,7 @@ export function takesPath({ type, value }: PathMatch, path: string): boolean | n
   }
 }
 
-/** An address that the route takes, as far as one can be made up; to begin a test with. */
+/** A URL that the route probably matches, as the initial value of a test. */
 export function exampleUrl({ hosts, paths, protocols }: Route): string {
   const host = hosts[0]?.replace("*", "www") ?? location.hostname;
   const first = paths.map(pathMatchOf).find(({ type }) => type !== "regex");

@@ -1,4 +1,4 @@
-// The fields of the form of a route, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of a route, converted from and to the API's objects; renders nothing.
 import type { Read, Write } from "../../api/resources.ts";
 import { type PathMatch, pathMatchOf } from "./route-text.ts";
 
@@ -10,7 +10,7 @@ export interface ValueMatch {
   readonly value: string;
 }
 
-/** As the API has them, with every field filled in; texts are never null, as fields need them. */
+/** The API's fields with every default filled in; strings are never null, as inputs require. */
 export interface RouteValues extends Pick<
   Route,
   | "service_id"
@@ -44,7 +44,7 @@ export interface RouteValues extends Pick<
 export const newPath: PathMatch = { type: "prefix", value: "" };
 export const newCondition: ValueMatch = { name: "", op: "equals", value: "" };
 
-/** The defaults of the API, so that the form shows what will happen. */
+/** The API's defaults, so that the form shows them. */
 const defaults: RouteValues = {
   ...{ name: "", service_id: null, hosts: [], paths: [], methods: [], headers: [], query: [] },
   ...{ cookies: [], client_cidrs: [], protocols: ["http", "https"], listener_ids: [] },
@@ -84,7 +84,7 @@ export function toBody({ name, paths, ...values }: RouteValues): Write<"routes">
   };
 }
 
-/** Rows without a name are those that somebody has added and left. */
+/** Rows without a name are unfinished. */
 const conditionsOf = (conditions: readonly ValueMatch[]): ValueMatch[] =>
   conditions
     .filter(({ name }) => name !== "")
@@ -105,15 +105,15 @@ function regexProblem(source: string): string | null {
   } catch (error) {
     return error instanceof Error
       ? error.message.replace(/^Invalid regular expression: /, "")
-      : "This is no regular expression";
+      : "Not a valid regular expression";
   }
 }
 
 function pathProblem({ type, value }: PathMatch): string | null {
   if (value === "") return null;
   if (type === "regex") return regexProblem(value);
-  if (!value.startsWith("/")) return "It starts with /";
-  return /[?#\s]/.test(value) ? "Only the path, without ? and #" : null;
+  if (!value.startsWith("/")) return "Must start with /";
+  return /[?#\s]/.test(value) ? "Must not contain ? or #" : null;
 }
 
 const conditionProblem = (value: string, values: RouteValues, path: string): string | null => {
@@ -122,7 +122,7 @@ const conditionProblem = (value: string, values: RouteValues, path: string): str
   return row?.op === "regex" ? regexProblem(value) : null;
 };
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   name: (value: string) =>
     value === "" || /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
@@ -132,7 +132,7 @@ export const rules = {
     const wrong = hosts.find((host) => !isHostPattern(host));
     return wrong === undefined
       ? null
-      : `${wrong} is no host name: write shop.example.com or *.example.com, without https:// and path`;
+      : `${wrong} is not a host name: enter shop.example.com or *.example.com, without https:// and path`;
   },
   paths: {
     value: (_: string, values: RouteValues, path: string) => {
@@ -146,7 +146,7 @@ export const rules = {
   protocols: (value: string[]) => (value.length === 0 ? "At least one" : null),
   prefix_rewrite: (value: string | null, { strip_path: isStripped }: RouteValues) => {
     if (value === null || value.trim() === "") return null;
-    if (isStripped) return "The path is stripped already: use one of the two";
+    if (isStripped) return "Cannot be combined with Strip the path";
     return pathProblem({ type: "prefix", value: value.trim() });
   },
   path_rewrite: {

@@ -54,13 +54,17 @@ function RouteList() {
         </Button>
       }
       columns={[
-        { title: "Takes", render: (route) => <Takes route={route} />, width: "minmax(0, 1.5fr)" },
+        {
+          title: "Matches",
+          render: (route) => <MatchCell route={route} />,
+          width: "minmax(0, 1.5fr)",
+        },
         {
           title: "Service",
           render: ({ service_id: id }) =>
             id === null ? (
               <Text size="sm" c="dimmed">
-                none: plugins answer
+                none: plugins only
               </Text>
             ) : (
               <Anchor component={Link} href={pagePath("services", id)} size="sm">
@@ -89,13 +93,13 @@ function RouteList() {
       )}
       empty={{
         title: "No routes yet",
-        text: "A route says which hosts and paths go to a service. Make a service first: it says where your application runs.",
+        text: "A route forwards requests for hosts and paths to a service. Create a service first, with the targets of your application.",
       }}
     />
   );
 }
 
-function Takes({ route }: { readonly route: Route }) {
+function MatchCell({ route }: { readonly route: Route }) {
   const conditions = conditionText(route);
   return (
     <Group gap={6}>

@@ -1,4 +1,4 @@
-// Tests a request that nobody sends: which route takes it and why, which plugins run, where it goes. Changes nothing.
+// Tests a request without sending it: the matched route and why, the plugins, the target. Changes nothing.
 import { Button, Group, Select, SimpleGrid, Stack, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useSearchParams } from "wouter";
@@ -22,7 +22,7 @@ interface Tested {
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/** The request is in the address, so that it can be shown to somebody else. */
+/** The request is in the page URL, so that the test can be shared. */
 function testedOf(parameters: URLSearchParams): Tested {
   return {
     method: parameters.get("method") ?? "GET",
@@ -53,7 +53,7 @@ export function TestPage() {
   const answer = useQuery({
     queryKey: ["routes", "explain", asked],
     enabled: asked.url !== "",
-    // A refusal stays one.
+    // The same request would be refused again.
     retry: false,
     queryFn: async ({ signal }) =>
       (
@@ -70,7 +70,7 @@ export function TestPage() {
     <Stack gap={0} maw={920}>
       <PageHead
         title="Test a request"
-        text="Say what somebody asks for, and see which route takes it, why, and where it goes. Nothing is sent to your application."
+        text="Shows which route a request matches, why, and its target. Nothing is sent to your application."
         parent={{ href: pagePath("routes"), label: "Routes" }}
       />
       <RequestForm
@@ -110,8 +110,8 @@ function RequestForm({ start, onRun, isBusy, error }: FormProps) {
   };
   const errorAt = (field: string) => (error?.field === field ? error.detail : undefined);
   return (
-    <Section title="The request">
-      <form onSubmit={submit} aria-label="The request to test" noValidate>
+    <Section title="Request">
+      <form onSubmit={submit} aria-label="Request to test" noValidate>
         <Stack>
           <Group gap="sm" align="flex-start">
             <Select
@@ -123,7 +123,7 @@ function RequestForm({ start, onRun, isBusy, error }: FormProps) {
               w={130}
             />
             <TextInput
-              label="Address"
+              label="URL"
               placeholder="https://shop.example.com/cart"
               required
               value={tested.url}
@@ -134,7 +134,7 @@ function RequestForm({ start, onRun, isBusy, error }: FormProps) {
           </Group>
           <SimpleGrid cols={{ base: 1, sm: 2 }}>
             <TextInput
-              label="Address of the client"
+              label="Client address"
               value={tested.client_ip}
               onChange={(event) => set({ client_ip: event.currentTarget.value })}
               error={errorAt("client_ip")}
@@ -147,7 +147,7 @@ function RequestForm({ start, onRun, isBusy, error }: FormProps) {
             error={error?.field?.startsWith("headers") === true ? error.message : undefined}
           />
           <Group justify="space-between">
-            <HelpText>A worker decides as it would for a real request.</HelpText>
+            <HelpText>A worker evaluates it like a real request.</HelpText>
             <Button type="submit" loading={isBusy} disabled={tested.url.trim() === ""}>
               Test
             </Button>

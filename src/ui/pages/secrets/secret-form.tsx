@@ -1,4 +1,4 @@
-// The form of a secret: its name, a value that is only written, and who uses it; shows no value that is stored.
+// The form of a secret: name, write-only value, and uses; shows no stored value.
 import {
   Anchor,
   Button,
@@ -14,7 +14,7 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Read, Write } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
@@ -33,7 +33,7 @@ interface SecretValues {
 
 const LIST = pagePath("secrets");
 
-/** What is stored is never read, so that the field begins empty. */
+/** The value is write-only, so the input starts empty. */
 const toValues = (secret: Partial<Secret>): SecretValues => ({
   name: secret.name ?? "",
   value: "",
@@ -48,14 +48,14 @@ const toBody = ({ value, ...rest }: SecretValues): Write<"secrets"> => ({
 
 const ruleOfName = (value: string) =>
   value.trim() === ""
-    ? "A name is needed"
+    ? "Name is required"
     : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
       ? null
       : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit";
 
 export function SecretForm({ source, template }: FormStart<Secret>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const secret = source?.value ?? null;
   const isNew = secret === null;
   const { form, ...rest } = useResourceForm<"secrets", SecretValues>({
@@ -63,7 +63,7 @@ export function SecretForm({ source, template }: FormStart<Secret>) {
     ...{ source, template, toValues, toBody, secrets: ["value"] },
     validate: {
       name: ruleOfName,
-      value: (value) => (isNew && value === "" ? "A value is needed" : null),
+      value: (value) => (isNew && value === "" ? "Value is required" : null),
     },
     onSaved: ({ id }) => navigate(pagePath("secrets", id), { replace: true }),
   });
@@ -72,7 +72,7 @@ export function SecretForm({ source, template }: FormStart<Secret>) {
       title={isNew ? "New secret" : secret.name}
       text={
         isNew ? (
-          "Kept encrypted. Other objects refer to it by its name."
+          "Stored encrypted. Other objects reference it by name."
         ) : (
           <>
             Changed <RelativeTime at={secret.updated_at} />
@@ -86,7 +86,11 @@ export function SecretForm({ source, template }: FormStart<Secret>) {
       actions={
         !isNew && (
           <Can needs="admin">
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(secret)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(secret)])}
+            >
               Delete
             </Button>
           </Can>
@@ -97,8 +101,8 @@ export function SecretForm({ source, template }: FormStart<Secret>) {
       {!isNew && <UsesSection name={secret.name} />}
       <ConfirmDelete
         resource="secrets"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -117,7 +121,7 @@ function SecretFields({ form, isNew }: FieldsProps) {
         <TextInput
           label="Name"
           description={
-            isNew ? "What others call it" : "It stays as long as something refers to the secret"
+            isNew ? "References use this name" : "Cannot change while objects reference the secret"
           }
           placeholder="idp-client"
           required
@@ -127,15 +131,19 @@ function SecretFields({ form, isNew }: FieldsProps) {
           label={isNew ? "Value" : "New value"}
           description={
             isNew
-              ? "Nobody can read it back, so keep a copy where you keep passwords"
-              : "Whoever refers to it uses the new value at once"
+              ? "Write-only: store a copy in your password manager"
+              : "All references use the new value at once"
           }
-          placeholder={isNew ? "" : "As it is; type to replace it"}
+          placeholder={isNew ? "" : "Unchanged; type to replace it"}
           autoComplete="new-password"
           required={isNew}
           {...form.getInputProps("value")}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
       </Stack>
     </Section>
@@ -148,7 +156,7 @@ function UsesSection({ name }: { readonly name: string }) {
     <Section title="Used by">
       {uses.length === 0 ? (
         <HelpText>
-          Nothing yet. In fields for secrets, choose “Use a stored secret”; in the API, write{" "}
+          No references yet. In secret fields choose “Use a stored secret”; in the API write{" "}
           <Code>{`{"$secret": "${name}"}`}</Code>.
         </HelpText>
       ) : (

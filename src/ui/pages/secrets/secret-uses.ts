@@ -1,4 +1,4 @@
-// Which objects refer to a secret by its name; reads no secret and draws nothing.
+// The objects that reference a secret by name; reads no secret and renders nothing.
 import { useRead, useResourceList } from "../../api/queries.ts";
 import { nameOf } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
@@ -9,7 +9,7 @@ export interface SecretUse {
   readonly href: string;
 }
 
-/** Gives the uses of a secret by its name. */
+/** Returns the references to a secret by its name. */
 export function useSecretUses(): (name: string) => readonly SecretUse[] {
   const plugins = useResourceList("plugins");
   const dns = useResourceList("dns-providers");
@@ -23,15 +23,15 @@ export function useSecretUses(): (name: string) => readonly SecretUse[] {
       ? []
       : [{ label: "single sign-on", href: pagePath("sso"), object: sso.data.value }]),
   ];
-  return (name) => holders.filter(({ object }) => refersTo(object, name));
+  return (name) => holders.filter(({ object }) => references(object, name));
 }
 
 function toHolder(word: string, page: string, object: { readonly id: string }) {
   return { label: `${word} ${nameOf(object)}`, href: pagePath(page, object.id), object };
 }
 
-function refersTo(value: unknown, name: string): boolean {
+function references(value: unknown, name: string): boolean {
   if (typeof value !== "object" || value === null) return false;
   if ("$secret" in value) return value.$secret === name;
-  return Object.values(value).some((inner) => refersTo(inner, name));
+  return Object.values(value).some((inner) => references(inner, name));
 }

@@ -1,4 +1,4 @@
-// Secrets: values that configurations refer to and nobody reads back; the list, and which form to open.
+// Secrets: write-only values that objects reference; the list, and which form to open.
 import { Text } from "@mantine/core";
 import { ResourceLoader } from "../../parts/form-page.tsx";
 import { ResourceTable } from "../../parts/resource-table.tsx";
@@ -23,7 +23,7 @@ function SecretList() {
       resource="secrets"
       page="secrets"
       title="Secrets"
-      text="Passwords and keys that other objects refer to by name. Nobody can read them back."
+      text="Passwords and keys that other objects reference by name. Values are write-only."
       columns={[
         {
           title: "Used by",
@@ -49,7 +49,7 @@ function SecretList() {
       canClone={false}
       empty={{
         title: "No secrets yet",
-        text: "Keep a password or key here once, and choose it by name wherever it is needed. To change it later, you change it in one place.",
+        text: "Store a password or key once and reference it by name. You then change it in one place.",
       }}
     />
   );

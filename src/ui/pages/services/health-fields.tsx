@@ -1,4 +1,4 @@
-// How the gateway finds out which targets of a service work; knows no target.
+// Form fields for active and passive health checks of a service; knows no target.
 import { Select, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { DurationField, KeyValueField, ListField } from "../../parts/fields.tsx";
 import { FoldedSection, SubHead } from "../../parts/folded-section.tsx";
@@ -10,7 +10,7 @@ export function HealthFields({ form }: ServiceFieldsProps) {
   return (
     <FoldedSection
       title="Health checks"
-      text="Targets that do not work get no traffic until they do again."
+      text="Unhealthy targets get no traffic until they recover."
       summary={summaryOf(form.values.health)}
       fields={["health"]}
       errors={form.errors}
@@ -19,8 +19,8 @@ export function HealthFields({ form }: ServiceFieldsProps) {
       <PassiveFields form={form} />
       <ActiveFields form={form} />
       <NumberField
-        label="Ignore health below (percent)"
-        description="When fewer targets than this work, all are used, so that the last ones do not break down under the load. 0: never"
+        label="Panic threshold (percent)"
+        description="When fewer targets than this are healthy, all targets get traffic, so that the healthy ones are not overloaded. 0: never"
         {...{ max: 100, suffix: " %", empty: 0 }}
         {...form.getInputProps("health.panic_percent")}
       />
@@ -29,50 +29,50 @@ export function HealthFields({ form }: ServiceFieldsProps) {
 }
 
 function summaryOf({ active, passive }: ServiceValues["health"]): string {
-  const learns = passive.enabled
-    ? `Left out after ${passive.consecutive_failures} failures in a row`
-    : "Does not learn from the traffic";
-  const asks = active.enabled
-    ? `asked every ${active.interval} s`
-    : "not asked by the gateway itself";
-  return `${learns}; ${asks}.`;
+  const passiveText = passive.enabled
+    ? `Ejection after ${passive.consecutive_failures} consecutive failures`
+    : "No passive checks";
+  const activeText = active.enabled
+    ? `active check every ${active.interval} s`
+    : "no active checks";
+  return `${passiveText}; ${activeText}.`;
 }
 
 function PassiveFields({ form }: ServiceFieldsProps) {
   return (
     <Stack gap="sm">
       <Switch
-        label="Learn from the traffic"
-        description="A target that fails several times in a row is left out for a while"
+        label="Passive health checks"
+        description="Ejects a target after several consecutive failures"
         {...form.getInputProps("health.passive.enabled", { type: "checkbox" })}
       />
       {form.values.health.passive.enabled && (
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           <NumberField
-            label="Failures in a row"
-            description="After so many it is left out"
+            label="Consecutive failures"
+            description="Failures before the target is ejected"
             {...{ min: 1, empty: 5 }}
             {...form.getInputProps("health.passive.consecutive_failures")}
           />
           <ListField
-            label="Statuses that count as failures"
-            description="Beside connections that fail"
+            label="Status codes that count as failures"
+            description="In addition to connection errors"
             {...form.getInputProps("health.passive.statuses")}
           />
           <DurationField
-            label="Left out for"
-            description="Longer each time"
+            label="Ejection time"
+            description="Increases with each ejection"
             unit="s"
             {...form.getInputProps("health.passive.ejection_seconds")}
           />
           <DurationField
-            label="Left out at most for"
+            label="Maximum ejection time"
             unit="s"
             {...form.getInputProps("health.passive.max_ejection_seconds")}
           />
           <NumberField
-            label="Left out at once at most (percent)"
-            description="Share of the targets; the last one that works never is"
+            label="Maximum ejected targets (percent)"
+            description="Share of the targets; the last healthy target is never ejected"
             {...{ max: 100, suffix: " %", empty: 50 }}
             {...form.getInputProps("health.passive.max_ejection_percent")}
           />
@@ -87,97 +87,94 @@ function ActiveFields({ form }: ServiceFieldsProps) {
   return (
     <Stack gap="sm">
       <Switch
-        label="Ask each target regularly"
-        description="The gateway sends requests of its own, so that it knows before a visitor does"
+        label="Active health checks"
+        description="The gateway probes each target and finds failures before clients do"
         {...form.getInputProps("health.active.enabled", { type: "checkbox" })}
       />
       {enabled && (
         <>
           <SimpleGrid cols={{ base: 1, sm: 2 }}>
             <Select
-              label="Kind of check"
+              label="Check type"
               data={[
-                { value: "http", label: "A request over HTTP" },
-                { value: "https", label: "A request over HTTPS" },
-                { value: "tcp", label: "A connection only" },
+                { value: "http", label: "HTTP request" },
+                { value: "https", label: "HTTPS request" },
+                { value: "tcp", label: "TCP connection" },
               ]}
               allowDeselect={false}
               {...form.getInputProps("health.active.type")}
             />
             <NumberField
               label="Port"
-              description="Empty: the port of the traffic"
+              description="Empty: the target's port"
               {...{ min: 1, max: 65_535, isGrouped: false, placeholder: "the target's" }}
               {...form.getInputProps("health.active.port")}
             />
             <DurationField
-              label="Between two checks"
+              label="Interval"
               unit="s"
               {...form.getInputProps("health.active.interval")}
             />
             <DurationField
-              label="Between two checks while it is unhealthy"
+              label="Interval while unhealthy"
               unit="s"
               {...form.getInputProps("health.active.unhealthy_interval")}
             />
             <DurationField
-              label="A check has failed after"
+              label="Timeout"
               unit="s"
               {...form.getInputProps("health.active.timeout")}
             />
             <NumberField
-              label="Unhealthy after so many failures"
+              label="Failures until unhealthy"
               {...{ min: 1, max: 100, empty: 3 }}
               {...form.getInputProps("health.active.unhealthy_threshold")}
             />
             <NumberField
-              label="Healthy after so many successes"
+              label="Successes until healthy"
               {...{ min: 1, max: 100, empty: 2 }}
               {...form.getInputProps("health.active.healthy_threshold")}
             />
           </SimpleGrid>
-          {type !== "tcp" && <RequestOfCheck form={form} />}
+          {type !== "tcp" && <CheckRequestFields form={form} />}
         </>
       )}
     </Stack>
   );
 }
 
-function RequestOfCheck({ form }: ServiceFieldsProps) {
+function CheckRequestFields({ form }: ServiceFieldsProps) {
   return (
     <>
-      <SubHead title="The request, and what it must bring" />
+      <SubHead title="Request and expected response" />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <TextInput
-          label="Path to ask for"
-          description="As it is, without the path of the service"
+          label="Request path"
+          description="Sent as is, without the path of the service"
           placeholder="/healthz"
           {...form.getInputProps("health.active.path")}
         />
         <Select
           label="Method"
-          description="HEAD brings no body"
+          description="HEAD returns no body"
           data={["GET", "HEAD", "POST", "OPTIONS"]}
           allowDeselect={false}
           {...form.getInputProps("health.active.method")}
         />
       </SimpleGrid>
       <ListField
-        label="Statuses of a working target"
+        label="Expected status codes"
         description="Such as 204 or 200-299"
         {...form.getInputProps("health.active.expect_statuses")}
       />
       <Textarea
-        label="Text that the body must contain"
-        description="Empty: the body does not matter"
+        label="Expected text in the body"
+        description="Empty: any body"
         autosize
         {...form.getInputProps("health.active.expect_body")}
         value={form.values.health.active.expect_body ?? ""}
       />
-      <KeyValueField
-        label="Headers of the check"
-        {...form.getInputProps("health.active.headers")}
-      />
+      <KeyValueField label="Request headers" {...form.getInputProps("health.active.headers")} />
     </>
   );
 }

@@ -1,4 +1,4 @@
-// The targets of a service as they are at this moment: health, load, share; what is done to them here holds at once.
+// The live state of a service's targets: health, load, share; changes here take effect at once.
 import { Badge, Button, Card, Group, Stack, Switch, Text } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useState } from "react";
@@ -11,7 +11,7 @@ import { RelativeTime, StatusBadge, StatusDot } from "../../parts/status.tsx";
 import { type TargetChange, useTargetChange } from "./target-change.ts";
 import { type DrawerTarget, TargetDrawer } from "./target-drawer.tsx";
 import { TargetMenu } from "./target-menu.tsx";
-import { placeOf, shareOf, tiersOf } from "./target-weight.ts";
+import { addressOf, shareOf, tiersOf } from "./target-weight.ts";
 import { WeightSlider } from "./weight-slider.tsx";
 
 export type Target = Schemas["Target"];
@@ -26,14 +26,14 @@ export function LiveTargets({ service }: { readonly service: Read<"services"> })
   const health = useRead<Schemas["ServiceHealth"]>(path, { everyMs: EVERY_MS });
   useEvents(["health", "config"], () => void health.refetch());
   const [edited, setEdited] = useState<DrawerTarget | null>(null);
-  const [doomed, setDoomed] = useState<Target | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<Target | null>(null);
   const change = useTargetChange(service.id);
   const targets = (live.data?.value.targets ?? service.targets) as readonly Target[];
   const state = health.data?.value.state;
   return (
     <Section
       title="Targets"
-      text="Servers that run it. What you change here holds at once."
+      text="Servers that run it. Changes here take effect at once."
       actions={
         <Group gap="xs">
           {state !== undefined && state !== "unknown" && <StatusBadge state={state} />}
@@ -59,12 +59,12 @@ export function LiveTargets({ service }: { readonly service: Read<"services"> })
             health={health.data?.value.targets.find(({ id }) => id === target.id) ?? null}
             change={change}
             onEdit={() => setEdited({ target })}
-            onDelete={() => setDoomed(target)}
+            onDelete={() => setPendingDelete(target)}
           />
         ))}
         {targets.length === 0 && (
           <Text size="sm" c="dimmed">
-            There is none: every request is answered with an error. Add the server that runs the
+            No targets: every request gets an error response. Add the server that runs the
             application.
           </Text>
         )}
@@ -72,8 +72,10 @@ export function LiveTargets({ service }: { readonly service: Read<"services"> })
       <TargetDrawer serviceId={service.id} edited={edited} onClose={() => setEdited(null)} />
       <ConfirmDelete
         resource="targets"
-        objects={doomed === null ? null : [{ id: doomed.id, name: placeOf(doomed) }]}
-        onClose={() => setDoomed(null)}
+        objects={
+          pendingDelete === null ? null : [{ id: pendingDelete.id, name: addressOf(pendingDelete) }]
+        }
+        onClose={() => setPendingDelete(null)}
       />
     </Section>
   );
@@ -90,15 +92,15 @@ interface CardProps {
 
 function TargetCard(props: CardProps) {
   const { target, all, health, change } = props;
-  const place = placeOf(target);
+  const address = addressOf(target);
   const tiers = tiersOf(all);
   return (
-    <Card withBorder p="sm" component="article" aria-label={`Target ${place}`}>
+    <Card withBorder p="sm" component="article" aria-label={`Target ${address}`}>
       <Group gap="sm" justify="space-between" wrap="nowrap" align="flex-start">
         <Stack gap={2} style={{ minWidth: 0, flex: 1 }}>
           <Group gap="xs">
             <Text className="mono" fw={600} style={{ overflowWrap: "anywhere" }}>
-              {place}
+              {address}
             </Text>
             {tiers.length > 1 && (
               <Badge size="xs" variant="outline" color="gray" tt="none">
@@ -117,7 +119,7 @@ function TargetCard(props: CardProps) {
           <Group gap={6} wrap="nowrap">
             <Switch
               size="sm"
-              aria-label={`Enable target ${place}`}
+              aria-label={`Enable target ${address}`}
               checked={target.enabled}
               onChange={(event) => change.patch(target, { enabled: event.currentTarget.checked })}
             />
@@ -137,9 +139,9 @@ function TargetCard(props: CardProps) {
 }
 
 const sources = {
-  override: "said by a person",
-  active: "found by checks",
-  passive: "learnt from the traffic",
+  override: "set by a user",
+  active: "active check",
+  passive: "passive check",
 } as const;
 
 function HealthLine({ target, health }: Pick<CardProps, "target" | "health">) {
@@ -152,12 +154,12 @@ function HealthLine({ target, health }: Pick<CardProps, "target" | "health">) {
         <StatusDot state={state} />
         <Text size="sm" c="dimmed" component="span">
           {state === "unknown" ? (
-            "it takes traffic; nothing has gone wrong yet"
+            "it gets traffic; no failures yet"
           ) : (
             <>
               since <RelativeTime at={since} />
               {by !== null && `, ${sources[by]}`}
-              {state === "failing" && "; it takes traffic all the same"}
+              {state === "failing" && "; it still gets traffic"}
             </>
           )}
           {requests > 0 && `; ${requests} ${requests === 1 ? "request" : "requests"} in flight`}

@@ -1,4 +1,4 @@
-// When an attempt that failed is made again, for the forms of services and of routes; knows neither.
+// Retry fields for the forms of services and of routes; knows neither.
 import { MultiSelect, Select, SimpleGrid } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { DurationField } from "../../parts/fields.tsx";
@@ -10,17 +10,17 @@ export type RetryInput = (
 ) => ReturnType<UseFormReturnType<Record<string, unknown>>["getInputProps"]>;
 
 const REASONS = [
-  { value: "connect", label: "no connection" },
+  { value: "connect", label: "connection failed" },
   { value: "reset", label: "connection lost" },
-  { value: "timeout", label: "time-out" },
+  { value: "timeout", label: "timeout" },
   ...["500", "502", "503", "504", "429"].map((value) => ({ value, label: `status ${value}` })),
 ];
 
-/** `2 more attempts, idempotent methods only`. */
+/** `2 retries, idempotent methods only`. */
 export function retrySummary({ count, methods }: { count: number; methods: string }): string {
-  if (count === 0) return "No request is sent twice.";
-  const which = methods === "all" ? "all methods" : "only methods that do no harm twice";
-  return `${count} more ${count === 1 ? "attempt" : "attempts"}, ${which}.`;
+  if (count === 0) return "No retries.";
+  const which = methods === "all" ? "all methods" : "idempotent methods only";
+  return `${count} ${count === 1 ? "retry" : "retries"}, ${which}.`;
 }
 
 export function RetryFields({ input }: { readonly input: RetryInput }) {
@@ -28,39 +28,39 @@ export function RetryFields({ input }: { readonly input: RetryInput }) {
     <>
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
-          label="Attempts after the first"
-          description="0: never again"
+          label="Retries"
+          description="Attempts after the first. 0: no retries"
           {...{ max: 10, empty: 0 }}
           {...input("count")}
         />
         <Select
-          label="Requests that may be sent twice"
-          description="A POST sent twice may order twice"
+          label="Retried methods"
+          description="A retried POST may run twice at the target"
           data={[
-            { value: "idempotent", label: "GET, PUT, DELETE and the like" },
-            { value: "all", label: "All, POST too" },
+            { value: "idempotent", label: "Idempotent: GET, PUT, DELETE and others" },
+            { value: "all", label: "All, including POST" },
           ]}
           allowDeselect={false}
           {...input("methods")}
         />
       </SimpleGrid>
-      <MultiSelect label="Reasons to try again" data={REASONS} clearable {...input("on")} />
+      <MultiSelect label="Retry conditions" data={REASONS} clearable {...input("on")} />
       <SimpleGrid cols={{ base: 1, sm: 3 }}>
         <DurationField
-          label="Time for one attempt"
+          label="Timeout per attempt"
           unit="ms"
-          zero="only the total counts"
+          zero="only the total timeout applies"
           {...input("per_try_timeout")}
         />
         <DurationField
-          label="First pause"
-          description="Doubled each time"
+          label="Initial backoff"
+          description="Doubles with each retry"
           unit="ms"
           {...input("backoff_ms")}
         />
         <NumberField
-          label="Share of retries at most"
-          description="Of all requests"
+          label="Retry budget"
+          description="Maximum share of retries among all requests"
           {...{ max: 100, suffix: " %", empty: 0 }}
           {...input("budget_percent")}
         />

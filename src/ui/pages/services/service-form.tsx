@@ -1,11 +1,11 @@
-// The form of a service: what it is called, where it runs, how it is spoken to; asks the kernel to save it.
+// The form of a service: name, targets, protocol; the form kernel saves it.
 import { Button, Select, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
@@ -16,14 +16,19 @@ import { UpstreamFields } from "./upstream-fields.tsx";
 import { hasTls, isHttp, rules, type ServiceValues, toBody, toValues } from "./service-values.ts";
 import { TargetFields } from "./target-fields.tsx";
 import { TlsFields } from "./tls-fields.tsx";
-import { ConnectionFields, RetrySection, SharingFields, TimeFields } from "./traffic-fields.tsx";
+import {
+  ConnectionFields,
+  RetrySection,
+  LoadBalancingFields,
+  TimeoutFields,
+} from "./traffic-fields.tsx";
 import { UsedBy } from "./used-by.tsx";
 
 const LIST = pagePath("services");
 
 export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const { form, ...rest } = useResourceForm<"services", ServiceValues>({
     resource: "services",
     ...{ source, template, toValues, toBody, validate: rules },
@@ -33,7 +38,7 @@ export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
   return (
     <FormPage
       title={service === null ? "New service" : service.name}
-      text={service === null ? "Say where your application runs." : service.description}
+      text={service === null ? "An application and the servers it runs on." : service.description}
       parent={{ href: LIST, label: "Services" }}
       form={rest}
       needs="editor"
@@ -48,7 +53,11 @@ export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
             >
               Clone
             </Button>
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(service)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(service)])}
+            >
               Delete
             </Button>
           </Can>
@@ -67,15 +76,15 @@ export function ServiceForm({ source, template }: FormStart<Read<"services">>) {
       {service === null && <TargetFields form={form} />}
       {hasTls(form.values.protocol) && <TlsFields form={form} />}
       {isHttp(form.values.protocol) && <UpstreamFields form={form} />}
-      <SharingFields form={form} />
+      <LoadBalancingFields form={form} />
       <HealthFields form={form} />
       <RetrySection form={form} />
-      <TimeFields form={form} />
+      <TimeoutFields form={form} />
       <ConnectionFields form={form} />
       <ConfirmDelete
         resource="services"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -93,7 +102,7 @@ function BasicFields({ form }: ServiceFieldsProps) {
         <TextInput label="Name" required data-autofocus {...form.getInputProps("name")} />
         <Select
           label="Protocol"
-          description="How the targets are spoken to"
+          description="Protocol towards the targets"
           data={[
             { value: "http", label: "HTTP: a web application" },
             { value: "https", label: "HTTPS: a web application with its own certificate" },
@@ -104,11 +113,15 @@ function BasicFields({ form }: ServiceFieldsProps) {
           allowDeselect={false}
           {...form.getInputProps("protocol")}
         />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch
           label="Enabled"
-          description="Routes use it only while it is"
+          description="Off: no route can use it"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
       </Stack>

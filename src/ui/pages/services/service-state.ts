@@ -1,7 +1,7 @@
-// What the states of its targets say about a service; draws nothing.
+// What the states of its targets say about a service; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
-/** `healthy`, `degraded`, `failing`, `unhealthy` or `unknown`, by the targets that take traffic. */
+/** `healthy`, `degraded`, `failing`, `unhealthy` or `unknown`, by the targets that get traffic. */
 export function stateOf({ targets }: Pick<Schemas["Service"], "targets">): string {
   const states = (targets as readonly Schemas["Target"][])
     .map(({ health }) => health.state)

@@ -1,4 +1,4 @@
-// The fields of the form of a service, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of a service, converted from and to the API's objects; renders nothing.
 import type { Read, Schemas, Write } from "../../api/resources.ts";
 
 export interface TargetValues {
@@ -12,7 +12,7 @@ export interface TargetValues {
 type Service = Read<"services">;
 type Health = Service["health"];
 
-/** As the API has them, with every field filled in; lists of statuses are texts, as somebody types them. */
+/** The API's fields with every default filled in; lists of status codes are texts, as typed. */
 export interface ServiceValues extends Pick<
   Service,
   | "name"
@@ -45,7 +45,7 @@ export interface ServiceValues extends Pick<
     readonly passive: Omit<Health["passive"], "statuses"> & { readonly statuses: string[] };
     readonly panic_percent: number;
   };
-  /** Only when a service is made; those of one that is there are changed one by one. */
+  /** Only for a new service; targets of a stored service are changed one by one. */
   readonly targets: readonly TargetValues[] | undefined;
 }
 
@@ -59,7 +59,7 @@ export const defaultRetries: Service["retries"] = {
   ...{ per_try_timeout: 0, backoff_ms: 25, budget_percent: 20 },
 };
 
-/** The defaults of the API, so that the form shows what will happen. */
+/** The API's defaults, so that the form shows them. */
 const defaults: Omit<Service, "id" | "created_at" | "updated_at" | "targets"> = {
   ...{ name: "", description: "", tags: [], enabled: true, protocol: "http", path: "" },
   ...{ host_header: "preserve", algorithm: "round_robin" },
@@ -105,7 +105,7 @@ export function toValues(service: Partial<Service>): ServiceValues {
   };
 }
 
-/** One that is there keeps its targets; a clone takes over those of the other one. */
+/** A stored service manages its targets separately; a clone copies those of its source. */
 function targetsOf({ id, targets }: Partial<Service>): readonly TargetValues[] | undefined {
   if (id !== undefined) return undefined;
   if (targets === undefined) return [newTarget];
@@ -129,7 +129,7 @@ export function toBody({ targets, health, ...values }: ServiceValues): Write<"se
   };
 }
 
-/** Whether requests are understood, and not only bytes passed on. */
+/** Whether the service speaks HTTP rather than raw bytes. */
 export const isHttp = (protocol: Service["protocol"]): boolean =>
   protocol === "http" || protocol === "https";
 
@@ -139,22 +139,22 @@ export const hasTls = (protocol: Service["protocol"]): boolean =>
 /** What is wrong with the host of a target; null: nothing. */
 export const hostProblem = (value: string): string | null =>
   /\s|\/\//.test(value) && !value.startsWith("unix:")
-    ? "Only the name or address, such as 10.0.0.5"
+    ? "Only a host name or address, such as 10.0.0.5"
     : null;
 
 const statusesProblem = (pattern: RegExp, example: string) => (values: string[]) =>
-  values.every((value) => pattern.test(value)) ? null : `Statuses such as ${example}`;
+  values.every((value) => pattern.test(value)) ? null : `Status codes such as ${example}`;
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
   path: (value: string) =>
-    /^(\/[^?#\s]*)?$/.test(value) ? null : "Empty, or it starts with / and has no query",
+    /^(\/[^?#\s]*)?$/.test(value) ? null : "Must be empty, or start with / and have no query",
   targets: { host: hostProblem },
   sticky: {
     cookie: (value: string) =>
@@ -164,7 +164,7 @@ export const rules = {
   },
   health: {
     active: {
-      path: (value: string) => (value.startsWith("/") ? null : "It starts with /"),
+      path: (value: string) => (value.startsWith("/") ? null : "Must start with /"),
       expect_statuses: statusesProblem(/^[1-5]\d\d(-[1-5]\d\d)?$/, "204 or 200-399"),
     },
     passive: { statuses: statusesProblem(/^[1-5]\d\d$/, "503") },

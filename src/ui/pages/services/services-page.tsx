@@ -45,7 +45,7 @@ function ServiceList() {
       ]}
       empty={{
         title: "No services yet",
-        text: "A service is an application that the gateway passes requests to. Say where it runs, then give it a route.",
+        text: "A service is an application that the gateway forwards requests to. Add its targets, then a route to it.",
       }}
     />
   );
@@ -56,7 +56,7 @@ function Targets({ service: { targets } }: { readonly service: Service }) {
   if (first === undefined)
     return (
       <Text size="sm" c="dimmed">
-        none: it serves nothing
+        none
       </Text>
     );
   return (

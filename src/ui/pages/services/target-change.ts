@@ -1,28 +1,28 @@
-// Changes of one target that hold at once: fields, and what a person says about its health; draws nothing.
+// Immediate changes of one target: its fields, and a manual override of its health; renders nothing.
 import { useChange } from "../../api/changes.tsx";
-import type { Answer } from "../../api/connection.ts";
+import type { ApiResponse } from "../../api/connection.ts";
 import { useConnection } from "../../api/connection-context.ts";
 import type { Schemas } from "../../api/resources.ts";
-import { placeOf } from "./target-weight.ts";
+import { addressOf } from "./target-weight.ts";
 
 type Target = Schemas["Target"];
 
-export interface Order {
+export interface HealthOverride {
   readonly state: "healthy" | "unhealthy" | "auto";
-  /** Seconds; null: until it is taken back. */
+  /** Seconds; null: until it is removed. */
   readonly ttl: number | null;
 }
 
 export interface TargetChange {
   patch(target: Target, fields: Partial<Pick<Target, "weight" | "enabled">>): void;
-  /** No part of the configuration, so that it gets no revision. */
-  order(target: Target, order: Order): void;
+  /** Not part of the configuration, so it creates no revision. */
+  override(target: Target, override: HealthOverride): void;
 }
 
 interface Variables {
   readonly target: Target;
   readonly text: string;
-  readonly send: () => Promise<Answer<Target>>;
+  readonly send: () => Promise<ApiResponse<Target>>;
 }
 
 export function useTargetChange(serviceId: string): TargetChange {
@@ -30,7 +30,7 @@ export function useTargetChange(serviceId: string): TargetChange {
   const { mutate } = useChange<Target, Variables>({
     send: ({ send }) => send(),
     touches: ["targets", `services/${serviceId}/health`],
-    done: (_, { target, text }) => `Target ${placeOf(target)} ${text}`,
+    done: (_, { target, text }) => `Target ${addressOf(target)} ${text}`,
   });
   return {
     patch(target, fields) {
@@ -38,11 +38,11 @@ export function useTargetChange(serviceId: string): TargetChange {
         connection.send<Target>(`/targets/${target.id}`, { method: "PATCH", body: fields });
       mutate({ target, send, text: textOf(fields) });
     },
-    order(target, { state, ttl }) {
+    override(target, { state, ttl }) {
       const body = state === "auto" ? { state } : { state, ttl };
       const send = () =>
         connection.send<Target>(`/targets/${target.id}/health`, { method: "PUT", body });
-      const text = state === "auto" ? "is judged by the checks again" : `is held to be ${state}`;
+      const text = state === "auto" ? "follows health checks again" : `is set to ${state}`;
       mutate({ target, send, text });
     },
   };

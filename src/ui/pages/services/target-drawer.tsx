@@ -1,4 +1,4 @@
-// A small form for one target of a service that is there already; knows nothing of health.
+// A small form for one target of a stored service; knows nothing of health.
 import { Stack, Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useState } from "react";
@@ -11,7 +11,7 @@ import { FormDrawer } from "../../parts/form-page.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
 import type { Target } from "./live-targets.tsx";
 import { hostProblem } from "./service-values.ts";
-import { placeOf } from "./target-weight.ts";
+import { addressOf } from "./target-weight.ts";
 
 /** What the drawer is about; null as target: a new one. */
 export interface DrawerTarget {
@@ -26,7 +26,7 @@ interface Props {
 }
 
 export function TargetDrawer({ serviceId, edited, onClose }: Props) {
-  // It keeps what it shows while it slides away.
+  // The content stays until the drawer has slid out.
   const [shown, setShown] = useState(edited);
   if (edited !== null && edited !== shown) setShown(edited);
   if (shown === null) return null;
@@ -67,7 +67,7 @@ function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
   const form = useForm<Values>({
     initialValues: target === null ? start : valuesOf(target),
     validateInputOnChange: true,
-    validate: { host: (value) => (value === "" ? "A host is needed" : hostProblem(value)) },
+    validate: { host: (value) => (value === "" ? "Host is required" : hostProblem(value)) },
   });
   const { mutateAsync, isPending, error, reset } = useChange<Target, Values>({
     send: (body) =>
@@ -75,7 +75,7 @@ function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
         ? connection.send(`/services/${serviceId}/targets`, { method: "POST", body })
         : connection.send(`/targets/${target.id}`, { method: "PATCH", body }),
     touches: ["targets", `services/${serviceId}/health`],
-    done: (saved) => `Target ${placeOf(saved)} ${target === null ? "added" : "saved"}`,
+    done: (saved) => `Target ${addressOf(saved)} ${target === null ? "added" : "saved"}`,
     showsErrors: true,
   });
   const submit = form.onSubmit(async (values) => {
@@ -93,7 +93,7 @@ function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
     <FormDrawer
       opened={isOpen}
       onClose={onClose}
-      title={target === null ? "New target" : `Target ${placeOf(target)}`}
+      title={target === null ? "New target" : `Target ${addressOf(target)}`}
       onSubmit={submit}
       isSaving={isPending}
       failure={error}
@@ -107,13 +107,13 @@ function TargetForm({ serviceId, target, isOpen, onClose }: FormProps) {
         />
         <NumberField
           label="Weight"
-          description="Share of the traffic beside the other targets. 0: no new requests"
+          description="Share of the traffic relative to the other targets. 0: no new requests"
           {...{ max: 65_535, empty: 0 }}
           {...form.getInputProps("weight")}
         />
         <NumberField
           label="Tier"
-          description="The lowest number is used first; higher ones only while no target below works"
+          description="The lowest number is used first; higher tiers only while every lower tier is unhealthy"
           {...{ max: 100, empty: 0 }}
           {...form.getInputProps("priority")}
         />

@@ -1,4 +1,4 @@
-// The servers of a service that is being made, edited inside its form; knows no health.
+// The targets of a new service, edited inside its form; knows no health.
 import { Box, Card, Group, Stack, Text } from "@mantine/core";
 import { AddButton, HostPortField, RemoveButton } from "../../parts/fields.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
@@ -9,14 +9,11 @@ import { newTarget } from "./service-values.ts";
 export function TargetFields({ form }: ServiceFieldsProps) {
   const targets = form.values.targets ?? [];
   return (
-    <Section
-      title="Targets"
-      text="Servers that run it. With several, traffic is shared out by weight."
-    >
+    <Section title="Targets" text="Servers that run it. Traffic is distributed by weight.">
       <Stack gap="sm">
         {targets.map((_, index) => (
           <TargetRow
-            // biome-ignore lint/suspicious/noArrayIndexKey: rows that nobody has stored have nothing else
+            // biome-ignore lint/suspicious/noArrayIndexKey: unsaved rows have no other key
             key={index}
             form={form}
             index={index}
@@ -25,7 +22,7 @@ export function TargetFields({ form }: ServiceFieldsProps) {
         ))}
         {targets.length === 0 && (
           <Text size="sm" c="dimmed">
-            Without a target every request is answered with an error.
+            Without a target every request gets an error response.
           </Text>
         )}
         <AddButton label="Add a target" onClick={() => form.insertListItem("targets", newTarget)} />

@@ -1,4 +1,4 @@
-// What can be done to one target: drain it, say whether it works, edit, remove; sends nothing by itself.
+// The actions of one target: drain, override its health, edit, remove; sends nothing by itself.
 import { ActionIcon, Menu } from "@mantine/core";
 import {
   IconDots,
@@ -12,7 +12,7 @@ import {
 } from "@tabler/icons-react";
 import type { TargetChange } from "./target-change.ts";
 import type { Target } from "./live-targets.tsx";
-import { placeOf } from "./target-weight.ts";
+import { addressOf } from "./target-weight.ts";
 
 interface Props {
   readonly target: Target;
@@ -22,7 +22,7 @@ interface Props {
   readonly onDelete: () => void;
 }
 
-/** What most targets have; that of before is known to nobody once it is drained. */
+/** The default; draining does not store the previous weight. */
 const USUAL_WEIGHT = 100;
 const HOUR = 3600;
 
@@ -30,7 +30,7 @@ export function TargetMenu({ target, change, isOverridden, onEdit, onDelete }: P
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" aria-label={`Actions of ${placeOf(target)}`}>
+        <ActionIcon variant="subtle" color="gray" aria-label={`Actions of ${addressOf(target)}`}>
           <IconDots size={18} />
         </ActionIcon>
       </Menu.Target>
@@ -43,7 +43,7 @@ export function TargetMenu({ target, change, isOverridden, onEdit, onDelete }: P
             leftSection={<IconPlayerPlay size={16} />}
             onClick={() => change.patch(target, { weight: USUAL_WEIGHT })}
           >
-            Take traffic again
+            End draining
           </Menu.Item>
         ) : (
           <Menu.Item
@@ -54,31 +54,31 @@ export function TargetMenu({ target, change, isOverridden, onEdit, onDelete }: P
           </Menu.Item>
         )}
         <Menu.Divider />
-        <Menu.Label>Whatever the checks say, it is</Menu.Label>
+        <Menu.Label>Health override</Menu.Label>
         <Menu.Item
           leftSection={<IconHeartBroken size={16} />}
-          onClick={() => change.order(target, { state: "unhealthy", ttl: HOUR })}
+          onClick={() => change.override(target, { state: "unhealthy", ttl: HOUR })}
         >
-          unhealthy for an hour
+          Unhealthy for an hour
         </Menu.Item>
         <Menu.Item
           leftSection={<IconHeartBroken size={16} />}
-          onClick={() => change.order(target, { state: "unhealthy", ttl: null })}
+          onClick={() => change.override(target, { state: "unhealthy", ttl: null })}
         >
-          unhealthy until I say otherwise
+          Unhealthy until cleared
         </Menu.Item>
         <Menu.Item
           leftSection={<IconHeartbeat size={16} />}
-          onClick={() => change.order(target, { state: "healthy", ttl: HOUR })}
+          onClick={() => change.override(target, { state: "healthy", ttl: HOUR })}
         >
-          healthy for an hour
+          Healthy for an hour
         </Menu.Item>
         {isOverridden && (
           <Menu.Item
             leftSection={<IconHeartQuestion size={16} />}
-            onClick={() => change.order(target, { state: "auto", ttl: null })}
+            onClick={() => change.override(target, { state: "auto", ttl: null })}
           >
-            what the checks say again
+            Clear the override
           </Menu.Item>
         )}
         <Menu.Divider />

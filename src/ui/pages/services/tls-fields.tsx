@@ -1,4 +1,4 @@
-// How a service speaks TLS to its targets; knows no target.
+// TLS fields of a service for connections to its targets; knows no target.
 import { Select, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import { nameOf } from "../../api/resources.ts";
@@ -14,31 +14,31 @@ export function TlsFields({ form }: ServiceFieldsProps) {
   }));
   const isKnown = chosen === null || known.some(({ value }) => value === chosen);
   return (
-    <Section title="TLS to the targets" text="Whom the gateway believes to be the target.">
+    <Section title="TLS to the targets" text="How the gateway verifies the targets.">
       <Stack>
         <Switch
-          label="Check the target's certificate"
-          description="Switch it off only for devices with a certificate of their own making: anybody between could then read along"
+          label="Verify the target's certificate"
+          description="Off only for devices with a self-signed certificate: the connection can then be intercepted"
           {...form.getInputProps("tls.verify", { type: "checkbox" })}
         />
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           <TextInput
-            label="Name to ask for"
+            label="Server name (SNI)"
             description="Empty: the host of the target"
             placeholder="app.internal"
             {...form.getInputProps("tls.server_name")}
           />
           <Select
-            label="Oldest version of TLS"
-            description="1.3 where every target speaks it"
+            label="Minimum TLS version"
+            description="1.3 if every target supports it"
             data={["1.2", "1.3"]}
             allowDeselect={false}
             {...form.getInputProps("tls.min_version")}
           />
         </SimpleGrid>
         <Select
-          label="Certificate that the gateway shows"
-          description="For targets that want to know who connects"
+          label="Client certificate"
+          description="Presented to targets that require one (mTLS)"
           placeholder="none"
           clearable
           searchable
@@ -46,8 +46,8 @@ export function TlsFields({ form }: ServiceFieldsProps) {
           {...form.getInputProps("tls.client_certificate_id")}
         />
         <Textarea
-          label="Authorities to trust"
-          description="PEM certificates; empty: those of the system"
+          label="Trusted CAs"
+          description="PEM certificates. Empty: the system's CAs"
           placeholder="-----BEGIN CERTIFICATE-----"
           autosize
           minRows={2}

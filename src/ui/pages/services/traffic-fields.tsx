@@ -1,4 +1,4 @@
-// How a service shares out its traffic and how long it waits; knows no target.
+// Load balancing, timeouts, retries and connections of a service; knows no target.
 import { Select, SimpleGrid, Stack, Switch, TextInput } from "@mantine/core";
 import { DurationField } from "../../parts/fields.tsx";
 import { FoldedSection, SubHead } from "../../parts/folded-section.tsx";
@@ -9,28 +9,28 @@ import type { ServiceFieldsProps } from "./service-form.tsx";
 import { isHttp } from "./service-values.ts";
 
 const SOURCES = [
-  { value: "ip", label: "the client's address" },
-  { value: "header", label: "a header" },
-  { value: "cookie", label: "a cookie" },
-  { value: "query", label: "a query parameter" },
-  { value: "path", label: "the path" },
-  { value: "consumer", label: "the consumer" },
+  { value: "ip", label: "Client IP address" },
+  { value: "header", label: "Header" },
+  { value: "cookie", label: "Cookie" },
+  { value: "query", label: "Query parameter" },
+  { value: "path", label: "Path" },
+  { value: "consumer", label: "Consumer" },
 ];
 
-export function SharingFields({ form }: ServiceFieldsProps) {
+export function LoadBalancingFields({ form }: ServiceFieldsProps) {
   const { algorithm, protocol } = form.values;
   return (
-    <Section title="Sharing out" text="Which target gets the next request when there are several.">
+    <Section title="Load balancing" text="How requests are distributed across the targets.">
       <Stack>
         <Select
-          label="Which target is next"
+          label="Algorithm"
           data={[
-            { value: "round_robin", label: "Each in turn, by weight" },
-            { value: "least_connections", label: "The one with the fewest requests" },
-            { value: "random_two", label: "The better of two at random" },
-            { value: "ewma", label: "The fastest of late" },
-            { value: "consistent_hash", label: "Always the same for the same client" },
-            { value: "first", label: "The first that works" },
+            { value: "round_robin", label: "Weighted round robin" },
+            { value: "least_connections", label: "Least connections" },
+            { value: "random_two", label: "Power of two random choices" },
+            { value: "ewma", label: "Lowest latency (EWMA)" },
+            { value: "consistent_hash", label: "Consistent hashing" },
+            { value: "first", label: "First healthy target" },
           ]}
           allowDeselect={false}
           {...form.getInputProps("algorithm")}
@@ -38,18 +38,18 @@ export function SharingFields({ form }: ServiceFieldsProps) {
         {algorithm === "consistent_hash" && <HashFields form={form} />}
         {isHttp(protocol) && (
           <Switch
-            label="Keep visitors on their target"
-            description="By a cookie. For applications that keep sessions in memory"
+            label="Sticky sessions"
+            description="With a cookie, for applications that keep sessions in memory"
             {...form.getInputProps("sticky.enabled", { type: "checkbox" })}
           />
         )}
         {isHttp(protocol) && form.values.sticky.enabled && (
           <SimpleGrid cols={{ base: 1, sm: 2 }}>
-            <TextInput label="Name of the cookie" {...form.getInputProps("sticky.cookie")} />
+            <TextInput label="Cookie name" {...form.getInputProps("sticky.cookie")} />
             <DurationField
-              label="Lifetime of the cookie"
+              label="Cookie lifetime"
               unit="s"
-              zero="until the browser is closed"
+              zero="session cookie"
               {...form.getInputProps("sticky.ttl")}
             />
           </SimpleGrid>
@@ -66,20 +66,20 @@ function HashFields({ form }: ServiceFieldsProps) {
   return (
     <SimpleGrid cols={{ base: 1, sm: 3 }}>
       <Select
-        label="The same client is known by"
+        label="Hash key"
         data={SOURCES}
         allowDeselect={false}
         {...form.getInputProps("hash_on.source")}
       />
       {isNamed(source) && (
         <TextInput
-          label={`Name of ${SOURCES.find(({ value }) => value === source)?.label}`}
+          label={`${SOURCES.find(({ value }) => value === source)?.label} name`}
           placeholder={source === "header" ? "x-user" : "user"}
           {...form.getInputProps("hash_on.name")}
         />
       )}
       <Select
-        label="When it has none"
+        label="Fallback hash key"
         data={SOURCES.filter(({ value }) => !isNamed(value) || value === source)}
         allowDeselect={false}
         {...form.getInputProps("hash_on.fallback")}
@@ -88,13 +88,13 @@ function HashFields({ form }: ServiceFieldsProps) {
   );
 }
 
-export function TimeFields({ form }: ServiceFieldsProps) {
+export function TimeoutFields({ form }: ServiceFieldsProps) {
   const { connect_timeout, response_timeout } = form.values;
   return (
     <FoldedSection
-      title="Times"
-      text="How long the gateway waits before it gives up."
-      summary={`${connect_timeout / 1000} s to connect, ${response_timeout / 1000} s for the first byte.`}
+      title="Timeouts"
+      text="How long the gateway waits for a target."
+      summary={`${connect_timeout / 1000} s to connect, ${response_timeout / 1000} s to the first byte.`}
       fields={[
         ...["connect_timeout", "response_timeout", "read_timeout", "write_timeout"],
         ...["request_timeout", "slow_start"],
@@ -102,33 +102,33 @@ export function TimeFields({ form }: ServiceFieldsProps) {
       errors={form.errors}
     >
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
-        <DurationField label="To connect" unit="ms" {...form.getInputProps("connect_timeout")} />
+        <DurationField label="Connect" unit="ms" {...form.getInputProps("connect_timeout")} />
         <DurationField
-          label="For the first byte of the answer"
+          label="First byte of the response"
           unit="ms"
           {...form.getInputProps("response_timeout")}
         />
         <DurationField
-          label="Between two parts of the answer"
+          label="Between two reads of the response"
           unit="ms"
           {...form.getInputProps("read_timeout")}
         />
         <DurationField
-          label="Until the target takes more of the request"
+          label="Between two writes of the request"
           unit="ms"
           {...form.getInputProps("write_timeout")}
         />
         <DurationField
-          label="For the whole request"
+          label="Whole request"
           unit="ms"
           zero="no limit"
           {...form.getInputProps("request_timeout")}
         />
         <DurationField
           label="Slow start"
-          description="A new target gets its full share after this time"
+          description="A new target reaches its full share after this time"
           unit="ms"
-          zero="at once"
+          zero="off"
           {...form.getInputProps("slow_start")}
         />
       </SimpleGrid>
@@ -139,8 +139,8 @@ export function TimeFields({ form }: ServiceFieldsProps) {
 export function RetrySection({ form }: ServiceFieldsProps) {
   return (
     <FoldedSection
-      title="Trying again"
-      text="A request that failed at one target is sent to another one."
+      title="Retries"
+      text="The gateway retries a failed request at another target."
       summary={retrySummary(form.values.retries)}
       fields={["retries"]}
       errors={form.errors}
@@ -156,24 +156,24 @@ export function ConnectionFields({ form }: ServiceFieldsProps) {
   return (
     <FoldedSection
       title="Connections"
-      text="Limits, connections that are kept open, and how names become addresses."
-      summary={`${limit === 0 ? "No limit" : `At most ${limit} requests at once`} for each target; names by ${resolve.toUpperCase()}.`}
+      text="Limits, keep-alive and name resolution."
+      summary={`${limit === 0 ? "No limit" : `At most ${limit} concurrent requests`} per target; resolved by ${resolve.toUpperCase()}.`}
       fields={["keepalive", "collect_bytes", "resolve", "max_connections_per_target"]}
       errors={form.errors}
     >
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
-          label="Requests at once for each target"
-          description="More are answered with 503. 0: no limit"
+          label="Concurrent requests per target"
+          description="Requests above the limit get status 503. 0: no limit"
           empty={0}
           {...form.getInputProps("max_connections_per_target")}
         />
         <Select
-          label="Names of targets become addresses by"
+          label="Name resolution"
           data={[
-            { value: "dns", label: "DNS, looked up again when it may have changed" },
-            { value: "srv", label: "DNS records of the type SRV, with ports" },
-            { value: "static", label: "one look-up, at the start" },
+            { value: "dns", label: "DNS, refreshed at run time" },
+            { value: "srv", label: "DNS SRV records, with ports" },
+            { value: "static", label: "Once, at start" },
           ]}
           allowDeselect={false}
           {...form.getInputProps("resolve")}
@@ -181,29 +181,29 @@ export function ConnectionFields({ form }: ServiceFieldsProps) {
       </SimpleGrid>
       {isWeb && (
         <>
-          <SubHead title="Kept open" text="Saves making a connection for each request." />
+          <SubHead title="Keep-alive" text="Reuses connections across requests." />
           <SimpleGrid cols={{ base: 1, sm: 3 }}>
             <NumberField
               label="Idle connections"
-              description="For each target and worker. 0: none"
+              description="Per target and worker. 0: none"
               empty={0}
               {...form.getInputProps("keepalive.size")}
             />
             <DurationField
-              label="Kept for"
+              label="Idle timeout"
               unit="ms"
               {...form.getInputProps("keepalive.idle_timeout")}
             />
             <NumberField
-              label="Requests on one connection"
+              label="Requests per connection"
               description="0: no limit"
               empty={0}
               {...form.getInputProps("keepalive.max_requests")}
             />
           </SimpleGrid>
           <NumberField
-            label="Answers sent in one piece, up to"
-            description="Longer ones are passed on as they come"
+            label="Response buffer"
+            description="Larger responses are streamed"
             {...{ suffix: " bytes", empty: 0 }}
             {...form.getInputProps("collect_bytes")}
           />

@@ -4,33 +4,33 @@ import { FoldedSection } from "../../parts/folded-section.tsx";
 import type { ServiceFieldsProps } from "./service-form.tsx";
 
 const HOSTS = [
-  { value: "preserve", label: "The one that the visitor asked for" },
-  { value: "target", label: "The target's own" },
-  { value: "name", label: "Another name" },
+  { value: "preserve", label: "Host of the client's request" },
+  { value: "target", label: "Host of the target" },
+  { value: "name", label: "Custom" },
 ];
 
 export function UpstreamFields({ form }: ServiceFieldsProps) {
   const { host_header: host, path } = form.values;
   const kind = host === "preserve" || host === "target" ? host : "name";
-  const which = kind === "preserve" ? "the visitor's" : kind === "target" ? "the target's" : host;
+  const which = kind === "preserve" ? "the client's" : kind === "target" ? "the target's" : host;
   return (
     <FoldedSection
-      title="What targets see"
-      text="The path and the Host header that requests arrive with."
-      summary={`Path ${path === "" ? "as it is" : `below ${path}`}, Host header ${which}.`}
+      title="Upstream request"
+      text="The path and the Host header that targets receive."
+      summary={`Path ${path === "" ? "unchanged" : `prefixed with ${path}`}, Host header ${which}.`}
       fields={["path", "host_header"]}
       errors={form.errors}
     >
       <TextInput
         label="Path"
-        description="Put before the path of each request: with /app, a request for /cart asks for /app/cart"
+        description="Prefix for each request's path: with /app, a request for /cart becomes /app/cart"
         placeholder="/"
         {...form.getInputProps("path")}
       />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <Select
           label="Host header"
-          description="Most applications want the visitor's"
+          description="Most applications need the client's"
           data={HOSTS}
           allowDeselect={false}
           value={kind}
@@ -40,8 +40,8 @@ export function UpstreamFields({ form }: ServiceFieldsProps) {
         />
         {kind === "name" && (
           <TextInput
-            label="Name in the Host header"
-            description="For applications that answer to one name only"
+            label="Custom Host header"
+            description="For applications that respond to one name only"
             placeholder="app.internal"
             {...form.getInputProps("host_header")}
           />

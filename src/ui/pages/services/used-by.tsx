@@ -1,4 +1,4 @@
-// Which routes lead to a service, and where to make one; changes nothing.
+// The routes to a service, with links to create one; changes nothing.
 import { Anchor, Badge, Button, Group, Stack, Text } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { Link } from "wouter";
@@ -58,7 +58,7 @@ function Users({ service, page, word, title, rows = [] }: UsersProps) {
   return (
     <Section
       title={title}
-      text={`What leads to this service.`}
+      text={`Routes to this service.`}
       actions={
         <Can needs="editor">
           <Button
@@ -96,7 +96,7 @@ function Users({ service, page, word, title, rows = [] }: UsersProps) {
         )}
         {rows.length === 0 && (
           <Text size="sm" c="dimmed">
-            Nothing yet, so nobody can reach it. Make a {word} that says which traffic it gets.
+            No traffic reaches it yet. Create a {word} that sends traffic to it.
           </Text>
         )}
       </Stack>

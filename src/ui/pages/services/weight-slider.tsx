@@ -1,27 +1,27 @@
-// The share of the traffic that a target gets, changed by moving a handle; sends nothing by itself.
+// A slider for a target's share of the traffic; sends nothing by itself.
 import { Box, Group, Slider, Text } from "@mantine/core";
 import { useState } from "react";
 import { Can } from "../../parts/page-layout.tsx";
 import type { Target } from "./live-targets.tsx";
-import { placeOf } from "./target-weight.ts";
+import { addressOf } from "./target-weight.ts";
 
 interface Props {
   readonly target: Target;
   /** Percent; null: none. */
   readonly share: number | null;
-  /** When the handle is let go. */
+  /** When the handle is released. */
   readonly onChange: (weight: number) => void;
 }
 
-/** Larger weights are for the drawer, where they can be typed. */
+/** Larger weights are typed in the drawer. */
 const USUAL_MAX = 200;
 
 export function WeightSlider({ target, share, onChange }: Props) {
   const [moved, setMoved] = useState<number | null>(null);
-  const [told, setTold] = useState(target.weight);
-  // It was changed, here or elsewhere.
-  if (told !== target.weight) {
-    setTold(target.weight);
+  const [reported, setReported] = useState(target.weight);
+  // The weight changed, here or elsewhere.
+  if (reported !== target.weight) {
+    setReported(target.weight);
     setMoved(null);
   }
   const weight = moved ?? target.weight;
@@ -38,7 +38,7 @@ export function WeightSlider({ target, share, onChange }: Props) {
             max={Math.max(USUAL_MAX, target.weight)}
             step={5}
             label={null}
-            thumbLabel={`Weight of ${placeOf(target)}`}
+            thumbLabel={`Weight of ${addressOf(target)}`}
             value={weight}
             onChange={setMoved}
             onChangeEnd={(next) => {

@@ -1,4 +1,4 @@
-// Fields of the settings that say who may reach the gateway's management and whose word on client addresses counts.
+// Settings fields for management access and trusted proxies.
 import { Alert, Stack, Text, TextInput } from "@mantine/core";
 import { useStatus } from "../../api/queries.ts";
 import { ListField } from "../../parts/fields.tsx";
@@ -7,10 +7,10 @@ import type { SettingsFieldsProps } from "./settings-page.tsx";
 
 interface ManagementProps extends SettingsFieldsProps {
   /** Networks that may use the management API now. */
-  readonly inForce: readonly string[];
+  readonly inEffect: readonly string[];
 }
 
-export function ManagementFields({ form, inForce }: ManagementProps) {
+export function ManagementFields({ form, inEffect }: ManagementProps) {
   const { data: status } = useStatus();
   const isLocal = status?.management_access === "local";
   return (
@@ -18,33 +18,33 @@ export function ManagementFields({ form, inForce }: ManagementProps) {
       <Stack>
         <TextInput
           label="Public address"
-          description="Where people reach this UI. Single sign-on comes back to it, alerts name it, and with https:// the session cookie is sent over TLS only. Empty: no address of its own"
+          description="URL of this UI. Single sign-on redirects to it, alerts link to it, and with https:// the session cookie is Secure. Empty: none"
           placeholder="https://gateway.example.com"
           {...form.getInputProps("public_url")}
         />
         <ListField
-          label="Networks that may use it"
-          description="Clients from other networks are refused, whatever they sign in with. Empty: the networks of --admin-allow"
+          label="Allowed networks"
+          description="The gateway rejects clients from other networks. Empty: the networks of --admin-allow"
           placeholder="10.0.0.0/8"
           {...form.getInputProps("admin_allowed_cidrs")}
         />
         {form.values.admin_allowed_cidrs.length === 0 && (
           <Text size="sm" c="dimmed" mt={-8}>
-            {inForce.length > 0 ? (
+            {inEffect.length > 0 ? (
               <>
-                In force: <span className="mono">{inForce.join(", ")}</span>
+                In effect: <span className="mono">{inEffect.join(", ")}</span>
               </>
             ) : isLocal ? (
-              "It listens for this machine only, so no network needs to be named."
+              "The gateway listens on loopback only, so no network is required."
             ) : (
-              "No network is named, so other machines do not reach it."
+              "No network is allowed, so other machines cannot reach it."
             )}
           </Text>
         )}
         {form.values.admin_allowed_cidrs.length > 0 && (
           <Alert color="yellow" py="xs">
-            Include the network that you come from. On the machine itself 127.0.0.1 and ::1 are
-            addresses like others. There, <code>sluice reset-admin-networks</code> opens it again.
+            Include your own network. On the machine itself, 127.0.0.1 and ::1 need to be allowed
+            too. There, <code>sluice reset-admin-networks</code> restores access.
           </Alert>
         )}
       </Stack>
@@ -56,11 +56,11 @@ export function ProxyFields({ form }: SettingsFieldsProps) {
   return (
     <Section
       title="Proxies in front"
-      text="A load balancer or CDN before this gateway hides the addresses of clients, and tells them in X-Forwarded-For."
+      text="A load balancer or CDN in front of this gateway passes client addresses in X-Forwarded-For."
     >
       <ListField
         label="Trusted proxies"
-        description="Addresses and networks whose X-Forwarded-* fields are believed, on every listener. Empty: none is, and the client is who connects. Never trust a network that clients come from"
+        description="Addresses and networks whose X-Forwarded-* headers are trusted, on every listener. Empty: none. Never trust a network that clients connect from"
         placeholder="192.0.2.0/24"
         {...form.getInputProps("trusted_proxies")}
       />

@@ -1,4 +1,4 @@
-// Fields of the settings that keep single requests and all of them together within bounds.
+// Settings fields for limits per request and for the whole gateway.
 import { SimpleGrid } from "@mantine/core";
 import { DurationField } from "../../parts/fields.tsx";
 import { FoldedSection, SubHead } from "../../parts/folded-section.tsx";
@@ -13,54 +13,54 @@ export function LimitFields({ form }: SettingsFieldsProps) {
   return (
     <FoldedSection
       title="Limits"
-      text="The defaults fit nearly everybody. Plugins limit more finely, by route and client."
+      text="Limits of the whole gateway. Plugins can limit by route and client."
       fields={["limits"]}
       errors={form.errors}
     >
       <RequestFields form={form} />
       <AbortFields form={form} />
       <ConnectionFields form={form} />
-      <SubHead title="Of all together" />
+      <SubHead title="Gateway" />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
           label="Requests in flight per worker"
-          description="More are answered with 503. 0: no limit"
+          description="Requests above the limit get status 503. 0: no limit"
           {...{ min: 0, max: 10_000_000, empty: 0 }}
           {...form.getInputProps("limits.max_in_flight_requests")}
         />
         <NumberField
-          label="Requests in flight in all"
-          description="More are answered with 503. 0: no limit"
+          label="Requests in flight in all workers"
+          description="Requests above the limit get status 503. 0: no limit"
           {...{ min: 0, max: 10_000_000, empty: 0 }}
           {...form.getInputProps("limits.max_in_flight_total")}
         />
         <NumberField
-          label="Memory of the gateway"
+          label="Memory limit"
           description={
             limits.max_memory_bytes === 0
-              ? "With more, new requests are answered with 503. 0: 80 % of what the machine allows"
-              : bytes("With more, new requests are answered with 503", limits.max_memory_bytes)
+              ? "Above the limit, new requests get status 503. 0: 80 % of the machine's memory"
+              : bytes("Above the limit, new requests get status 503", limits.max_memory_bytes)
           }
           suffix=" bytes"
           {...{ min: 0, empty: 0 }}
           {...form.getInputProps("limits.max_memory_bytes")}
         />
         <NumberField
-          label="Memory for collected bodies per worker"
-          description={bytes("Past it bodies are streamed", limits.collect_budget_bytes)}
+          label="Response buffers per worker"
+          description={bytes("Above the limit, bodies are streamed", limits.collect_budget_bytes)}
           suffix=" bytes"
           {...{ min: 0, max: 4_294_967_296, empty: 67_108_864 }}
           {...form.getInputProps("limits.collect_budget_bytes")}
         />
         <NumberField
-          label="Counted keys"
-          description="Clients and the like that plugins count at the same time. Takes effect at the next start"
+          label="Counter keys"
+          description="Keys, such as client addresses, that plugins count at the same time. Takes effect after a restart"
           {...{ min: 1024, max: 4_194_304, empty: 131_072 }}
           {...form.getInputProps("limits.counter_keys")}
         />
         <DurationField
-          label="Time to end at a stop"
-          description="Requests in flight get so long when the gateway stops"
+          label="Shutdown timeout"
+          description="Time for requests in flight to finish when the gateway stops"
           unit="ms"
           {...form.getInputProps("limits.shutdown_timeout")}
         />
@@ -73,48 +73,48 @@ function RequestFields({ form }: SettingsFieldsProps) {
   const { limits } = form.values;
   return (
     <>
-      <SubHead title="Of a request" />
+      <SubHead title="Requests" />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
-          label="Header fields"
-          description="More are answered with 431"
+          label="Request headers"
+          description="Requests with more get status 431"
           {...{ min: 10, max: 100, empty: 100 }}
           {...form.getInputProps("limits.max_header_fields")}
         />
         <NumberField
-          label="Length of path and query"
-          description={bytes("More is answered with 414", limits.max_target_bytes)}
+          label="Path and query length"
+          description={bytes("Longer ones get status 414", limits.max_target_bytes)}
           suffix=" bytes"
           {...{ min: 256, max: 16_384, empty: 8192 }}
           {...form.getInputProps("limits.max_target_bytes")}
         />
         <DurationField
-          label="Time for the head of a request"
-          description="On fronted listeners; a client that takes longer is answered with 408. 0: 12 s, without an answer"
+          label="Request head timeout"
+          description="On fronted listeners; slower clients get status 408. 0: 12 s, without a response"
           unit="ms"
           {...form.getInputProps("limits.head_read_timeout")}
         />
         <DurationField
-          label="Silence while a body is sent"
-          description="A client that sends nothing for so long is answered with 408"
+          label="Request body timeout"
+          description="A client that sends nothing for this time gets status 408"
           unit="ms"
           {...form.getInputProps("limits.body_read_timeout")}
         />
         <DurationField
-          label="Grace for slow request bodies"
-          description="A client is waited for so long before the minimum rate of its listener or route holds"
+          label="Grace period for slow request bodies"
+          description="Time before the minimum rate of the listener or route applies"
           unit="ms"
           {...form.getInputProps("limits.body_min_rate_grace")}
         />
         <DurationField
-          label="Silence while an answer is taken"
-          description="A client that takes nothing for so long is cut off"
+          label="Response write timeout"
+          description="The gateway closes the connection of a client that reads nothing for this time"
           unit="ms"
           {...form.getInputProps("limits.response_write_timeout")}
         />
         <NumberField
-          label="Head of a target's answer"
-          description={bytes("More is answered with 502", limits.max_response_head_bytes)}
+          label="Response head size"
+          description={bytes("Larger heads cause status 502", limits.max_response_head_bytes)}
           suffix=" bytes"
           {...{ min: 1024, max: 1_048_576, empty: 65_536 }}
           {...form.getInputProps("limits.max_response_head_bytes")}
@@ -131,13 +131,13 @@ function AbortFields({ form }: SettingsFieldsProps) {
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
           label="Per connection"
-          description="Aborted in ten seconds, beside as many as are completed. More requests are answered with 429. 0: no limit"
+          description="Aborted requests in ten seconds, in addition to as many as complete. Further requests get status 429. 0: no limit"
           {...{ min: 0, max: 1_000_000, empty: 300 }}
           {...form.getInputProps("limits.max_aborted_per_connection")}
         />
         <NumberField
           label="Per client address"
-          description="Aborted in ten seconds, in one worker. More requests are answered with 429. 0: no limit"
+          description="Aborted requests in ten seconds, per worker. Further requests get status 429. 0: no limit"
           {...{ min: 0, max: 1_000_000, empty: 2000 }}
           {...form.getInputProps("limits.max_aborted_per_address")}
         />

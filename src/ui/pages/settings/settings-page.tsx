@@ -39,12 +39,12 @@ function SettingsForm({ source }: { readonly source: Versioned<Settings> }) {
   return (
     <FormPage
       title="Gateway settings"
-      text="What holds for the gateway as a whole. Changes are live at once, without a restart."
+      text="Settings of the whole gateway. Changes take effect without a restart."
       form={rest}
       needs="admin"
       isNew={false}
     >
-      <ManagementFields form={form} inForce={source.value.admin_allowed_in_force} />
+      <ManagementFields form={form} inEffect={source.value.admin_allowed_in_force} />
       <ProxyFields form={form} />
       <DefaultSiteFields form={form} />
       <RequestFields form={form} />

@@ -1,10 +1,10 @@
-// The fields of the form of the settings, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of the settings, converted from and to the API's objects; renders nothing.
 import type { Document } from "../../api/merge-patch.ts";
 import type { Schemas } from "../../api/resources.ts";
 
 type Settings = Schemas["Settings"];
 
-/** As the API has them; texts that may be absent are empty. */
+/** The API's fields; absent strings are empty. */
 export interface SettingsValues extends Omit<Settings, "updated_at" | "public_url" | "geoip"> {
   readonly public_url: string;
   readonly geoip: { readonly country_db: string; readonly asn_db: string };
@@ -27,30 +27,30 @@ export const toBody = (values: SettingsValues): Document => ({
   geoip: { country_db: orNull(values.geoip.country_db), asn_db: orNull(values.geoip.asn_db) },
 });
 
-/** The form of an address or network; whether it is one, the gateway says. */
+/** The shape of an address or network; the gateway checks the rest. */
 const NETWORK = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]*)(?:\/\d{1,3})?$/i;
 
 const networks = (list: readonly string[]): string | null => {
   const wrong = list.find((text) => !NETWORK.test(text));
   return wrong === undefined
     ? null
-    : `${wrong} is no address and no network such as 10.0.0.0/8 or 2001:db8::/32`;
+    : `${wrong} is not an address or network such as 10.0.0.0/8 or 2001:db8::/32`;
 };
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   public_url: (value: string) =>
     value.trim() === "" || /^https?:\/\/[^/?#\s]+\/?$/.test(value.trim())
       ? null
-      : "It is http:// or https:// and a host, without a path",
+      : "Must be http:// or https:// and a host, without a path",
   trusted_proxies: networks,
   admin_allowed_cidrs: networks,
   default_site: {
     to: (value: string, { default_site: site }: SettingsValues) =>
       site.action === "redirect" && value.trim() === ""
-        ? "Say where to"
+        ? "URL or path is required"
         : /^[\x21-\x7e]*$/.test(value)
           ? null
-          : "No spaces, and no characters beyond ASCII",
+          : "Must have no spaces and only ASCII characters",
   },
 };

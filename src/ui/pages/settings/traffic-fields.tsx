@@ -1,4 +1,4 @@
-// Fields of the settings about requests: what nobody takes, how they are named, kept and shown, and where they come from.
+// Settings fields about requests: default site, request ids, retention, GeoIP.
 import { Select, SimpleGrid, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { ListField } from "../../parts/fields.tsx";
 import { FoldedSection } from "../../parts/folded-section.tsx";
@@ -9,23 +9,23 @@ import type { SettingsFieldsProps } from "./settings-page.tsx";
 export function DefaultSiteFields({ form }: SettingsFieldsProps) {
   const { action } = form.values.default_site;
   return (
-    <Section title="Default site" text="What a visitor gets when no route takes the request.">
+    <Section title="Default site" text="The response when no route matches.">
       <Stack>
         <Select
-          label="Answer"
+          label="Response"
           data={[
             { value: "404", label: "Not found: the gateway's page with status 404" },
-            { value: "redirect", label: "Send them to another address" },
-            { value: "html", label: "Show a page of your own" },
-            { value: "close", label: "Close the connection without a word" },
+            { value: "redirect", label: "Redirect" },
+            { value: "html", label: "Custom page" },
+            { value: "close", label: "Close the connection without a response" },
           ]}
           allowDeselect={false}
           {...form.getInputProps("default_site.action")}
         />
         {action === "redirect" && (
           <TextInput
-            label="Where to"
-            description="An address of your choice, or a path on the same host"
+            label="Redirect to"
+            description="A URL, or a path on the same host"
             placeholder="https://www.example.com/"
             required
             {...form.getInputProps("default_site.to")}
@@ -51,21 +51,21 @@ export function DefaultSiteFields({ form }: SettingsFieldsProps) {
 
 export function RequestFields({ form }: SettingsFieldsProps) {
   return (
-    <Section title="Requests" text="How requests are named, and what is shown of them.">
+    <Section title="Requests" text="Request ids, debug headers and masking.">
       <Stack>
         <Switch
-          label="Give every request an id"
-          description="Targets and clients learn it as X-Request-Id, and it leads from a complaint to the line in the log. One that a trusted proxy gave is kept"
+          label="Request ids"
+          description="The gateway sends X-Request-Id to targets and clients and logs it. An id from a trusted proxy is preserved"
           {...form.getInputProps("requests.ids", { type: "checkbox" })}
         />
         <Switch
           label="Debug headers"
-          description="Answers say which worker, revision, route and target they come from (X-Sluice-…). Everybody sees them: for the time of a search only"
+          description="Responses name worker, revision, route and target (X-Sluice-…). All clients see them: for debugging only"
           {...form.getInputProps("debug_headers", { type: "checkbox" })}
         />
         <ListField
-          label="Query parameters to mask"
-          description="Words in the names of parameters whose values are secrets. They are shown as *** everywhere: key masks key, api_key and apiKey"
+          label="Masked query parameters"
+          description="Words in the names of parameters with secret values, which are shown as ***: key masks key, api_key and apiKey"
           {...form.getInputProps("requests.redacted_query_names")}
         />
       </Stack>
@@ -76,31 +76,31 @@ export function RequestFields({ form }: SettingsFieldsProps) {
 export function RetentionFields({ form }: SettingsFieldsProps) {
   return (
     <Section
-      title="History"
-      text="How much of the past is kept. What is beyond goes, oldest first."
+      title="Retention"
+      text="How much history is stored. The oldest entries are deleted first."
     >
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
           label="Requests"
-          description="The last ones, in memory. 0: none is kept"
+          description="Recent requests in memory. 0: none"
           {...{ min: 0, max: 1_000_000, empty: 0 }}
           {...form.getInputProps("retention.requests")}
         />
         <NumberField
           label="Revisions"
-          description="Versions of the configuration that one can go back to"
+          description="Versions of the configuration that can be restored"
           {...{ min: 1, max: 1_000_000, empty: 1000 }}
           {...form.getInputProps("retention.revisions")}
         />
         <NumberField
-          label="Days of audit log"
-          description="Who did what, at most so long ago"
+          label="Audit log days"
+          description="Maximum age of audit log entries"
           {...{ min: 1, max: 3650, empty: 90 }}
           {...form.getInputProps("retention.audit_days")}
         />
         <NumberField
-          label="Entries of audit log"
-          description="And at most so many"
+          label="Audit log entries"
+          description="Maximum number of audit log entries"
           {...{ min: 100, max: 10_000_000, empty: 10_000 }}
           {...form.getInputProps("retention.audit_entries")}
         />
@@ -114,8 +114,8 @@ export function GeoFields({ form }: SettingsFieldsProps) {
   const known = [country === "" ? "" : "countries", asn === "" ? "" : "networks"];
   return (
     <FoldedSection
-      title="Where clients come from"
-      text="Databases in MaxMind's format let plugins decide by country and network (ASN)."
+      title="GeoIP"
+      text="Databases in MaxMind format for plugins that use country or network (ASN)."
       summary={known.filter((word) => word !== "").join(" and ")}
       isOpenAtFirst={country !== "" || asn !== ""}
       fields={["geoip"]}
@@ -123,13 +123,13 @@ export function GeoFields({ form }: SettingsFieldsProps) {
     >
       <TextInput
         label="Country database"
-        description="Path of a file on the gateway's machine; read again when it changes"
+        description="File path on the gateway's machine; reloaded when the file changes"
         placeholder="/var/lib/geoip/GeoLite2-Country.mmdb"
         {...form.getInputProps("geoip.country_db")}
       />
       <TextInput
         label="ASN database"
-        description="Path of a file on the gateway's machine"
+        description="File path on the gateway's machine"
         placeholder="/var/lib/geoip/GeoLite2-ASN.mmdb"
         {...form.getInputProps("geoip.asn_db")}
       />

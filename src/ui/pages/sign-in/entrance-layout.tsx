@@ -1,4 +1,4 @@
-// The frame of the pages that are shown before somebody is signed in; knows no form.
+// The frame of the pages before sign-in; knows no form.
 import { Center, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import { ProductMark } from "../../parts/product-mark.tsx";

@@ -1,4 +1,4 @@
-// Creates the first administrator while there are no users; knows nothing of what follows.
+// Creates the first administrator while no users exist.
 import { Alert, Anchor, Button, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { isEmail, useForm } from "@mantine/form";
 import { useState } from "react";
@@ -19,8 +19,8 @@ export default function FirstRunPage({ onDone, onSkip }: Props) {
     initialValues: { name: "", email: "", password: "" },
     validateInputOnBlur: true,
     validate: {
-      name: (value) => (value.trim() === "" ? "Your name is needed" : null),
-      email: isEmail("This is no e-mail address"),
+      name: (value) => (value.trim() === "" ? "Name is required" : null),
+      email: isEmail("Must be an e-mail address"),
       password: (value) => (value.length < 10 ? "At least 10 characters" : null),
     },
   });
@@ -33,7 +33,7 @@ export default function FirstRunPage({ onDone, onSkip }: Props) {
       await connection.send("/users", { method: "POST", body: { ...values, role: "admin" } });
       const body = { email, password };
       const login = { method: "POST", body, waitsForSignIn: false } as const;
-      // Should that fail, the page that asks who one is comes next.
+      // If that fails, the sign-in page comes next.
       await connection.send("/auth/login", login).catch(() => null);
       onDone();
     } catch (error) {
@@ -49,9 +49,9 @@ export default function FirstRunPage({ onDone, onSkip }: Props) {
     <EntranceLayout
       title="Create the first administrator"
       text={
-        <Alert color="yellow" title="Nobody owns this gateway yet">
-          Until an administrator exists, anyone who reaches this address can change everything, and
-          can create that administrator instead of you.
+        <Alert color="yellow" title="This gateway has no administrator yet">
+          Until an administrator exists, anyone who can reach this address can change everything and
+          create that administrator.
         </Alert>
       }
     >
@@ -72,7 +72,7 @@ export default function FirstRunPage({ onDone, onSkip }: Props) {
           />
           <PasswordInput
             label="Password"
-            description="At least 10 characters; not your name, your address or a common one"
+            description="At least 10 characters; not your name, your address or a common password"
             autoComplete="new-password"
             required
             {...form.getInputProps("password")}
@@ -82,7 +82,7 @@ export default function FirstRunPage({ onDone, onSkip }: Props) {
           </Button>
           <Text size="sm" ta="center">
             <Anchor component="button" type="button" onClick={onSkip}>
-              Go on without users for now
+              Continue without users
             </Anchor>
           </Text>
         </Stack>

@@ -1,4 +1,4 @@
-// The page that asks who somebody is; knows no session.
+// The sign-in page; knows no session.
 import { Alert } from "@mantine/core";
 import type { Schemas } from "../../api/resources.ts";
 import { SignInForm } from "../../shell/sign-in-form.tsx";
@@ -20,7 +20,7 @@ export default function SignInPage({ onSignedIn }: Props) {
   return (
     <EntranceLayout title="Sign in">
       {ssoError !== null && (
-        <Alert color="red" role="alert" title="Single sign-on did not work">
+        <Alert color="red" role="alert" title="Single sign-on failed">
           {ssoErrorText(ssoError)}
         </Alert>
       )}

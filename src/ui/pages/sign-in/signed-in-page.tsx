@@ -1,14 +1,14 @@
-// The end of a tab that was opened only to sign in, while a page waits in another one; knows neither.
+// The last page of a tab opened for sign-in, while the original page waits in another tab.
 import { Text } from "@mantine/core";
 import { useEffect } from "react";
 import { EntranceLayout } from "./entrance-layout.tsx";
 
 export default function SignedInPage() {
-  // Browsers refuse this for tabs that a person has opened: then the text stays.
+  // Browsers refuse to close tabs that the user opened: the text stays then.
   useEffect(() => window.close(), []);
   return (
     <EntranceLayout title="You are signed in">
-      <Text>The page in the other tab goes on by itself. You can close this one.</Text>
+      <Text>The page in the other tab continues automatically. You can close this one.</Text>
     </EntranceLayout>
   );
 }

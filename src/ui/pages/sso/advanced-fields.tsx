@@ -1,4 +1,4 @@
-// What few need to change about single sign-on, folded away; knows no provider.
+// The advanced fields of single sign-on, folded; knows no provider.
 import { Accordion, Select, Stack, TextInput } from "@mantine/core";
 import { ListField } from "../../parts/fields.tsx";
 import type { SsoFieldsProps } from "./client-fields.tsx";
@@ -12,22 +12,25 @@ export function AdvancedFields({ form }: SsoFieldsProps) {
         <Accordion.Panel>
           <Stack>
             <TextInput
-              label="Text of the button"
-              description="On the page where people sign in"
+              label="Button text"
+              description="On the sign-in page"
               maw={420}
               {...form.getInputProps("button_label")}
             />
             <ListField
               label="Scopes"
-              description="What is asked for; some providers want one more for groups"
+              description="OAuth scopes; some providers require one more for groups"
               suggestions={["openid", "email", "profile", "groups"]}
               {...form.getInputProps("scopes")}
             />
             <Select
-              label="How the secret is sent"
+              label="Client authentication"
               data={[
-                { value: "basic", label: "In a header (client_secret_basic), as most want it" },
-                { value: "post", label: "In the body (client_secret_post)" },
+                {
+                  value: "basic",
+                  label: "Header (client_secret_basic), as most providers require",
+                },
+                { value: "post", label: "Body (client_secret_post)" },
               ]}
               allowDeselect={false}
               maw={420}

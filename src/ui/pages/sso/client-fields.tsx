@@ -1,4 +1,4 @@
-// How the gateway shows itself to the identity provider, with hints for well-known ones; stores nothing.
+// The OIDC client fields, with hints for well-known providers; stores nothing.
 import { PasswordInput, Select, SimpleGrid, Stack, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
@@ -21,9 +21,9 @@ export function ClientFields({ form, isSecretSet }: Props) {
     <Section title="Identity provider">
       <Stack>
         <Select
-          label="Which one is it?"
-          description="For hints only: it is not stored"
-          placeholder="Another one"
+          label="Provider"
+          description="For hints only, not stored"
+          placeholder="Other"
           data={providers.map((one) => one.name)}
           value={name}
           onChange={setName}
@@ -33,7 +33,7 @@ export function ClientFields({ form, isSecretSet }: Props) {
         {provider !== undefined && <HelpText>{provider.hint}</HelpText>}
         <TextInput
           label="Issuer"
-          description="As the provider names itself, with the slash at its end if it has one"
+          description="Issuer URL exactly as the provider publishes it, including a trailing slash"
           placeholder={provider?.issuer ?? "https://id.example.com"}
           {...form.getInputProps("issuer")}
         />
@@ -52,10 +52,10 @@ export function ClientFields({ form, isSecretSet }: Props) {
 }
 
 const choices = (isSecretSet: boolean) => [
-  ...(isSecretSet ? [{ value: "keep", label: "Keep the stored one" }] : []),
-  { value: "new", label: isSecretSet ? "Type a new one in" : "Type it in" },
-  { value: "reference", label: "Use one from Secrets" },
-  { value: "none", label: "None: a public client" },
+  ...(isSecretSet ? [{ value: "keep", label: "Keep the stored secret" }] : []),
+  { value: "new", label: isSecretSet ? "Enter a new secret" : "Enter a secret" },
+  { value: "reference", label: "Reference a stored secret" },
+  { value: "none", label: "None (public client)" },
 ];
 
 function SecretFields({ form, isSecretSet }: Props) {
@@ -64,7 +64,7 @@ function SecretFields({ form, isSecretSet }: Props) {
     <Stack gap="xs">
       <Select
         label="Client secret"
-        description="Kept encrypted and never shown"
+        description="Stored encrypted and never shown"
         data={choices(isSecretSet)}
         allowDeselect={false}
         value={secretChoice}

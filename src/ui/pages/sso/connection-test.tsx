@@ -1,4 +1,4 @@
-// Asks the gateway to try the stored settings at the provider, and shows each thing that it looked at.
+// Tests the stored settings at the provider and shows each check.
 import { Alert, Group, List, Loader, Stack, Text } from "@mantine/core";
 import { IconAlertTriangle, IconCheck } from "@tabler/icons-react";
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
@@ -8,7 +8,7 @@ import type { Schemas } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Section } from "../../parts/page-layout.tsx";
 
-/** Asks once for each `run`. */
+/** Runs once for each `run`. */
 export function ConnectionTest({ run }: { readonly run: number }) {
   const connection = useConnection();
   const test = useQuery({
@@ -19,10 +19,10 @@ export function ConnectionTest({ run }: { readonly run: number }) {
       (await connection.send<Schemas["SsoTest"]>("/sso/test", { method: "POST", signal })).value,
   });
   const place = useRef<HTMLDivElement>(null);
-  // The button stays in view wherever somebody is in the form; the answer should be as well.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what is shown grows when the answer comes
+  // The button is always visible, so the result is scrolled into view.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the section grows when the response arrives
   useEffect(() => {
-    // Not returned: newer browsers answer with a promise here.
+    // Not returned: newer browsers return a promise here.
     place.current?.scrollIntoView({ block: "center" });
   }, [test.isPending]);
   return (
@@ -37,20 +37,20 @@ function Findings({ test }: { readonly test: UseQueryResult<Schemas["SsoTest"]> 
     return (
       <Section title="Test">
         <Group gap="xs" role="status">
-          <Loader size="sm" aria-label="Asking the provider" />
-          <Text size="sm">Asking the provider…</Text>
+          <Loader size="sm" aria-label="Contacting the provider" />
+          <Text size="sm">Contacting the provider…</Text>
         </Group>
       </Section>
     );
-  if (test.data === undefined) return <ErrorPanel error={test.error} title="Not tested" />;
+  if (test.data === undefined) return <ErrorPanel error={test.error} title="Test failed" />;
   const { ok, checks } = test.data;
   return (
-    <Section title="Test" text="With the settings as they are stored.">
+    <Section title="Test" text="Uses the stored settings.">
       <Stack gap="sm">
         <Alert color={ok ? "teal" : "red"} role="status">
           {ok
-            ? "Everything that can be checked without a person is right. Now sign in with it, in a private window."
-            : "Something is not right yet."}
+            ? "All automatic checks passed. Now sign in with a private browser window."
+            : "Some checks failed."}
         </Alert>
         <List size="sm" spacing={6} listStyleType="none" style={{ overflowWrap: "anywhere" }}>
           {checks.map((check) => (
@@ -66,12 +66,12 @@ function Findings({ test }: { readonly test: UseQueryResult<Schemas["SsoTest"]> 
 
 function Mark({ isOk }: { readonly isOk: boolean }) {
   return isOk ? (
-    <IconCheck size={18} color="var(--mantine-color-teal-6)" aria-label="Right:" role="img" />
+    <IconCheck size={18} color="var(--mantine-color-teal-6)" aria-label="Passed:" role="img" />
   ) : (
     <IconAlertTriangle
       size={18}
       color="var(--mantine-color-red-6)"
-      aria-label="Not right:"
+      aria-label="Failed:"
       role="img"
     />
   );

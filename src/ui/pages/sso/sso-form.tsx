@@ -1,4 +1,4 @@
-// The form of single sign-on: the steps at the provider and here, the roles, the test; asks its hook to save.
+// The form of single sign-on: provider, client, roles, test.
 import { Button, Group, Paper, Stack, Switch, Text } from "@mantine/core";
 import { useContext, useState } from "react";
 import { toMessage } from "../../api/error.ts";
@@ -9,7 +9,7 @@ import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
 import { CopyableValue } from "../../parts/secret-once.tsx";
 import { AdvancedFields } from "./advanced-fields.tsx";
 import { ClientFields, type SsoFieldsProps } from "./client-fields.tsx";
-import { PeopleFields } from "./people-fields.tsx";
+import { UserFields } from "./user-fields.tsx";
 import { ConnectionTest } from "./connection-test.tsx";
 import type { Sso } from "./sso-values.ts";
 import { useSsoForm } from "./use-sso-form.tsx";
@@ -35,9 +35,9 @@ export function SsoForm({ source }: { readonly source: Versioned<Sso> }) {
       <RedirectAddress />
       <fieldset disabled={isReadOnly} style={{ border: 0, margin: 0, padding: 0, minWidth: 0 }}>
         <ClientFields form={form} isSecretSet={source.value.client_secret_set} />
-        <PeopleFields form={form} />
+        <UserFields form={form} />
         <AdvancedFields form={form} />
-        <InUse form={form} />
+        <StatusFields form={form} />
       </fieldset>
       {testedAt !== null && <ConnectionTest run={testedAt} />}
       <Paper withBorder p="sm" pos="sticky" bottom={8} style={{ zIndex: 5 }}>
@@ -60,34 +60,34 @@ export function SsoForm({ source }: { readonly source: Versioned<Sso> }) {
   );
 }
 
-function InUse({ form }: SsoFieldsProps) {
+function StatusFields({ form }: SsoFieldsProps) {
   return (
-    <Section title="In use">
+    <Section title="Status">
       <Switch
-        label="People can sign in with it"
-        description="Can wait until the test is good. A sign-in page that is open shows the button when it is loaded anew"
+        label="Enabled"
+        description="Turn it on after a successful test. Open sign-in pages show the button after a reload"
         {...form.getInputProps("enabled", { type: "checkbox" })}
       />
     </Section>
   );
 }
 
-/** What to register at the provider. */
+/** The redirect URL to register at the provider. */
 function RedirectAddress() {
   const settings = useRead<Schemas["Settings"]>("settings");
   const publicUrl = settings.data?.value.public_url ?? null;
   const base = (publicUrl ?? location.origin).replace(/\/$/, "");
   return (
     <Section
-      title="At the provider"
-      text="Register a client there: confidential, authorization code flow, with exactly this redirect address."
+      title="Redirect URL"
+      text="Register a confidential client with authorization code flow and this redirect URL at the provider."
     >
       <Stack gap="xs">
-        <CopyableValue value={`${base}${CALLBACK}`} label="the redirect address" />
+        <CopyableValue value={`${base}${CALLBACK}`} label="the redirect URL" />
         {publicUrl === null && settings.data !== undefined && (
           <HelpText>
-            It follows the address that you have opened this page at. Set the public address in the
-            gateway settings if people use another one.
+            Derived from the URL of this page. Set the public address in the gateway settings if
+            users have another one.
           </HelpText>
         )}
         {settings.error !== null && (

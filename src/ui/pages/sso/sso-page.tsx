@@ -13,7 +13,7 @@ export default function SsoPage() {
     <Box maw={920}>
       <PageHead
         title="Single sign-on"
-        text="Let people sign in here with their account at your identity provider (OpenID Connect). Passwords keep working."
+        text="Sign-in with accounts of your identity provider (OpenID Connect). Passwords still work."
       />
       {sso.data !== undefined ? (
         <SsoForm source={sso.data} />

@@ -1,9 +1,9 @@
-// The fields of the form of single sign-on, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of single sign-on, converted from and to the API's objects; renders nothing.
 import type { Schemas } from "../../api/resources.ts";
 
 export type Sso = Schemas["Sso"];
 
-/** What happens to the client secret, which nobody can read. */
+/** What to do with the client secret, which is write-only. */
 export type SecretChoice = "keep" | "new" | "reference" | "none";
 
 export interface SsoValues extends Pick<
@@ -19,10 +19,10 @@ export interface SsoValues extends Pick<
   | "auto_provision"
   | "button_label"
 > {
-  /** Empty: people whom the map does not know are refused. */
+  /** Empty: users without a mapped group are denied. */
   readonly default_role: string;
   readonly secretChoice: SecretChoice;
-  /** The new secret, or the name of a stored one. */
+  /** The new secret, or the name of a stored secret. */
   readonly client_secret: string;
 }
 
@@ -41,7 +41,7 @@ export function toBody({ secretChoice: _, client_secret: __, default_role, ...re
   return { ...rest, default_role: default_role === "" ? null : default_role };
 }
 
-/** What is sent beside the rest; empty: the stored secret stays. */
+/** The secret's part of the body; empty: the stored secret is unchanged. */
 export function secretOf({ secretChoice, client_secret: text }: SsoValues): object {
   if (secretChoice === "none") return { client_secret: null };
   if (text === "" || secretChoice === "keep") return {};
@@ -50,16 +50,16 @@ export function secretOf({ secretChoice, client_secret: text }: SsoValues): obje
 
 const isUrl = (text: string) => /^https?:\/\/[^\s?#]+$/.test(text);
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   issuer: (value: string, { enabled }: SsoValues) =>
     value === "" && enabled
-      ? "Needed before it can be turned on"
+      ? "Required before it can be enabled"
       : value === "" || isUrl(value)
         ? null
-        : "An address that begins with https://, without query",
+        : "Must be an https:// URL without query",
   client_id: (value: string, { enabled }: SsoValues) =>
-    value === "" && enabled ? "Needed before it can be turned on" : null,
+    value === "" && enabled ? "Required before it can be enabled" : null,
   client_secret: (value: string, { secretChoice }: SsoValues) =>
-    secretChoice === "reference" && value === "" ? "The name of a stored secret" : null,
+    secretChoice === "reference" && value === "" ? "Name of a stored secret is required" : null,
 };

@@ -1,4 +1,4 @@
-// Keeps what is typed about single sign-on, saves what differs, and merges with others; draws no field.
+// The state of the single sign-on form: saves changed fields and merges concurrent changes; renders nothing.
 import { useForm, type UseFormReturnType } from "@mantine/form";
 import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/changes.tsx";
@@ -29,7 +29,7 @@ export function useSsoForm(source: Versioned<Sso>) {
   const refusal = useRefusal(form, origin);
   useLeaveGuard(form.isDirty() && !isPending);
 
-  /** Whether it went well. */
+  /** Whether it succeeded. */
   const send = async (sending: Sending): Promise<boolean> => {
     refusal.forget();
     try {
@@ -83,7 +83,7 @@ function useSending() {
   });
 }
 
-/** Leads every refusal to where it belongs: its field, the prompt that merges, or the foot of the form. */
+/** Maps an API error to its field, the merge prompt, or the foot of the form. */
 function useRefusal(form: Form, origin: Versioned<Sso>) {
   const connection = useConnection();
   const [failure, setFailure] = useState<Error | null>(null);

@@ -1,4 +1,4 @@
-// The connections of a stream route as they are at this moment, and cutting one; knows no field.
+// The live connections of a stream route, with a button to close each; knows no form.
 import { Button, Group, ScrollArea, Table, Text } from "@mantine/core";
 import { modals } from "@mantine/modals";
 import { useState } from "react";
@@ -9,7 +9,7 @@ import type { Read, Schemas } from "../../api/resources.ts";
 import { ErrorPanel } from "../../parts/error-panel.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
 import { RowsSkeleton } from "../../parts/skeletons.tsx";
-import { placeOf } from "../services/target-weight.ts";
+import { addressOf } from "../services/target-weight.ts";
 import { ageOf, inBytes } from "./stream-numbers.ts";
 
 type Connection = Schemas["Connection"];
@@ -32,7 +32,7 @@ export function LiveConnections({ route }: { readonly route: Read<"stream-routes
       actions={
         all.length > 0 && (
           <Button size="xs" variant="default" onClick={() => setPaused(!isPaused)}>
-            {isPaused ? "Go on" : "Pause"}
+            {isPaused ? "Resume" : "Pause"}
           </Button>
         )
       }
@@ -43,7 +43,7 @@ export function LiveConnections({ route }: { readonly route: Read<"stream-routes
         <ErrorPanel error={list.error} onRetry={() => list.refetch()} />
       ) : all.length === 0 ? (
         <Text size="sm" c="dimmed">
-          Nobody is connected. Clients connect to port {route.listen_port ?? route.port_range}.
+          No connections. Clients connect to port {route.listen_port ?? route.port_range}.
         </Text>
       ) : (
         <Connections path={path} all={all} label={`Open ${word}`} />
@@ -60,10 +60,10 @@ interface Props {
 
 function Connections({ path, all, label }: Props) {
   const targets = useResourceList("targets");
-  const cut = useCut(path);
-  const placeOfTarget = (id: string | null) => {
+  const closeConnection = useCloseConnection(path);
+  const targetAddress = (id: string | null) => {
     const target = targets.data?.find((other) => other.id === id);
-    return target === undefined ? "none yet" : placeOf(target);
+    return target === undefined ? "none yet" : addressOf(target);
   };
   const now = Date.now();
   return (
@@ -85,7 +85,7 @@ function Connections({ path, all, label }: Props) {
           {all.slice(0, MAX_ROWS).map((connection) => (
             <Table.Tr key={connection.id}>
               <Table.Td className="mono">{connection.client}</Table.Td>
-              <Table.Td className="mono">{placeOfTarget(connection.target_id)}</Table.Td>
+              <Table.Td className="mono">{targetAddress(connection.target_id)}</Table.Td>
               <Table.Td>{inBytes(connection.bytes_in)}</Table.Td>
               <Table.Td>{inBytes(connection.bytes_out)}</Table.Td>
               <Table.Td title={connection.started_at}>{ageOf(connection.started_at, now)}</Table.Td>
@@ -97,7 +97,7 @@ function Connections({ path, all, label }: Props) {
                       variant="light"
                       color="red"
                       aria-label={`Close the connection of ${connection.client}`}
-                      onClick={() => askBefore(connection, () => cut(connection))}
+                      onClick={() => askBefore(connection, () => closeConnection(connection))}
                     >
                       Close
                     </Button>
@@ -110,7 +110,7 @@ function Connections({ path, all, label }: Props) {
       </Table>
       {all.length > MAX_ROWS && (
         <Text size="sm" c="dimmed" p="xs">
-          and {all.length - MAX_ROWS} younger ones
+          and {all.length - MAX_ROWS} newer ones
         </Text>
       )}
     </ScrollArea.Autosize>
@@ -122,17 +122,17 @@ function askBefore({ client }: Connection, run: () => void): void {
     title: `Close the connection of ${client}?`,
     children: (
       <Text size="sm">
-        What is on its way is lost. The client may connect again at once; to keep it away, refuse
-        its network below.
+        Data in transit is lost. The client can reconnect; to deny it, add its network to the denied
+        networks below.
       </Text>
     ),
-    labels: { confirm: "Close it", cancel: "Cancel" },
+    labels: { confirm: "Close connection", cancel: "Cancel" },
     confirmProps: { color: "red" },
     onConfirm: run,
   });
 }
 
-function useCut(path: string): (connection: Connection) => void {
+function useCloseConnection(path: string): (connection: Connection) => void {
   const connection = useConnection();
   const { mutate } = useChange<Schemas["Deleted"], Connection>({
     send: ({ id }) =>

@@ -1,4 +1,4 @@
-// What a stream route asks of connections beside its port: TLS, clients, limits, PROXY protocol; knows no connection.
+// Form fields of a stream route for TLS, client networks, limits and the PROXY protocol; knows no connection.
 import { Select, SimpleGrid, Stack, Switch } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import { nameOf } from "../../api/resources.ts";
@@ -12,29 +12,29 @@ export function TlsFields({ form }: StreamFieldsProps) {
   const certificates = useResourceList("certificates");
   const { tls_mode: mode } = form.values;
   return (
-    <Section title="TLS" text="Whether connections are encrypted, and where that ends.">
+    <Section title="TLS" text="TLS mode and the server names that the route matches.">
       <Stack>
         <Select
           label="TLS"
           data={[
-            { value: "none", label: "Bytes are passed on as they come" },
-            { value: "passthrough", label: "It goes on to the target; only its name is read" },
-            { value: "terminate", label: "It ends here, with a certificate of the gateway" },
+            { value: "none", label: "None: bytes are forwarded unchanged" },
+            { value: "passthrough", label: "Passthrough: routed by server name (SNI)" },
+            { value: "terminate", label: "Terminate, with a certificate of the gateway" },
           ]}
           allowDeselect={false}
           {...form.getInputProps("tls_mode")}
         />
         {mode !== "none" && (
           <ListField
-            label="Names"
-            description="TLS names that it takes, such as nas.example.com or *.example.com. Several stream routes with different names may share a port. Empty: every connection"
+            label="Server names"
+            description="TLS server names (SNI) that it matches, such as nas.example.com or *.example.com. Several stream routes with different names may share a port. Empty: any"
             {...form.getInputProps("sni")}
           />
         )}
         {mode === "terminate" && (
           <Select
             label="Certificate"
-            description="Empty: chosen by the name that the client asks for"
+            description="Empty: selected by the server name (SNI)"
             placeholder="by name"
             clearable
             searchable
@@ -54,12 +54,12 @@ export function ClientFields({ form }: StreamFieldsProps) {
   const { allow, deny } = form.values;
   return (
     <FoldedSection
-      title="Who may connect"
-      text="Networks of clients. Whoever is refused is closed without a word."
+      title="Client networks"
+      text="The gateway closes connections from denied networks."
       summary={
         allow.length === 0 && deny.length === 0
-          ? "Everybody."
-          : `${allow.length === 0 ? "Everybody" : allow.join(", ")}${deny.length === 0 ? "" : `, but not ${deny.join(", ")}`}.`
+          ? "All networks."
+          : `${allow.length === 0 ? "All networks" : allow.join(", ")}${deny.length === 0 ? "" : `, except ${deny.join(", ")}`}.`
       }
       isOpenAtFirst={allow.length > 0 || deny.length > 0}
       fields={["allow", "deny"]}
@@ -67,12 +67,12 @@ export function ClientFields({ form }: StreamFieldsProps) {
     >
       <ListField
         label="Allowed"
-        description="Such as 192.168.0.0/16. Empty: everybody"
+        description="Such as 192.168.0.0/16. Empty: all"
         {...form.getInputProps("allow")}
       />
       <ListField
-        label="Refused"
-        description="Goes before what is allowed"
+        label="Denied"
+        description="Takes precedence over allowed networks"
         {...form.getInputProps("deny")}
       />
     </FoldedSection>
@@ -85,9 +85,9 @@ export function LimitFields({ form }: StreamFieldsProps) {
   const idle = isUdp ? udp_session_timeout : idle_timeout;
   return (
     <FoldedSection
-      title="Limits and times"
-      text="How many connections at once, and when they are closed."
-      summary={`${most === 0 ? "No limit" : `At most ${most} at once`}; ${idle === 0 ? "never closed" : `closed after ${idle} s`} without a byte.`}
+      title="Limits and timeouts"
+      text="Maximum connections and idle timeouts."
+      summary={`${most === 0 ? "No limit" : `At most ${most} connections`}; ${idle === 0 ? "no idle timeout" : `idle timeout ${idle} s`}.`}
       fields={[
         ...["max_connections", "connect_timeout", "idle_timeout", "udp_session_timeout"],
         "udp_max_sessions",
@@ -96,35 +96,35 @@ export function LimitFields({ form }: StreamFieldsProps) {
     >
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <NumberField
-          label="Connections at once"
-          description="Over all workers. 0: no limit"
+          label="Connections"
+          description="In all workers. 0: no limit"
           empty={0}
           {...form.getInputProps("max_connections")}
         />
         <DurationField
-          label="Time to connect to a target"
+          label="Connect timeout"
           unit="ms"
           {...form.getInputProps("connect_timeout")}
         />
         {isUdp ? (
           <>
             <DurationField
-              label="A session ends after"
-              description="Without a datagram"
+              label="Session timeout"
+              description="Time without a datagram before the gateway ends a session"
               unit="s"
               {...form.getInputProps("udp_session_timeout")}
             />
             <NumberField
-              label="Sessions at once"
-              description="In one worker"
+              label="Sessions"
+              description="Per worker"
               {...{ min: 1, empty: 1 }}
               {...form.getInputProps("udp_max_sessions")}
             />
           </>
         ) : (
           <DurationField
-            label="Closed after"
-            description="Without a byte in either direction"
+            label="Idle timeout"
+            description="Time without a byte in either direction before the gateway closes a connection"
             unit="s"
             zero="never"
             {...form.getInputProps("idle_timeout")}
@@ -141,27 +141,27 @@ export function ProxyFields({ form }: StreamFieldsProps) {
   return (
     <FoldedSection
       title="PROXY protocol"
-      text="How proxies tell each other who the client is. Only for proxies before or behind this one."
-      summary={parts.filter((part) => part !== "").join(" and ") || "Neither expected nor sent."}
+      text="Carries the client address between proxies."
+      summary={parts.filter((part) => part !== "").join(" and ") || "Not required, not sent."}
       isOpenAtFirst={isIn || out !== "off"}
       fields={["proxy_protocol_in", "proxy_protocol_trusted", "proxy_protocol_out"]}
       errors={form.errors}
     >
       <Switch
-        label="Expect it from a proxy before this one"
-        description="Connections without it are closed"
+        label="Require it from clients"
+        description="The gateway closes connections without it"
         {...form.getInputProps("proxy_protocol_in", { type: "checkbox" })}
       />
       {isIn && (
         <ListField
-          label="Proxies that are believed"
-          description="Networks; others are refused"
+          label="Trusted proxies"
+          description="Networks; connections from others are closed"
           {...form.getInputProps("proxy_protocol_trusted")}
         />
       )}
       <Select
-        label="Send it to the targets"
-        description="Only to targets that expect it"
+        label="Send it to targets"
+        description="Only if the targets require it"
         data={[
           { value: "off", label: "No" },
           { value: "v1", label: "Version 1, as text" },

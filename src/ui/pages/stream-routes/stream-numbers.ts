@@ -1,4 +1,4 @@
-// Bytes and ages as people read them; draws nothing.
+// Bytes and ages as people read them; renders nothing.
 
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 

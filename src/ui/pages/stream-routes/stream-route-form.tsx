@@ -1,4 +1,4 @@
-// The form of a stream route: the port that it takes and the service behind it; asks the kernel to save it.
+// The form of a stream route: its port and the service behind it; the form kernel saves it.
 import {
   Anchor,
   Button,
@@ -17,7 +17,7 @@ import { Link, useLocation } from "wouter";
 import { useResourceList } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { NumberField } from "../../parts/number-field.tsx";
@@ -25,7 +25,13 @@ import { Can, Section } from "../../parts/page-layout.tsx";
 import { useResourceForm } from "../../parts/resource-form.tsx";
 import { LiveConnections } from "./live-connections.tsx";
 import { ClientFields, LimitFields, ProxyFields, TlsFields } from "./stream-fields.tsx";
-import { placeOf, rules, type StreamRouteValues, toBody, toValues } from "./stream-route-values.ts";
+import {
+  fieldErrorOf,
+  rules,
+  type StreamRouteValues,
+  toBody,
+  toValues,
+} from "./stream-route-values.ts";
 
 const LIST = pagePath("stream-routes");
 
@@ -35,21 +41,21 @@ export interface StreamFieldsProps {
 
 export function StreamRouteForm({ source, template }: FormStart<Read<"stream-routes">>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const [start] = useState(() => {
     const service = new URLSearchParams(location.search).get("service_id");
     return service === null ? template : { ...template, service_id: service };
   });
   const { form, ...rest } = useResourceForm<"stream-routes", StreamRouteValues>({
     resource: "stream-routes",
-    ...{ source, template: start, toValues, toBody, validate: rules, placeOf },
+    ...{ source, template: start, toValues, toBody, validate: rules, fieldErrorOf },
     onSaved: ({ id }) => navigate(pagePath("stream-routes", id), { replace: true }),
   });
   const route = source?.value ?? null;
   return (
     <FormPage
       title={route === null ? "New stream route" : route.name}
-      text={route === null ? "Say which port goes where." : route.description}
+      text={route === null ? "A TCP or UDP port that forwards to a service." : route.description}
       parent={{ href: LIST, label: "Stream routes" }}
       form={rest}
       needs="editor"
@@ -60,7 +66,11 @@ export function StreamRouteForm({ source, template }: FormStart<Read<"stream-rou
             <Button variant="default" component={Link} href={`${LIST}/new?from=${route.id}`}>
               Clone
             </Button>
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(route)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(route)])}
+            >
               Delete
             </Button>
           </Can>
@@ -75,8 +85,8 @@ export function StreamRouteForm({ source, template }: FormStart<Read<"stream-rou
       {form.values.protocol === "tcp" && <ProxyFields form={form} />}
       <ConfirmDelete
         resource="stream-routes"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -102,11 +112,15 @@ function BasicFields({ form }: StreamFieldsProps) {
           <ServiceField form={form} />
         </SimpleGrid>
         <PortFields form={form} />
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
         <Switch
           label="Enabled"
-          description="It listens only while it is"
+          description="Off: its port is closed"
           {...form.getInputProps("enabled", { type: "checkbox" })}
         />
       </Stack>
@@ -129,8 +143,8 @@ function ServiceField({ form }: StreamFieldsProps) {
         description={`One with the protocol ${wanted.join(" or ")}`}
         required
         searchable
-        placeholder="choose one"
-        nothingFoundMessage="No service is called so"
+        placeholder="Choose"
+        nothingFoundMessage="No service with this name"
         data={
           isKnown
             ? data
@@ -140,9 +154,9 @@ function ServiceField({ form }: StreamFieldsProps) {
       />
       {services.data !== undefined && fitting.length === 0 && (
         <Text size="sm">
-          There is none yet.{" "}
+          No matching service yet.{" "}
           <Anchor component={Link} href={pagePath("services", "new")} size="sm">
-            Make a service
+            Create a service
           </Anchor>{" "}
           with this protocol first.
         </Text>
@@ -155,10 +169,10 @@ function PortFields({ form }: StreamFieldsProps) {
   return (
     <Stack gap="xs">
       <SegmentedControl
-        aria-label="How many ports"
+        aria-label="Port or range"
         data={[
-          { value: "one", label: "One port" },
-          { value: "several", label: "A range of ports" },
+          { value: "one", label: "Single port" },
+          { value: "several", label: "Port range" },
         ]}
         style={{ alignSelf: "flex-start" }}
         {...form.getInputProps("ports")}
@@ -176,7 +190,7 @@ function PortFields({ form }: StreamFieldsProps) {
         ) : (
           <TextInput
             label="Ports"
-            description="First and last; all lead to the port of the target"
+            description="First and last; all forward to the port of the target"
             required
             placeholder="32500-32599"
             {...form.getInputProps("port_range")}
@@ -185,7 +199,7 @@ function PortFields({ form }: StreamFieldsProps) {
         )}
         <TextInput
           label="Address"
-          description="0.0.0.0: all of IPv4; :: all there are"
+          description="0.0.0.0 for all IPv4 addresses, :: for all addresses"
           {...form.getInputProps("listen_address")}
         />
       </SimpleGrid>

@@ -1,10 +1,10 @@
-// The fields of the form of a stream route, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of a stream route, converted from and to the API's objects; renders nothing.
 import type { ApiError } from "../../api/error.ts";
 import type { Read, Write } from "../../api/resources.ts";
 
 type StreamRoute = Read<"stream-routes">;
 
-/** As the API has them; the service may still be missing, and one port or several is a choice. */
+/** The API's fields; the service may still be missing, and a choice tells one port from a range. */
 export interface StreamRouteValues extends Omit<
   StreamRoute,
   "id" | "created_at" | "updated_at" | "service_id" | "port_range"
@@ -14,7 +14,7 @@ export interface StreamRouteValues extends Omit<
   readonly port_range: string;
 }
 
-/** The defaults of the API, so that the form shows what will happen. */
+/** The API's defaults, so that the form shows them. */
 const defaults: StreamRouteValues = {
   ...{ name: "", service_id: null, listen_address: "0.0.0.0", listen_port: null, port_range: "" },
   ...{ ports: "one", protocol: "tcp", udp_session_timeout: 60, udp_max_sessions: 10_000, sni: [] },
@@ -40,7 +40,7 @@ export function toBody(values: StreamRouteValues): Write<"stream-routes"> {
     ...{ protocol, service_id: service_id ?? "" },
     listen_port: ports === "one" ? listen_port : null,
     port_range: ports === "several" ? port_range : null,
-    // What a form no longer shows must not stand in the way.
+    // Hidden fields must not fail validation.
     tls_mode: isTcp ? tls_mode : "none",
     sni: isTcp && tls_mode !== "none" ? rest.sni : [],
     certificate_id: isTcp && tls_mode === "terminate" ? rest.certificate_id : null,
@@ -49,24 +49,24 @@ export function toBody(values: StreamRouteValues): Write<"stream-routes"> {
   };
 }
 
-/** The gateway names the address that it could not have, not the field. */
-export function placeOf(error: ApiError): { field: string; text: string } | null {
+/** The gateway's error names the address in use, not the field. */
+export function fieldErrorOf(error: ApiError): { field: string; text: string } | null {
   const [, text] = /^stream route "[^"]*": ((?:UDP )?port .*)$/s.exec(error.message) ?? [];
   if (text === undefined) return null;
   return { field: text.includes("no such address") ? "listen_address" : "listen_port", text };
 }
 
-/** The same rules as the gateway's, so that mistakes show while typing. */
+/** The gateway's rules, so that errors show while typing. */
 export const rules = {
   name: (value: string) =>
     value.trim() === ""
-      ? "A name is needed"
+      ? "Name is required"
       : /^[A-Za-z0-9_](?:[A-Za-z0-9_.~ -]*[A-Za-z0-9_.~-])?$/.test(value)
         ? null
         : "Only letters, digits, spaces and . ~ _ -; it starts and ends with a letter or digit",
-  service_id: (value: string | null) => (value === null ? "A service is needed" : null),
+  service_id: (value: string | null) => (value === null ? "Service is required" : null),
   listen_port: (value: number | null, { ports }: StreamRouteValues) =>
-    ports === "one" && value === null ? "A port is needed" : null,
+    ports === "one" && value === null ? "Port is required" : null,
   port_range: (value: string, { ports }: StreamRouteValues) =>
     ports === "one" || /^[1-9]\d{0,4}-[1-9]\d{0,4}$/.test(value)
       ? null

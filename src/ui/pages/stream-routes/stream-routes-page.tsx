@@ -1,4 +1,4 @@
-// Stream routes: TCP and UDP ports whose traffic goes to a service; the list, and which form to open.
+// Stream routes: the list, and which form to open.
 import { Anchor, Text } from "@mantine/core";
 import { useCallback, useMemo } from "react";
 import { Link } from "wouter";
@@ -37,9 +37,9 @@ function StreamRouteList() {
       resource="stream-routes"
       page="stream-routes"
       title="Stream routes"
-      text="TCP and UDP ports whose traffic goes to a service byte for byte."
+      text="TCP and UDP ports whose traffic the gateway forwards to a service."
       columns={[
-        { title: "Listens on", render: (route) => <Place route={route} /> },
+        { title: "Listens on", render: (route) => <ListenAddress route={route} /> },
         {
           title: "Service",
           render: ({ service_id: id }) => (
@@ -53,7 +53,7 @@ function StreamRouteList() {
       searchText={searchText}
       empty={{
         title: "No stream routes yet",
-        text: "Use one for databases, game servers, mail and everything else that is not HTTP. Make a service with the protocol TCP or UDP first.",
+        text: "Use one for databases, game servers, mail and everything else that is not HTTP. Create a service with the protocol TCP or UDP first.",
       }}
     />
   );
@@ -61,11 +61,11 @@ function StreamRouteList() {
 
 const tlsText: Readonly<Record<StreamRoute["tls_mode"], string>> = {
   none: "",
-  passthrough: "at the target",
-  terminate: "ends here",
+  passthrough: "passthrough",
+  terminate: "terminate",
 };
 
-function Place({ route }: { readonly route: StreamRoute }) {
+function ListenAddress({ route }: { readonly route: StreamRoute }) {
   const { protocol, listen_address, listen_port, port_range, sni } = route;
   return (
     <Text size="sm" className="mono" component="span">

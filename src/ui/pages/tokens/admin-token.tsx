@@ -1,4 +1,4 @@
-// The one admin token, which may do everything and never ends; knows no named token.
+// The one admin token, with all permissions and no expiry; knows no named token.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { modals } from "@mantine/modals";
 import { useState } from "react";
@@ -23,7 +23,7 @@ export function AdminToken() {
     <Stack gap={0} mt="lg">
       <Section
         title="Admin token"
-        text="There is at most one. It may do everything and has no end, so a named token is better for programs."
+        text="At most one, with all permissions and no expiry. Prefer named tokens for programs."
       >
         <Facts status={status.data.value} />
       </Section>
@@ -50,7 +50,7 @@ function Facts({ status }: { readonly status: Schemas["AdminTokenStatus"] }) {
   const ask = (title: string, confirm: string, onConfirm: () => void) =>
     modals.openConfirmModal({
       title,
-      children: <Text size="sm">Programs that use the present one are refused from then on.</Text>,
+      children: <Text size="sm">Programs that use the current one are rejected.</Text>,
       labels: { confirm, cancel: "Cancel" },
       confirmProps: { color: "red" },
       onConfirm,
@@ -59,7 +59,7 @@ function Facts({ status }: { readonly status: Schemas["AdminTokenStatus"] }) {
     return (
       <Group>
         <Button variant="default" loading={make.isPending} onClick={() => make.mutate()}>
-          Make the admin token
+          Generate the admin token
         </Button>
         <SecretOnce label="admin token" value={secret} onClose={() => setSecret(null)} />
       </Group>
@@ -67,7 +67,7 @@ function Facts({ status }: { readonly status: Schemas["AdminTokenStatus"] }) {
   return (
     <Stack>
       <Stack gap={6}>
-        <Fact label="Made">
+        <Fact label="Created">
           <RelativeTime at={status.created_at} />
         </Fact>
         <Fact label="Last used">
@@ -81,9 +81,9 @@ function Facts({ status }: { readonly status: Schemas["AdminTokenStatus"] }) {
         <Button
           variant="default"
           loading={make.isPending}
-          onClick={() => ask("Make a new admin token?", "Make a new one", () => make.mutate())}
+          onClick={() => ask("Rotate the admin token?", "Rotate", () => make.mutate())}
         >
-          Make a new one
+          Rotate
         </Button>
         <Button
           variant="light"

@@ -1,4 +1,4 @@
-// Until when something is accepted: some usual times, a day of one's own, or no end; knows no token.
+// An expiry: a preset, a day, or none; knows no token.
 import { Group, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 
@@ -12,14 +12,14 @@ const DAY = 86_400_000;
 const choices = [
   { value: "30", label: "In 30 days" },
   { value: "90", label: "In 90 days" },
-  { value: "365", label: "In a year" },
-  { value: "day", label: "On a day…" },
-  { value: "never", label: "No end" },
+  { value: "365", label: "In one year" },
+  { value: "day", label: "Custom day" },
+  { value: "never", label: "Never" },
 ];
 
 /** Takes `form.getInputProps("expires_at")`. */
 export function ExpiryField({ value = null, onChange, error }: Props) {
-  // What was chosen is not what is stored: `in 30 days` is a time that was counted from then.
+  // The choice is not stored: `in 30 days` is stored as a time.
   const [choice, setChoice] = useState(value === null ? "never" : "day");
   const shown = value === null && choice !== "day" ? "never" : choice;
   const choose = (next: string | null) => {
@@ -32,7 +32,7 @@ export function ExpiryField({ value = null, onChange, error }: Props) {
     <Group align="flex-start" gap="sm">
       <Select
         label="Expires"
-        description="Afterwards it is refused"
+        description="The gateway then rejects it"
         data={choices}
         allowDeselect={false}
         value={shown}

@@ -1,11 +1,11 @@
-// The form of a token: what it may do and until when; shows the token itself the one time that there is one.
+// The form of a token: role, expiry, networks; shows a new token once.
 import { Button, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { ListField, TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Fact, Section } from "../../parts/page-layout.tsx";
@@ -21,7 +21,7 @@ const LIST = pagePath("tokens");
 
 export function TokenForm({ source, template }: FormStart<Token>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const [secret, setSecret] = useState<string | null>(null);
   const { form, ...rest } = useResourceForm<"tokens", TokenValues>({
     resource: "tokens",
@@ -43,7 +43,11 @@ export function TokenForm({ source, template }: FormStart<Token>) {
       actions={
         token !== null && (
           <Can needs="admin">
-            <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(token)])}>
+            <Button
+              variant="light"
+              color="red"
+              onClick={() => setPendingDelete([toPendingDelete(token)])}
+            >
               Delete
             </Button>
           </Can>
@@ -55,8 +59,8 @@ export function TokenForm({ source, template }: FormStart<Token>) {
       <SecretOnce label="token" value={secret} onClose={() => navigate(LIST, { replace: true })} />
       <ConfirmDelete
         resource="tokens"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </FormPage>
@@ -88,7 +92,7 @@ function TokenFields({ form }: { readonly form: UseFormReturnType<TokenValues> }
         <Stack>
           <TextInput
             label="Name"
-            description="Which program uses it, such as deploy-pipeline"
+            description="The program that uses it, such as deploy-pipeline"
             required
             data-autofocus
             {...form.getInputProps("name")}
@@ -96,17 +100,17 @@ function TokenFields({ form }: { readonly form: UseFormReturnType<TokenValues> }
           <RoleField {...form.getInputProps("role")} />
           <Switch
             label="Enabled"
-            description="Turned off, it is refused until it is turned on again"
+            description="Off: the gateway rejects it"
             {...form.getInputProps("enabled", { type: "checkbox" })}
           />
         </Stack>
       </Section>
-      <Section title="Limits" text="What a lost token is worth.">
+      <Section title="Limits" text="Restrictions of the token.">
         <Stack>
           <ExpiryField {...form.getInputProps("expires_at")} />
           <ListField
             label="Networks"
-            description="Accepted from these only, such as 10.0.0.0/8. Empty: from anywhere"
+            description="Accepted from these networks only, such as 10.0.0.0/8. Empty: any"
             placeholder="10.0.0.0/8"
             {...form.getInputProps("allowed_cidrs")}
           />
@@ -116,7 +120,7 @@ function TokenFields({ form }: { readonly form: UseFormReturnType<TokenValues> }
         <Stack>
           <TagsField
             label="Tags"
-            description="Words to find it by"
+            description="Labels for search and filters"
             {...form.getInputProps("tags")}
           />
           <Textarea label="Description" autosize {...form.getInputProps("description")} />

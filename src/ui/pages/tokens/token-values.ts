@@ -1,11 +1,11 @@
-// The fields of the form of a token, from what the API reads and to what it writes; draws nothing.
+// The fields of the form of a token, converted from and to the API's objects; renders nothing.
 import type { Read, Write } from "../../api/resources.ts";
 
 export interface TokenValues extends Pick<
   Read<"tokens">,
   "name" | "role" | "enabled" | "allowed_cidrs" | "description" | "tags"
 > {
-  /** RFC 3339, or null for no end. */
+  /** RFC 3339; null: never. */
   readonly expires_at: string | null;
 }
 
@@ -22,11 +22,11 @@ export const toValues = (token: Partial<Read<"tokens">>): TokenValues => ({
 export const toBody = (values: TokenValues): Write<"tokens"> => values;
 
 export const rules = {
-  name: (value: string) => (value.trim() === "" ? "A name is needed" : null),
+  name: (value: string) => (value.trim() === "" ? "Name is required" : null),
   expires_at: (value: string | null) =>
-    value !== null && Date.parse(value) <= Date.now() ? "This is over already" : null,
+    value !== null && Date.parse(value) <= Date.now() ? "Must be in the future" : null,
 };
 
-/** Whether it is refused because its time is over. */
+/** Whether it has expired. */
 export const isExpired = ({ expires_at: at }: Pick<Read<"tokens">, "expires_at">): boolean =>
   at !== null && Date.parse(at) <= Date.now();

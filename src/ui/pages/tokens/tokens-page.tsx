@@ -1,4 +1,4 @@
-// Tokens: how programs use the management API; the list, and which form to open.
+// Tokens of the management API: the list, and which form to open.
 import { Text } from "@mantine/core";
 import type { Schemas } from "../../api/resources.ts";
 import type { PageProps } from "../../pages.ts";
@@ -34,10 +34,10 @@ function TokenList() {
       resource="tokens"
       page="tokens"
       title="Tokens"
-      text="How programs use the management API: one for each, with no more than it needs."
+      text="API tokens for programs that use the management API."
       columns={[
         { title: "Role", render: ({ role }) => <StatusBadge state={role} />, width: "6rem" },
-        { title: "Accepted until", render: (token) => <Expiry token={token} /> },
+        { title: "Expires", render: (token) => <Expiry token={token} /> },
         {
           title: "Last used",
           render: ({ last_used_at: at }) => (
@@ -60,7 +60,7 @@ function TokenList() {
       ]}
       empty={{
         title: "No tokens yet",
-        text: "A token lets a script or a pipeline call the management API. Create one for each, so that it can be taken back alone.",
+        text: "A token lets a program call the management API. Create one per program, so that each can be revoked alone.",
       }}
     />
   );
@@ -70,7 +70,7 @@ function Expiry({ token }: { readonly token: Token }) {
   if (token.expires_at === null)
     return (
       <Text size="sm" c="dimmed">
-        no end
+        never
       </Text>
     );
   if (isExpired(token)) return <StatusBadge state="expired" />;

@@ -1,4 +1,4 @@
-// How to copy and restore the whole database, which only commands on the machine itself can do; calls nothing.
+// Instructions to back up and restore the database with commands on the machine; calls nothing.
 import { Alert, List, Stack, Text } from "@mantine/core";
 import { HelpText, Section } from "../../parts/page-layout.tsx";
 import { CopyableValue } from "../../parts/secret-once.tsx";
@@ -13,8 +13,8 @@ export function BackupPart() {
   return (
     <>
       <Section
-        title="Copy the database"
-        text="On the machine that the gateway runs on, at any time: it goes on serving, and changes wait for nothing."
+        title="Back up the database"
+        text="Run it on the gateway's machine at any time. Traffic and changes are not interrupted."
       >
         <Stack gap="sm">
           <CopyableValue
@@ -22,38 +22,37 @@ export function BackupPart() {
             value={"sluice backup /backup/sluice-$(date +%F).db --data-dir /var/lib/sluice"}
           />
           <HelpText>
-            In the copy: configuration, users, tokens, certificates, revisions, the audit log and
-            statistics. It appears as a whole, after it was checked.
+            The backup contains configuration, users, tokens, certificates, revisions, the audit log
+            and statistics. The command checks it and writes it atomically.
           </HelpText>
-          <Alert color="yellow" title="Keep the key somewhere else">
+          <Alert color="yellow" title="Store the key separately">
             <Text size="sm">
-              Secrets in the copy are encrypted under <code>secret.key</code> of the data directory,
-              which is not in it. Without the key they are lost; with it, whoever has the copy has
-              every secret.
+              Secrets in the backup are encrypted with <code>secret.key</code> of the data
+              directory, which the backup does not contain. Without the key the secrets are lost;
+              with the key and the backup, all secrets can be read.
             </Text>
           </Alert>
         </Stack>
       </Section>
       <Section
-        title="Restore a copy"
-        text="Stop the gateway, put the copy and the key into an empty directory, and serve that."
+        title="Restore a backup"
+        text="Stop the gateway, copy the backup and the key into an empty directory, and serve it."
       >
         <CopyableValue label="the commands to restore" value={restore} />
       </Section>
-      <Section title="Which one do I need?">
+      <Section title="Choosing a method">
         <List size="sm" spacing={6}>
           <List.Item>
-            <b>Somebody made a mistake:</b> go back to an earlier revision; no file is needed.
+            <b>Undo a change:</b> restore an earlier revision.
           </List.Item>
           <List.Item>
-            <b>Review, compare, keep in version control:</b> a plain export.
+            <b>Review, compare, version control:</b> a plain export.
           </List.Item>
           <List.Item>
             <b>Move to another machine:</b> an encrypted export, imported there with “replace”.
           </List.Item>
           <List.Item>
-            <b>Everything with its history, every night:</b> <code>sluice backup</code> from a
-            timer.
+            <b>Nightly backup with history:</b> <code>sluice backup</code> from a timer.
           </List.Item>
         </List>
       </Section>

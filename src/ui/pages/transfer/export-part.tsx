@@ -1,9 +1,9 @@
-// Downloads of the configuration: plain for everybody, and encrypted with everything for admins; keeps no passphrase.
+// Downloads of the configuration: plain for all roles, encrypted and complete for admins; stores no passphrase.
 import { Alert, Button, Group, List, PasswordInput, Stack, Text } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { IconDownload, IconLock } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
-import { tellError } from "../../api/changes.tsx";
+import { notifyError } from "../../api/changes.tsx";
 import type { SendOptions } from "../../api/connection.ts";
 import { useConnection } from "../../api/connection-context.ts";
 import { Can, HelpText, Section } from "../../parts/page-layout.tsx";
@@ -20,7 +20,7 @@ function useExport() {
       const response = await connection.request("/export", options);
       saveFile(await response.blob(), name);
     },
-    onError: tellError,
+    onError: notifyError,
   });
 }
 
@@ -31,11 +31,11 @@ export function ExportPart() {
       <Can needs="admin" worksReadOnly>
         <Encrypted />
       </Can>
-      <Section title="From the command line" text="The same, for scripts and timers.">
+      <Section title="Command line" text="The same export for scripts and timers.">
         <Stack gap="xs">
           <CopyableValue label="the command" value="sluice export > gateway.yaml" />
           <HelpText>
-            With the address of this page in <code>SLUICE_URL</code> and a token in{" "}
+            Set the URL of this page in <code>SLUICE_URL</code> and a token in{" "}
             <code>SLUICE_TOKEN</code>. <code>sluice diff gateway.yaml</code> compares a file with
             the gateway.
           </HelpText>
@@ -54,15 +54,13 @@ function Plain() {
       text="For version control, for reviews, and to copy parts to another gateway."
     >
       <List size="sm" mb="md">
-        <List.Item>Secrets and private keys stand in it as ***.</List.Item>
-        <List.Item>Users and tokens are left out.</List.Item>
+        <List.Item>Secrets and private keys are replaced by ***.</List.Item>
+        <List.Item>Users and tokens are not included.</List.Item>
         <Can
           needs="admin"
           worksReadOnly
           otherwise={
-            <List.Item>
-              What only admins may see, such as single sign-on, is left out as well.
-            </List.Item>
+            <List.Item>Admin-only objects, such as single sign-on, are not included.</List.Item>
           }
         >
           {null}
@@ -92,8 +90,7 @@ function Encrypted() {
     validateInputOnBlur: true,
     validate: {
       passphrase: passphraseProblem,
-      again: (value, { passphrase }) =>
-        value === passphrase ? null : "Not the same as the passphrase above",
+      again: (value, { passphrase }) => (value === passphrase ? null : "Passphrases do not match"),
     },
   });
   const submit = form.onSubmit(({ passphrase }) =>
@@ -108,24 +105,24 @@ function Encrypted() {
   );
   return (
     <Section
-      title="Everything, encrypted"
-      text="With users, tokens, secrets and private keys: what another gateway needs to take the place of this one."
+      title="Encrypted full export"
+      text="With users, tokens, secrets and private keys, to move to another gateway."
     >
       <form onSubmit={submit}>
         <Stack maw={460}>
           <PasswordInput
             label="Passphrase"
-            description="At least 12 characters. The file can be read with it alone."
+            description="At least 12 characters."
             autoComplete="new-password"
             {...form.getInputProps("passphrase")}
           />
           <PasswordInput
-            label="Passphrase again"
+            label="Repeat passphrase"
             autoComplete="new-password"
             {...form.getInputProps("again")}
           />
           <Alert color="yellow" py="xs">
-            <Text size="sm">Whoever loses the passphrase has lost what is in the file.</Text>
+            <Text size="sm">Without the passphrase the file cannot be recovered.</Text>
           </Alert>
           <Group>
             <Button type="submit" leftSection={<IconLock size={16} />} loading={download.isPending}>

@@ -1,7 +1,7 @@
-// Takes a file that is dropped anywhere on the page, which the browser would open in its place; reads no file.
+// Accepts a file dropped anywhere on the page, which the browser would otherwise open; reads no file.
 import { useEffect, useRef, useState } from "react";
 
-/** Whether a file is being dragged over the page. `onFiles` is told what was dropped, wherever. */
+/** Whether a file is being dragged over the page. `onFiles` receives the dropped files. */
 export function useFileDrop(onFiles: (files: readonly File[]) => void): boolean {
   const [isOver, setOver] = useState(false);
   const take = useRef(onFiles);
@@ -13,7 +13,7 @@ export function useFileDrop(onFiles: (files: readonly File[]) => void): boolean 
       event.dataTransfer.dropEffect = "copy";
       setOver(true);
     };
-    // Leaving one element for another is not leaving the page.
+    // Entering another element fires a leave event too.
     const leave = (event: DragEvent) => {
       if (event.relatedTarget === null) setOver(false);
     };

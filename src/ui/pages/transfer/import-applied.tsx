@@ -1,8 +1,8 @@
-// What an import has done, and the ways on from there; knows no document.
+// The result of an import, and next steps; knows no file.
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { IconCheck } from "@tabler/icons-react";
 import { Link } from "wouter";
-import type { Answer } from "../../api/connection.ts";
+import type { ApiResponse } from "../../api/connection.ts";
 import { useStatus } from "../../api/queries.ts";
 import { pagePath } from "../../page-path.ts";
 import { ChangeList, countsInWords } from "../../parts/change-list.tsx";
@@ -11,7 +11,7 @@ import type { Changes } from "./send-import.ts";
 import { ImportReport } from "./import-report.tsx";
 
 interface Props {
-  readonly answer: Answer<Changes>;
+  readonly answer: ApiResponse<Changes>;
   readonly onAgain: () => void;
 }
 
@@ -43,17 +43,17 @@ export function ImportApplied({ answer, onAgain }: Props) {
               component={Link}
               href={pagePath("revisions", String(revision - 1), "restore")}
             >
-              Take it back
+              Revert
             </Button>
             <Button size="xs" variant="default" onClick={onAgain}>
-              Import something else
+              Another import
             </Button>
           </Group>
         </Stack>
       </Alert>
       {report.length > 0 && <ImportReport report={report} />}
-      <Section title="What has changed">
-        <ChangeList changes={changes} none="Nothing." />
+      <Section title="Changes">
+        <ChangeList changes={changes} none="No changes." />
       </Section>
     </>
   );

@@ -1,11 +1,11 @@
-// Why a document was refused: which field, which line, and the lines around it; knows no document.
+// The error of a rejected file: field, line, and the lines around it.
 import { Alert, Code, Group, Stack, Text } from "@mantine/core";
 import { ApiError, toMessage } from "../../api/error.ts";
 import { lineOf } from "./import-source.ts";
 
 interface Props {
   readonly error: unknown;
-  /** What was sent; null: it was no text. */
+  /** The sent text; null: binary. */
   readonly text: string | null;
 }
 
@@ -18,7 +18,7 @@ export function ImportError({ error, text }: Props) {
   const detail = error instanceof ApiError ? error.detail : message;
   const id = error instanceof ApiError && error.status >= 500 ? error.requestId : null;
   return (
-    <Alert color="red" title="This cannot be imported. Nothing has changed." role="alert">
+    <Alert color="red" title="The import failed. Nothing has changed." role="alert">
       <Stack gap="xs">
         <Text size="sm" style={{ overflowWrap: "anywhere" }}>
           {detail.replace(/ \(line \d+\)$/, "")}

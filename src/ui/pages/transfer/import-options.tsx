@@ -1,4 +1,4 @@
-// How an import is meant: from which program, adding or replacing, and the passphrase of an encrypted document.
+// The options of an import: format, merge or replace, and the passphrase of an encrypted file.
 import { Alert, PasswordInput, Radio, Select, Stack } from "@mantine/core";
 import { type Format, formats, type Source } from "./import-source.ts";
 
@@ -21,10 +21,8 @@ export function ImportOptions(props: Props) {
     <Stack maw={640}>
       {source.problem !== null && <Alert color="yellow">{source.problem}</Alert>}
       <Select
-        label="What it is"
-        description={
-          found === undefined ? "It does not look like any of these" : `It looks like: ${found}`
-        }
+        label="Format"
+        description={found === undefined ? "Format not recognized" : `Detected: ${found}`}
         placeholder="Choose"
         data={formats.map((entry) => ({ ...entry }))}
         value={format}
@@ -36,14 +34,14 @@ export function ImportOptions(props: Props) {
       {source.isEncrypted && (
         <PasswordInput
           label="Passphrase"
-          description="The one that the document was exported with"
+          description="The passphrase of the export"
           autoComplete="off"
           value={passphrase}
           onChange={(event) => onPassphrase(event.currentTarget.value)}
         />
       )}
       <Radio.Group
-        label="What becomes of what is here already"
+        label="Existing objects"
         value={mode}
         onChange={(value) => onMode(value === "replace" ? "replace" : "merge")}
       >
@@ -51,12 +49,12 @@ export function ImportOptions(props: Props) {
           <Radio
             value="merge"
             label="Merge"
-            description="Adds and updates. Objects that the document does not have stay."
+            description="Adds and updates objects. Objects that the file does not contain stay."
           />
           <Radio
             value="replace"
             label="Replace"
-            description="Also deletes what the lists in the document do not hold. Lists that it does not name stay."
+            description="Also deletes objects that the file's lists do not contain. Lists that the file omits stay."
           />
         </Stack>
       </Radio.Group>

@@ -1,8 +1,8 @@
-// Bringing a configuration in: first the source, then what would change, then the change; the gateway decides everything.
+// The import of a configuration: source, preview, apply; the gateway validates.
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import type { Answer } from "../../api/connection.ts";
+import type { ApiResponse } from "../../api/connection.ts";
 import { useStatus } from "../../api/queries.ts";
 import { Section } from "../../parts/page-layout.tsx";
 import { ImportApplied } from "./import-applied.tsx";
@@ -21,10 +21,10 @@ export function ImportPart() {
 
 function KeptInFile() {
   return (
-    <Alert color="blue" title="The configuration is kept in a file">
+    <Alert color="blue" title="The configuration is managed by a file">
       <Text size="sm">
-        This gateway was started with <code>serve --config</code>. To change it, change the file: it
-        is taken into service within a second, if it is valid. An import would be refused.
+        This gateway was started with <code>serve --config</code>. Edit that file instead: the
+        gateway applies it within a second if it is valid. Imports are rejected.
       </Text>
     </Alert>
   );
@@ -37,10 +37,10 @@ function Flow() {
   const [passphrase, setPassphrase] = useState("");
   const send = useSendImport();
   const preview = useMutation({ mutationFn: (wanted: Import) => send(wanted, true) });
-  const [applied, setApplied] = useState<Answer<Changes> | null>(null);
+  const [applied, setApplied] = useState<ApiResponse<Changes> | null>(null);
   const format = chosen ?? source?.format ?? null;
   const wanted = source === null || format === null ? null : { source, format, mode, passphrase };
-  // What was shown is no longer what would be sent.
+  // The preview is outdated.
   const edit = (change: () => void) => {
     change();
     preview.reset();
@@ -56,8 +56,8 @@ function Flow() {
   return (
     <>
       <Section
-        title="What to bring in"
-        text="A document of Sluice, or what Kong, Caddy or Nginx Proxy Manager is configured with. Nothing changes before you have seen what would."
+        title="Source"
+        text="A configuration file of Sluice, Kong, Caddy or Nginx Proxy Manager. You see a preview before anything changes."
       >
         <Stack>
           <SourceField source={source} onChange={choose} />
@@ -98,11 +98,11 @@ function Flow() {
   );
 }
 
-/** What a button brings about may be below the window. */
+/** The result of a button may be below the visible area. */
 function ComesIntoView({ children }: { readonly children: ReactNode }) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    // Newer browsers give a promise back, which is no way to clean up.
+    // Newer browsers return a promise, which is not a cleanup function.
     void place.current?.scrollIntoView({ block: "start" });
   }, []);
   return (
@@ -123,9 +123,9 @@ function PreviewButton({ wanted, isPending, onClick }: PreviewButtonProps) {
     wanted === null
       ? null
       : isTooLarge(wanted.source, wanted.format)
-        ? "It is larger than the gateway takes."
+        ? "The file is larger than the gateway accepts."
         : wanted.source.isEncrypted && wanted.passphrase === ""
-          ? "The document is encrypted: enter its passphrase."
+          ? "The file is encrypted: enter its passphrase."
           : null;
   return (
     <Group>
@@ -134,7 +134,7 @@ function PreviewButton({ wanted, isPending, onClick }: PreviewButtonProps) {
         loading={isPending}
         onClick={() => wanted !== null && onClick(wanted)}
       >
-        Preview the changes
+        Preview changes
       </Button>
       {problem !== null && (
         <Text size="sm" c="dimmed">

@@ -1,8 +1,8 @@
-// What an import would change and what could not be carried over, and the button that brings it into service.
+// The preview of an import: changes and unsupported parts, and the button that applies it.
 import { Alert, Button, Group, Text } from "@mantine/core";
 import { modals } from "@mantine/modals";
 import { useChange } from "../../api/changes.tsx";
-import type { Answer } from "../../api/connection.ts";
+import type { ApiResponse } from "../../api/connection.ts";
 import { useStatus } from "../../api/queries.ts";
 import { resources } from "../../api/resources.ts";
 import { ChangeList, countsInWords, countsOf } from "../../parts/change-list.tsx";
@@ -11,14 +11,14 @@ import { Section } from "../../parts/page-layout.tsx";
 import { type Changes, type Import, useSendImport } from "./send-import.ts";
 import { ImportReport } from "./import-report.tsx";
 
-const everything = [...Object.keys(resources), "revisions", "settings", "sso", "audit"];
+const allQueries = [...Object.keys(resources), "revisions", "settings", "sso", "audit"];
 
 interface Props {
   readonly wanted: Import;
   /** Of the dry run. */
-  readonly answer: Answer<Changes>;
+  readonly answer: ApiResponse<Changes>;
   readonly onAgain: () => void;
-  readonly onApplied: (answer: Answer<Changes>) => void;
+  readonly onApplied: (answer: ApiResponse<Changes>) => void;
 }
 
 export function ImportPreview({ wanted, answer, onAgain, onApplied }: Props) {
@@ -28,9 +28,9 @@ export function ImportPreview({ wanted, answer, onAgain, onApplied }: Props) {
   return (
     <>
       {isStale && (
-        <Alert color="yellow" mb="md" title="The configuration has changed since">
+        <Alert color="yellow" mb="md" title="The configuration has changed since the preview">
           <Group gap="sm">
-            <Text size="sm">What follows may not be what would happen now.</Text>
+            <Text size="sm">This preview may be outdated.</Text>
             <Button size="xs" variant="default" onClick={onAgain}>
               Preview again
             </Button>
@@ -38,18 +38,15 @@ export function ImportPreview({ wanted, answer, onAgain, onApplied }: Props) {
         </Alert>
       )}
       {answer.warning !== null && (
-        <Alert color="yellow" mb="md" title="Worth a look">
+        <Alert color="yellow" mb="md" title="Warnings">
           {answer.warning}
         </Alert>
       )}
       {report.length > 0 && <ImportReport report={report} />}
-      <Section
-        title="What would change"
-        text={`In all: ${countsInWords(changes)}. Nothing has happened yet.`}
-      >
+      <Section title="Changes" text={`Total: ${countsInWords(changes)}. Nothing is applied yet.`}>
         <ChangeList
           changes={changes}
-          none="Nothing: the gateway has all of this already, as it stands in the document."
+          none="No changes: the gateway's configuration equals the file."
         />
       </Section>
       {changes.length > 0 && (
@@ -67,7 +64,7 @@ function ApplyButton({ wanted, changes, onApplied }: ApplyProps) {
   const send = useSendImport();
   const { mutateAsync, isPending, error } = useChange<Changes>({
     send: () => send(wanted, false),
-    touches: everything,
+    touches: allQueries,
     done: () => "Imported",
     showsErrors: true,
   });
@@ -76,12 +73,12 @@ function ApplyButton({ wanted, changes, onApplied }: ApplyProps) {
   const apply = () => mutateAsync().then(onApplied, () => undefined);
   const ask = () =>
     modals.openConfirmModal({
-      title: "Bring this into service?",
+      title: "Apply the import?",
       children: (
         <Text size="sm">
-          In all: {countsInWords(changes)}.{" "}
-          {counts.delete > 0 && "What is removed serves nothing from then on. "}
-          All of it happens as one change, or nothing of it, and can be taken back.
+          Total: {countsInWords(changes)}.{" "}
+          {counts.delete > 0 && "Removed objects stop serving traffic. "}
+          The import is one transaction and can be reverted.
         </Text>
       ),
       labels: { confirm: "Import", cancel: "Cancel" },
@@ -90,7 +87,7 @@ function ApplyButton({ wanted, changes, onApplied }: ApplyProps) {
     });
   return (
     <>
-      {error !== null && <ErrorPanel error={error} title="Nothing was changed" />}
+      {error !== null && <ErrorPanel error={error} title="No changes applied" />}
       <Group justify="flex-end" mt="md">
         <Button color={color} loading={isPending} onClick={ask}>
           Import: {countsInWords(changes)}

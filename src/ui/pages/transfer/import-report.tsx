@@ -1,4 +1,4 @@
-// What became of each part of another program's configuration, the gravest first; knows no program.
+// The import report: each part of another program's configuration, most severe first; knows no program.
 import { Button, Group, Stack, Text, ThemeIcon, Title } from "@mantine/core";
 import { IconAlertTriangle, IconCheck, IconX } from "@tabler/icons-react";
 import { type ReactNode, useState } from "react";
@@ -14,22 +14,22 @@ const levels: readonly {
   readonly icon: ReactNode;
 }[] = [
   {
-    ...{ level: "left_out", title: "Not carried over", color: "red" },
+    ...{ level: "left_out", title: "Not imported", color: "red" },
     icon: <IconX size={14} aria-hidden="true" />,
   },
   {
-    ...{ level: "changed", title: "Carried over, but not the same: look at each", color: "yellow" },
+    ...{ level: "changed", title: "Imported with differences", color: "yellow" },
     icon: <IconAlertTriangle size={14} aria-hidden="true" />,
   },
   {
-    ...{ level: "carried", title: "Carried over", color: "teal" },
+    ...{ level: "carried", title: "Imported", color: "teal" },
     icon: <IconCheck size={14} aria-hidden="true" />,
   },
 ];
 
 export function ImportReport({ report }: { readonly report: readonly Entry[] }) {
   return (
-    <Section title="What became of it" text="Every part of the source is in one of these lists.">
+    <Section title="Import report" text="Every part of the source is in one of these lists.">
       <Stack gap="lg">
         {levels.map(({ level, ...look }) => (
           <Level
@@ -49,7 +49,7 @@ interface LevelProps {
   readonly color: string;
   readonly icon: ReactNode;
   readonly entries: readonly Entry[];
-  /** Nobody has to read it. */
+  /** Folded when long: no action is required. */
   readonly isLong: boolean;
 }
 

@@ -1,9 +1,9 @@
-// Finds out what a file or a text is that somebody wants to import; sends nothing.
+// Detects the format of a file or text to import; sends nothing.
 
 export type Format = "sluice" | "kong" | "caddy" | "npm";
 
 export const formats: readonly { readonly value: Format; readonly label: string }[] = [
-  { value: "sluice", label: "Sluice document" },
+  { value: "sluice", label: "Sluice configuration file" },
   { value: "kong", label: "Kong (declarative file)" },
   { value: "caddy", label: "Caddy (JSON)" },
   { value: "npm", label: "Nginx Proxy Manager (database)" },
@@ -13,14 +13,14 @@ export interface Source {
   /** Of the file; null: it was pasted. */
   readonly name: string | null;
   readonly size: number;
-  /** Null for what is no text. */
+  /** Null: binary. */
   readonly text: string | null;
   readonly data: Blob | string;
-  /** What it looks like; null: like nothing that is known. */
+  /** The detected format; null: unknown. */
   readonly format: Format | null;
   readonly type: "json" | "yaml";
   readonly isEncrypted: boolean;
-  /** Something that keeps it from being imported as it is. */
+  /** Why it cannot be imported as is; null: no problem. */
   readonly problem: string | null;
 }
 
@@ -31,7 +31,7 @@ const MAX_BYTES: Readonly<Record<Format, number>> = {
   npm: 33_554_432,
 };
 
-/** Whether the gateway takes that many bytes of it. */
+/** Whether its size is above the gateway's limit. */
 export const isTooLarge = (source: Source, format: Format): boolean =>
   source.size > MAX_BYTES[format];
 
@@ -61,7 +61,7 @@ export function readText(text: string): Source {
   return { ...common, format: "sluice" };
 }
 
-/** Whether the outermost object seems to have the member, also in a text that is broken elsewhere. */
+/** Whether the outermost object seems to have the member, even if the text has syntax errors. */
 function hasMember(text: string, member: string, type: Source["type"]): boolean {
   if (type === "yaml") return new RegExp(`^["']?${member}["']?\\s*:`, "m").test(text);
   try {
@@ -73,15 +73,15 @@ function hasMember(text: string, member: string, type: Source["type"]): boolean 
 }
 
 function problemOf(text: string): string | null {
-  if (text.trim() === "") return "There is nothing in it.";
-  if (text.includes("\0")) return "This is no text, and no database of Nginx Proxy Manager either.";
+  if (text.trim() === "") return "The file is empty.";
+  if (text.includes("\0")) return "The file is neither text nor a database of Nginx Proxy Manager.";
   if (/^\s*(server|http|upstream|events)\s*\{/m.test(text))
-    return "This looks like a configuration of nginx, which cannot be brought in.";
+    return "This looks like an nginx configuration, which cannot be imported.";
   if (
     /^\s*[^\s{}"':#][^"':{}]*\{\s*$/m.test(text) &&
     /^\s*(reverse_proxy|respond|redir)\b/m.test(text)
   )
-    return "This looks like a Caddyfile. Make JSON of it first: caddy adapt --config Caddyfile > caddy.json";
+    return "This looks like a Caddyfile. Convert it to JSON first: caddy adapt --config Caddyfile > caddy.json";
   return null;
 }
 
@@ -92,7 +92,7 @@ export function sizeInWords(bytes: number): string {
   return `${Math.round(bytes / 100_000) / 10} MB`;
 }
 
-/** Which line an error of the gateway speaks of. */
+/** The line in an error message of the gateway. */
 export function lineOf(message: string): number | null {
   const line = /\bline (\d+)/.exec(message)?.[1];
   return line === undefined ? null : Number(line);

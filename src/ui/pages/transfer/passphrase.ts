@@ -1,11 +1,11 @@
-// What a passphrase has to be like; the gateway decides.
+// The rules of a passphrase; the gateway checks them again.
 
-/** What is wrong with it, in words; null: nothing. */
+/** Its error; null: valid. */
 export function passphraseProblem(text: string): string | null {
   if (text.length < 12) return "At least 12 characters";
   if (text.length > 1024) return "At most 1024 characters";
-  // It travels in a header.
+  // It is sent in a header.
   return /^[\x20-\x7e]+$/.test(text) && text === text.trim()
     ? null
-    : "Letters, digits and signs of a plain English keyboard only, and no space at either end";
+    : "Printable ASCII only, without leading or trailing spaces";
 }

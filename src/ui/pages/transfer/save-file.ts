@@ -1,6 +1,6 @@
-// Hands a file that was read from the API to the person, as a download; knows no document.
+// Saves a file from the API as a download; knows no content.
 
-/** The browser asks or saves, as it is set up to. */
+/** The browser asks or saves, by its settings. */
 export function saveFile(blob: Blob, name: string): void {
   const url = URL.createObjectURL(blob);
   const link = document.createElement("a");
@@ -9,6 +9,6 @@ export function saveFile(blob: Blob, name: string): void {
   document.body.append(link);
   link.click();
   link.remove();
-  // The download has begun by then; what it reads stays until it is done.
+  // The download has started; the browser keeps the data until it is done.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -1,13 +1,13 @@
-// Sends a configuration to the gateway, as a dry run or for real; draws nothing.
-import type { Answer, SendOptions } from "../../api/connection.ts";
+// Sends an import to the gateway, as a dry run or applied; renders nothing.
+import type { ApiResponse, SendOptions } from "../../api/connection.ts";
 import { useConnection } from "../../api/connection-context.ts";
 import type { Schemas } from "../../api/resources.ts";
-import { sendUnlessShutOut } from "../../parts/lock-out-prompt.tsx";
+import { sendUnlessLockedOut } from "../../parts/lock-out-prompt.tsx";
 import type { Format, Source } from "./import-source.ts";
 
 export type Changes = Schemas["Changes"];
 
-/** All that is sent. */
+/** The content and options of an import. */
 export interface Import {
   readonly source: Source;
   readonly format: Format;
@@ -15,8 +15,8 @@ export interface Import {
   readonly passphrase: string;
 }
 
-/** Sends it, for real or as a dry run, which shows what is refused for want of force, too. */
-export function useSendImport(): (wanted: Import, isDry: boolean) => Promise<Answer<Changes>> {
+/** Sends it, as a dry run or applied; a dry run also reports what requires force. */
+export function useSendImport(): (wanted: Import, isDry: boolean) => Promise<ApiResponse<Changes>> {
   const connection = useConnection();
   const send = ({ source, format, mode, passphrase }: Import, query: SendOptions["query"]) =>
     connection.send<Changes>("/import", {
@@ -31,5 +31,5 @@ export function useSendImport(): (wanted: Import, isDry: boolean) => Promise<Ans
   return (wanted, isDry) =>
     isDry
       ? send(wanted, { dry_run: 1, force: 1 })
-      : sendUnlessShutOut((force) => send(wanted, force));
+      : sendUnlessLockedOut((force) => send(wanted, force));
 }

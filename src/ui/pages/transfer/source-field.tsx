@@ -1,4 +1,4 @@
-// Where the configuration comes from: a file that is dropped or chosen, or text that is pasted; sends nothing.
+// The source of an import: a dropped or chosen file, or pasted text; sends nothing.
 import {
   Button,
   CloseButton,
@@ -10,7 +10,7 @@ import {
   Textarea,
 } from "@mantine/core";
 import { IconFile, IconFileUpload } from "@tabler/icons-react";
-import { tellError } from "../../api/changes.tsx";
+import { notifyError } from "../../api/changes.tsx";
 import { useFileDrop } from "./file-drop.ts";
 import { readFile, readText, sizeInWords, type Source } from "./import-source.ts";
 
@@ -21,17 +21,17 @@ interface Props {
 
 export function SourceField({ source, onChange }: Props) {
   const take = (file: File | null | undefined) => {
-    if (file) readFile(file).then(onChange, () => tellError(new Error(unreadable(file.name))));
+    if (file) readFile(file).then(onChange, () => notifyError(new Error(unreadable(file.name))));
   };
   const isOver = useFileDrop((files) => {
     if (files.length === 1) take(files[0]);
-    else tellError(new Error("Drop one file: several cannot be imported as one."));
+    else notifyError(new Error("Drop a single file."));
   });
   if (source !== null && source.name !== null)
     return <ChosenFile source={source} isOver={isOver} onRemove={() => onChange(null)} />;
   return (
     <Stack gap="xs">
-      {(source === null || isOver) && <DropArea isOver={isOver} onTake={take} />}
+      {(source === null || isOver) && <DropArea isOver={isOver} onChoose={take} />}
       <Textarea
         label={source === null ? "Or paste it here" : "Pasted"}
         description="JSON or YAML"
@@ -47,22 +47,22 @@ export function SourceField({ source, onChange }: Props) {
   );
 }
 
-/** A folder, or a file that is gone or that this person may not read. */
+/** A folder, or a missing or unreadable file. */
 const unreadable = (name: string) => `${name} could not be read. Is it a file?`;
 
 interface DropAreaProps {
   readonly isOver: boolean;
-  readonly onTake: (file: File | null) => void;
+  readonly onChoose: (file: File | null) => void;
 }
 
-/** Files may be dropped beside it as well. */
-function DropArea({ isOver, onTake }: DropAreaProps) {
+/** The whole page accepts dropped files. */
+function DropArea({ isOver, onChoose }: DropAreaProps) {
   return (
     <Paper withBorder p="lg" className={isOver ? "drop-area is-over" : "drop-area"}>
       <Stack align="center" gap="xs" ta="center">
         <IconFileUpload size={30} stroke={1.4} aria-hidden="true" />
         <Text size="sm">Drop a file here</Text>
-        <FileButton onChange={onTake}>
+        <FileButton onChange={onChoose}>
           {(props) => (
             <Button variant="default" {...props}>
               Choose a file
@@ -94,7 +94,7 @@ function ChosenFile({ source, isOver, onRemove }: ChosenProps) {
         <Text size="sm" c="dimmed" style={{ flexShrink: 0 }}>
           {sizeInWords(source.size)}
         </Text>
-        <CloseButton aria-label="Take another file" onClick={onRemove} />
+        <CloseButton aria-label="Choose another file" onClick={onRemove} />
       </Group>
     </Paper>
   );

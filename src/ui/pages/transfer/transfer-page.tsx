@@ -1,4 +1,4 @@
-// Taking the configuration out of the gateway, bringing one in, and copies of everything: which part to draw.
+// Export, import and backup: which part to draw.
 import { Tabs } from "@mantine/core";
 import { IconDatabase, IconDownload, IconUpload } from "@tabler/icons-react";
 import { Can, PageHead } from "../../parts/page-layout.tsx";
@@ -13,7 +13,7 @@ export default function TransferPage() {
     <>
       <PageHead
         title="Export & import"
-        text="The whole configuration as one file: to keep, to compare, to carry to another gateway, or to bring in from another program."
+        text="Export the configuration as a file, import one, or back up the gateway."
       />
       <Tabs value={tab} onChange={(value) => setTab(value ?? "export")}>
         <Tabs.List mb="md">

@@ -1,4 +1,4 @@
-// The choice of a role, with what each of them may do; knows neither users nor tokens.
+// The role input, with the permissions of each role; knows neither users nor tokens.
 import { Radio, Stack } from "@mantine/core";
 import { roleTexts } from "./roles.ts";
 

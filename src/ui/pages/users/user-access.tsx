@@ -1,4 +1,4 @@
-// How somebody else signs in, and where: what an admin does for those who are locked out; changes no other field.
+// The sign-in methods and sessions of a user, with the admin's actions for locked-out users.
 import { Button, Group, Modal, PasswordInput, Stack, Text } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { modals } from "@mantine/modals";
@@ -19,12 +19,12 @@ type User = Read<"users">;
 
 export function UserAccess({ user: stored }: { readonly user: User }) {
   const { data: me } = useMe();
-  // The form above keeps what it was opened with; this shows what is.
+  // The form above keeps its initial values; this section is live.
   const user = useResource("users", stored.id).data?.value ?? stored;
   const isOneself = user.id === me?.user?.id;
   return (
     <Stack gap={0} maw={920} mt="md">
-      <Section title="Signing in" text={isOneself ? "This is you." : undefined}>
+      <Section title="Sign-in" text={isOneself ? "This is you." : undefined}>
         <Means user={user} />
         <Group mt="md" gap="xs">
           {isOneself ? (
@@ -38,7 +38,7 @@ export function UserAccess({ user: stored }: { readonly user: User }) {
           )}
         </Group>
       </Section>
-      <Section title="Sessions" text="Browsers in which this person is signed in.">
+      <Section title="Sessions" text="Browser sessions of this user.">
         <SessionList userId={user.id} isOwn={isOneself} />
       </Section>
     </Stack>
@@ -70,8 +70,8 @@ function Helps({ user }: { readonly user: User }) {
       title: `Turn off the second factor of ${user.name}?`,
       children: (
         <Text size="sm">
-          The password alone is enough until they set up another one. Do this only for somebody whom
-          you have talked to: it is what an attacker would ask for.
+          The password alone is then enough to sign in. Verify the identity of the user first:
+          attackers ask for this.
         </Text>
       ),
       labels: { confirm: "Turn off", cancel: "Cancel" },
@@ -81,7 +81,7 @@ function Helps({ user }: { readonly user: User }) {
   return (
     <>
       <Button variant="default" onClick={() => setOpen(true)}>
-        {user.has_password ? "Set another password" : "Give a password"}
+        {user.has_password ? "Reset the password" : "Set a password"}
       </Button>
       {user.totp_enabled && (
         <Button variant="default" loading={isPending} onClick={ask}>
@@ -130,7 +130,7 @@ function PasswordForm({ user, onClose }: PasswordFormProps) {
       <Stack>
         <PasswordInput
           label="New password"
-          description="At least 10 characters. Every session of this person ends."
+          description="At least 10 characters. Ends every session of this user."
           autoComplete="new-password"
           required
           data-autofocus

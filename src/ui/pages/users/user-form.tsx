@@ -1,4 +1,4 @@
-// The form of a user: who it is and what they may do; asks the kernel to save it.
+// The form of a user: identity, role and sign-in; the form kernel saves it.
 import {
   Alert,
   Button,
@@ -15,7 +15,7 @@ import { useLocation } from "wouter";
 import { useMe, useResourceList, useStatus } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
 import { pagePath } from "../../page-path.ts";
-import { ConfirmDelete, type Doomed, toDoomed } from "../../parts/confirm-delete.tsx";
+import { ConfirmDelete, type PendingDelete, toPendingDelete } from "../../parts/confirm-delete.tsx";
 import { TagsField } from "../../parts/fields.tsx";
 import { FormPage, type FormStart } from "../../parts/form-page.tsx";
 import { Can, Section } from "../../parts/page-layout.tsx";
@@ -29,7 +29,7 @@ const LIST = pagePath("users");
 
 export function UserForm({ source, template }: FormStart<User>) {
   const [, navigate] = useLocation();
-  const [doomed, setDoomed] = useState<readonly Doomed[] | null>(null);
+  const [pendingDelete, setPendingDelete] = useState<readonly PendingDelete[] | null>(null);
   const hasSso = useStatus().data?.sso_enabled === true;
   const user = source?.value ?? null;
   const isNew = user === null;
@@ -44,7 +44,7 @@ export function UserForm({ source, template }: FormStart<User>) {
     <>
       <FormPage
         title={isNew ? "New user" : user.name}
-        text={isNew ? "Somebody who may sign in here." : user.email}
+        text={isNew ? "A user who can sign in to the gateway." : user.email}
         parent={{ href: LIST, label: "Users" }}
         form={rest}
         needs="admin"
@@ -52,7 +52,11 @@ export function UserForm({ source, template }: FormStart<User>) {
         actions={
           !isNew && (
             <Can needs="admin">
-              <Button variant="light" color="red" onClick={() => setDoomed([toDoomed(user)])}>
+              <Button
+                variant="light"
+                color="red"
+                onClick={() => setPendingDelete([toPendingDelete(user)])}
+              >
                 Delete
               </Button>
             </Can>
@@ -60,13 +64,13 @@ export function UserForm({ source, template }: FormStart<User>) {
         }
       >
         {!isNew && <Consequences user={user} form={form} />}
-        <PersonFields form={form} />
+        <IdentityFields form={form} />
         <Section title="Access">
           <Stack>
             <RoleField {...form.getInputProps("role")} />
             <Switch
-              label="May sign in"
-              description="Turned off, every session ends at once; nothing else is lost"
+              label="Enabled"
+              description="Off: the user cannot sign in, and every session ends at once"
               {...form.getInputProps("enabled", { type: "checkbox" })}
             />
           </Stack>
@@ -76,8 +80,8 @@ export function UserForm({ source, template }: FormStart<User>) {
       {!isNew && <UserAccess user={user} />}
       <ConfirmDelete
         resource="users"
-        objects={doomed}
-        onClose={() => setDoomed(null)}
+        objects={pendingDelete}
+        onClose={() => setPendingDelete(null)}
         onDeleted={() => navigate(LIST)}
       />
     </>
@@ -88,28 +92,32 @@ interface FieldsProps {
   readonly form: UseFormReturnType<UserValues>;
 }
 
-function PersonFields({ form }: FieldsProps) {
+function IdentityFields({ form }: FieldsProps) {
   return (
-    <Section title="Person">
+    <Section title="User">
       <Stack>
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           <TextInput
             label="Name"
-            description="As others see it, for example in the audit log"
+            description="Display name, for example in the audit log"
             autoComplete="off"
             required
             {...form.getInputProps("name")}
           />
           <TextInput
             label="E-mail address"
-            description="To sign in with; nothing is sent to it"
+            description="Used to sign in; the gateway sends no mail to it"
             type="email"
             autoComplete="off"
             required
             {...form.getInputProps("email")}
           />
         </SimpleGrid>
-        <TagsField label="Tags" description="Words to find it by" {...form.getInputProps("tags")} />
+        <TagsField
+          label="Tags"
+          description="Labels for search and filters"
+          {...form.getInputProps("tags")}
+        />
         <Textarea label="Description" autosize {...form.getInputProps("description")} />
       </Stack>
     </Section>
@@ -120,14 +128,14 @@ function FirstPassword({ form, hasSso }: FieldsProps & { readonly hasSso: boolea
   return (
     <Section
       title="Password"
-      text="Tell it to the person; they can change it under Your account, and set up a second factor there."
+      text="Initial password; the user can change it under Your account and set up a second factor there."
     >
       <PasswordInput
         label="Password"
         description={
           hasSso
-            ? "At least 10 characters. Empty: only single sign-on lets them in"
-            : "At least 10 characters; not the name, the address or a common one"
+            ? "At least 10 characters. Empty: single sign-on only"
+            : "At least 10 characters; not the name, the address or a common password"
         }
         autoComplete="new-password"
         required={!hasSso}
@@ -140,7 +148,7 @@ function FirstPassword({ form, hasSso }: FieldsProps & { readonly hasSso: boolea
 
 const rank = { viewer: 0, editor: 1, admin: 2 };
 
-/** What saving would do that is easily overlooked. */
+/** Side effects of saving. */
 function Consequences({ user, form }: FieldsProps & { readonly user: User }) {
   const { data: me } = useMe();
   const others = useResourceList("users").data?.filter(({ id }) => id !== user.id);
@@ -153,8 +161,8 @@ function Consequences({ user, form }: FieldsProps & { readonly user: User }) {
   if (isLast)
     return (
       <Alert color={isShutOut ? "red" : "blue"} mb="md" title="The only admin">
-        This is the only admin who may sign in, and can be neither deleted, made less nor disabled.
-        Create another admin first.
+        This is the only enabled admin, and cannot be deleted, demoted or disabled. Create another
+        admin first.
       </Alert>
     );
   if (!isShutOut) return null;
@@ -162,7 +170,7 @@ function Consequences({ user, form }: FieldsProps & { readonly user: User }) {
     <Alert color="yellow" mb="md">
       {user.id === me?.user?.id
         ? "This is you: saving ends your own session, and you cannot undo it yourself."
-        : "Saving ends every session of this person."}
+        : "Saving ends every session of this user."}
     </Alert>
   );
 }

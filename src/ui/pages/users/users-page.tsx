@@ -1,4 +1,4 @@
-// Users: who may sign in and what they may do; the list, and which form to open.
+// Users: the list, and which form to open.
 import { Badge, Button, Group, Text } from "@mantine/core";
 import { useMe } from "../../api/queries.ts";
 import type { Schemas } from "../../api/resources.ts";
@@ -14,12 +14,12 @@ import { UserForm } from "./user-form.tsx";
 type User = Schemas["User"];
 
 const TITLE = "Users";
-const TEXT = "Who may sign in, and what they may do.";
+const TEXT = "Users of the management API and their roles.";
 
 export default function UsersPage({ id }: PageProps) {
   const { data: me } = useMe();
-  // The first one is an administrator and has to sign in at once: there is a page for that.
-  if (me?.authentication === "disabled") return <NobodyYet />;
+  // The first user is an administrator who signs in at once, on a separate page.
+  if (me?.authentication === "disabled") return <NoUsersYet />;
   if (id === null) return <UserList />;
   return (
     <ResourceLoader resource="users" id={id}>
@@ -28,13 +28,13 @@ export default function UsersPage({ id }: PageProps) {
   );
 }
 
-function NobodyYet() {
+function NoUsersYet() {
   return (
     <>
       <PageHead title={TITLE} text={TEXT} />
       <EmptyState
         title="No users yet"
-        text="Until there is one, anyone who reaches this address can change everything. The first one is an administrator."
+        text="Until the first user exists, anyone who can reach this address can change everything. The first user is an administrator."
       >
         <Can needs="admin">
           <Button onClick={beginFirstRun}>Create the first administrator</Button>
@@ -57,8 +57,8 @@ function UserList() {
       subtitle={({ id, email }) => (id === me?.user?.id ? `${email} (you)` : email)}
       columns={[
         { title: "Role", render: ({ role }) => <StatusBadge state={role} />, width: "6rem" },
-        { title: "Signs in with", render: (user) => <Means user={user} /> },
-        { title: "About", render: ({ description }) => description },
+        { title: "Sign-in", render: (user) => <Means user={user} /> },
+        { title: "Description", render: ({ description }) => description },
       ]}
       states={[
         { value: "admin", label: "Admins", fits: hasRole("admin") },
@@ -70,7 +70,7 @@ function UserList() {
           fits: ({ has_password, totp_enabled }) => has_password && !totp_enabled,
         },
       ]}
-      empty={{ title: "No users yet", text: "Create one for everybody who runs this gateway." }}
+      empty={{ title: "No users yet", text: "Create one for each administrator of this gateway." }}
     />
   );
 }

@@ -1,12 +1,12 @@
-// Fields of a schema form that hold several things: lists of objects, tables of names and values; know no plugin.
+// Schema form fields with several values: lists of objects, maps; knows no plugin.
 import { ActionIcon, Box, Group, Input, Paper, Stack, Text, TextInput } from "@mantine/core";
 import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
 import { useState } from "react";
 import { isDocument } from "../../api/merge-patch.ts";
 import { AddButton, KeyValueField, RemoveButton } from "../fields.tsx";
 import {
-  type Spot,
-  type SpotProps,
+  type FieldInfo,
+  type FieldInputProps,
   useErrorAt,
   useFormFacts,
   useTexts,
@@ -14,7 +14,7 @@ import {
 } from "./field-frame.tsx";
 import { type JsonSchema, shapeOf, toSingular, memberOf } from "./shape.ts";
 
-/** What a new element begins with. */
+/** The initial value of a new element. */
 export function startOf(whole: JsonSchema): unknown {
   const { shape, schema } = shapeOf(whole);
   if (shape === "object" || shape === "picked" || shape === "pairs" || shape === "map") return {};
@@ -23,22 +23,22 @@ export function startOf(whole: JsonSchema): unknown {
   return schema.default ?? (shape === "flag" ? true : shape === "json" ? {} : "");
 }
 
-export function ItemsField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot);
+export function ItemsField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info);
   const { isReadOnly } = useFormFacts();
-  const { schema } = shapeOf(spot.schema);
+  const { schema } = shapeOf(info.schema);
   const initial = Array.isArray(schema.default) ? (schema.default as unknown[]) : [];
   const items = Array.isArray(value) ? (value as unknown[]) : value === undefined ? initial : [];
   const [keys, setKeys] = useState<readonly number[]>([]);
-  // Something else may have changed the list meanwhile.
+  // The list may have changed from outside.
   const own = items.map((_, index) => keys[index] ?? index + 1);
   const change = (next: readonly unknown[], nextKeys: readonly number[]) => {
     setKeys(nextKeys);
     onChange(next);
   };
-  const singular = toSingular(spot.label);
+  const singular = toSingular(info.label);
   const item = schema.items ?? {};
-  const examples = Array.isArray(spot.example) ? (spot.example as unknown[]) : [];
+  const examples = Array.isArray(info.example) ? (info.example as unknown[]) : [];
   return (
     <Input.Wrapper {...texts} labelElement="div">
       <Stack gap="sm" mt={6}>
@@ -48,9 +48,9 @@ export function ItemsField({ spot, value, onChange }: SpotProps) {
             title={`${singular} ${index + 1}`}
             index={index}
             count={items.length}
-            spot={{
-              path: `${spot.path}.${index}`,
-              name: spot.name,
+            info={{
+              path: `${info.path}.${index}`,
+              name: info.name,
               label: singular,
               schema: item,
               isNeeded: true,
@@ -84,7 +84,7 @@ function swap<T>(list: readonly T[], one: number, other: number): readonly T[] {
   return list.with(one, b).with(other, a);
 }
 
-interface ItemProps extends SpotProps {
+interface ItemProps extends FieldInputProps {
   readonly title: string;
   readonly index: number;
   readonly count: number;
@@ -92,10 +92,10 @@ interface ItemProps extends SpotProps {
   readonly onMove: (by: number) => void;
 }
 
-function Item({ title, index, count, spot, value, onChange, onRemove, onMove }: ItemProps) {
+function Item({ title, index, count, info, value, onChange, onRemove, onMove }: ItemProps) {
   const { isReadOnly } = useFormFacts();
-  const error = useErrorAt(spot.path);
-  const { shape } = shapeOf(spot.schema);
+  const error = useErrorAt(info.path);
+  const { shape } = shapeOf(info.schema);
   const isObject = shape === "object" || shape === "picked";
   return (
     <Paper withBorder p="sm" component="fieldset" aria-label={title} m={0} miw={0}>
@@ -114,7 +114,7 @@ function Item({ title, index, count, spot, value, onChange, onRemove, onMove }: 
         )}
       </Group>
       {isObject && error !== null && <Input.Error mb="xs">{error}</Input.Error>}
-      <InnerField spot={spot} value={value} onChange={onChange} isBare />
+      <InnerField info={info} value={value} onChange={onChange} isBare />
     </Paper>
   );
 }
@@ -133,10 +133,10 @@ function MoveButton({ label, isUp = false, onClick }: MoveProps) {
   );
 }
 
-export function PairsField({ spot, value, onChange }: SpotProps) {
-  const { withAsterisk, description, label } = useTexts(spot);
-  const error = useErrorAt(spot.path, true);
-  const initial = isDocument(spot.schema.default) ? spot.schema.default : {};
+export function PairsField({ info, value, onChange }: FieldInputProps) {
+  const { withAsterisk, description, label } = useTexts(info);
+  const error = useErrorAt(info.path, true);
+  const initial = isDocument(info.schema.default) ? info.schema.default : {};
   const pairs = (isDocument(value) ? value : initial) as Record<string, string>;
   return (
     <KeyValueField
@@ -147,29 +147,29 @@ export function PairsField({ spot, value, onChange }: SpotProps) {
       value={pairs}
       onChange={(next) =>
         onChange(
-          Object.keys(next).length === 0 && spot.schema.default === undefined ? undefined : next,
+          Object.keys(next).length === 0 && info.schema.default === undefined ? undefined : next,
         )
       }
     />
   );
 }
 
-/** Names, each with something larger than a text. */
-export function MapField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot);
+/** A map whose values are more than strings. */
+export function MapField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info);
   const { isReadOnly, isStored } = useFormFacts();
-  const { schema } = shapeOf(spot.schema);
+  const { schema } = shapeOf(info.schema);
   const initial = isDocument(schema.default) ? schema.default : {};
   const entries = Object.entries(isDocument(value) ? value : initial);
   const rows = entries.map(([name, each], index) => ({ index, name, each }));
   const unseen = useUnseenError(
-    spot.path,
+    info.path,
     entries.map(([name]) => name),
   );
   const inner = memberOf(schema) ?? {};
   const isSecret = inner["x-kind"] === "secret";
   const exampleOf = (name: string) =>
-    isDocument(spot.example) ? (spot.example[name] ?? Object.values(spot.example)[0]) : undefined;
+    isDocument(info.example) ? (info.example[name] ?? Object.values(info.example)[0]) : undefined;
   const set = (next: readonly (readonly [string, unknown])[]) =>
     onChange(
       next.length === 0 && schema.default === undefined ? undefined : Object.fromEntries(next),
@@ -179,13 +179,13 @@ export function MapField({ spot, value, onChange }: SpotProps) {
       <Stack gap="sm" mt={6}>
         {isSecret && isStored && (
           <Text size="xs" c="dimmed">
-            What is stored is not shown, and stays. Add a name to set or replace its value.
+            Stored values are not shown and stay unchanged. Add a name to set or replace its value.
           </Text>
         )}
         {rows.map(({ index, name, each }) => (
           <Entry
             key={`${index} of ${entries.length}`}
-            spot={innerSpot(spot, { name, schema: inner, example: exampleOf(name) })}
+            info={innerInfo(info, { name, schema: inner, example: exampleOf(name) })}
             name={name}
             value={each}
             onName={(next) => set(entries.with(index, [next, each]))}
@@ -212,7 +212,7 @@ export function MapField({ spot, value, onChange }: SpotProps) {
   );
 }
 
-/** What the gateway said about a stored secret, whose name is not shown; null: nothing. */
+/** The API error of a hidden stored secret; null: none. */
 function useUnseenError(path: string, names: readonly string[]): string | null {
   const { errors } = useFormFacts();
   const inner = Object.entries(errors)
@@ -235,20 +235,20 @@ interface Part {
   readonly example: unknown;
 }
 
-const innerSpot = (spot: Spot, { name, schema, example }: Part): Spot => ({
-  path: `${spot.path}.${name}`,
+const innerInfo = (info: FieldInfo, { name, schema, example }: Part): FieldInfo => ({
+  path: `${info.path}.${name}`,
   ...{ name, schema, example, label: "Value", isNeeded: false },
 });
 
-interface EntryProps extends SpotProps {
+interface EntryProps extends FieldInputProps {
   readonly name: string;
   readonly onName: (name: string) => void;
   readonly onRemove: () => void;
 }
 
-function Entry({ spot, name, value, onName, onChange, onRemove }: EntryProps) {
+function Entry({ info, name, value, onName, onChange, onRemove }: EntryProps) {
   const { isReadOnly } = useFormFacts();
-  const { shape } = shapeOf(spot.schema);
+  const { shape } = shapeOf(info.schema);
   const isLarge = ["object", "picked", "items", "map"].includes(shape);
   return (
     <Paper withBorder p="sm" component="fieldset" aria-label={name} m={0} miw={0}>
@@ -263,7 +263,7 @@ function Entry({ spot, name, value, onName, onChange, onRemove }: EntryProps) {
         />
         {!isLarge && (
           <Box style={{ flex: 2, minWidth: 0 }}>
-            <InnerField spot={spot} value={value} onChange={onChange} />
+            <InnerField info={info} value={value} onChange={onChange} />
           </Box>
         )}
         {!isReadOnly && (
@@ -274,7 +274,7 @@ function Entry({ spot, name, value, onName, onChange, onRemove }: EntryProps) {
       </Group>
       {isLarge && (
         <Box mt="sm">
-          <InnerField spot={spot} value={value} onChange={onChange} isBare />
+          <InnerField info={info} value={value} onChange={onChange} isBare />
         </Box>
       )}
     </Paper>

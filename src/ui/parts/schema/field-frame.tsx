@@ -1,10 +1,10 @@
-// What all fields of a form drawn from a schema share: what they are told, their texts, where their errors come from; draws no field.
+// The shared context of schema form fields: props, texts and errors; renders no field.
 import { Code } from "@mantine/core";
 import { type ComponentType, createContext, type ReactNode, useContext } from "react";
 import { descriptionOf, type JsonSchema } from "./shape.ts";
 
-/** Where a field is and what it is about. */
-export interface Spot {
+/** Path and schema of a field. */
+export interface FieldInfo {
   /** `limits.0.requests`; empty for the whole. */
   readonly path: string;
   /** Last part of the path. */
@@ -12,28 +12,28 @@ export interface Spot {
   readonly label: string;
   readonly schema: JsonSchema;
   readonly isNeeded: boolean;
-  /** What the example of the whole has here. */
+  /** The example value at this path. */
   readonly example: unknown;
 }
 
-export interface SpotProps {
-  readonly spot: Spot;
+export interface FieldInputProps {
+  readonly info: FieldInfo;
   readonly value: unknown;
-  /** Undefined takes the field out, so that its default counts. */
+  /** Undefined removes the field, so that its default applies. */
   readonly onChange: (value: unknown) => void;
 }
 
-export interface FieldProps extends SpotProps {
-  /** Whether a frame with a heading is around it already. */
+export interface FieldProps extends FieldInputProps {
+  /** Whether a frame with a heading surrounds it. */
   readonly isBare?: boolean;
 }
 
 export interface FormFacts {
-  /** Draws any field: lists and objects have fields in them, whatever these are. */
+  /** Renders any field, for nested fields of lists and objects. */
   readonly field: ComponentType<FieldProps>;
   /** By path. */
   readonly errors: Readonly<Record<string, string>>;
-  /** Whether secrets may be there that nobody is shown. */
+  /** Whether write-only secrets may be stored. */
   readonly isStored: boolean;
   readonly isReadOnly: boolean;
 }
@@ -44,7 +44,7 @@ export const FormFactsContext = createContext<FormFacts>({
 
 export const useFormFacts = (): FormFacts => useContext(FormFactsContext);
 
-/** A field inside another one. */
+/** A nested field. */
 export function InnerField(props: FieldProps) {
   const { field: Field } = useFormFacts();
   return <Field {...props} />;
@@ -66,8 +66,8 @@ export function useErrorCount(paths: readonly string[]): number {
   return all.filter((at) => paths.some((path) => at === path || at.startsWith(`${path}.`))).length;
 }
 
-/** Label, help, error and mark, as all inputs take them. */
-export function useTexts({ path, label, schema, isNeeded }: Spot, isDeep = false) {
+/** Label, help, error and required mark, as input props. */
+export function useTexts({ path, label, schema, isNeeded }: FieldInfo, isDeep = false) {
   const error = useErrorAt(path, isDeep);
   const { isReadOnly } = useFormFacts();
   return {
@@ -79,20 +79,20 @@ export function useTexts({ path, label, schema, isNeeded }: Spot, isDeep = false
   };
 }
 
-/** The description in the words of a form, where nothing is entered instead of null. */
+/** The description for a form, in which an empty input replaces null. */
 export function help(schema: JsonSchema): ReactNode {
   return <Marked text={descriptionOf(schema).replaceAll(/\bnull(?=:| )/g, "empty")} />;
 }
 
-/** Text in which what stands between backticks is code. */
+/** Text with code in backticks. */
 export function Marked({ text }: { readonly text: string }) {
   const parts = text.split("`").map((part, at) => ({ part, at, isCode: at % 2 === 1 }));
   if (parts.length < 3) return text;
   return <>{parts.map(({ part, at, isCode }) => (isCode ? <Code key={at}>{part}</Code> : part))}</>;
 }
 
-/** What stands in an empty field: the default, else an example. */
-export function placeholderOf({ schema, example }: Spot): string {
+/** The placeholder: the default, else an example. */
+export function placeholderOf({ schema, example }: FieldInfo): string {
   const { default: initial } = schema;
   if (typeof initial === "string" || typeof initial === "number") return String(initial);
   if (Array.isArray(initial) && initial.length > 0) return initial.join(", ");

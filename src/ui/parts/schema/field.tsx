@@ -1,8 +1,8 @@
-// One field of a schema form, drawn as what its schema says it is; knows no plugin.
+// One field of a schema form, rendered by its schema; knows no plugin.
 import { Input, Select, Stack } from "@mantine/core";
 import { useState } from "react";
 import { ItemsField, MapField, PairsField, startOf } from "./collection-fields.tsx";
-import { type FieldProps, type SpotProps, useTexts } from "./field-frame.tsx";
+import { type FieldProps, type FieldInputProps, useTexts } from "./field-frame.tsx";
 import { ObjectField } from "./object-fields.tsx";
 import {
   ChoiceField,
@@ -21,7 +21,7 @@ import { type JsonSchema, optionsOf, type Shape, shapeOf } from "./shape.ts";
 
 type Drawn = Exclude<Shape, "object" | "picked">;
 
-const fields: Readonly<Record<Drawn, React.ComponentType<SpotProps>>> = {
+const fields: Readonly<Record<Drawn, React.ComponentType<FieldInputProps>>> = {
   ...{ text: TextField, long: LongField, secret: SecretField, service: ServiceField },
   ...{ consumer: ConsumerField, number: NumberField, flag: FlagField, choice: ChoiceField },
   ...{ words: WordsField, choices: ChoicesField, word_or_words: WordOrWordsField },
@@ -29,22 +29,22 @@ const fields: Readonly<Record<Drawn, React.ComponentType<SpotProps>>> = {
 };
 
 export function Field({ isBare = false, ...props }: FieldProps) {
-  const { shape } = shapeOf(props.spot.schema);
+  const { shape } = shapeOf(props.info.schema);
   if (shape === "object" || shape === "picked") return <ObjectField {...props} isBare={isBare} />;
   const Drawn = fields[shape];
   return (
-    <div data-field={props.spot.path}>
+    <div data-field={props.info.path}>
       <Drawn {...props} />
     </div>
   );
 }
 
-/** A value of one of several kinds: the kind is chosen beside it. */
-function UnionField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot);
-  const { isNullable } = shapeOf(spot.schema);
-  const options = optionsOf(spot.schema);
-  const shown = value === undefined ? spot.schema.default : value;
+/** A union: a value with a selection of its type. */
+function UnionField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info);
+  const { isNullable } = shapeOf(info.schema);
+  const options = optionsOf(info.schema);
+  const shown = value === undefined ? info.schema.default : value;
   const [asked, setAsked] = useState<number | null>(null);
   const fitting = options.findIndex((option) => problemsOf(option, shown).length === 0);
   const chosen = asked ?? (fitting === -1 ? (isNullable ? null : 0) : fitting);
@@ -58,7 +58,7 @@ function UnionField({ spot, value, onChange }: SpotProps) {
     <Input.Wrapper {...texts} labelElement="div">
       <Stack gap={6} mt={4}>
         <Select
-          aria-label={`${spot.label}: kind`}
+          aria-label={`${info.label}: type`}
           disabled={texts.disabled}
           data={options.map((each, index) => ({ value: String(index), label: titleOf(each) }))}
           value={chosen === null ? null : String(chosen)}
@@ -69,7 +69,7 @@ function UnionField({ spot, value, onChange }: SpotProps) {
         />
         {option !== undefined && option.enum?.length !== 1 && (
           <Field
-            spot={{ ...spot, schema: option, label: titleOf(option), isNeeded: false }}
+            info={{ ...info, schema: option, label: titleOf(option), isNeeded: false }}
             value={shown}
             onChange={(next) => onChange(next ?? fixedOf(option))}
             isBare
@@ -80,7 +80,7 @@ function UnionField({ spot, value, onChange }: SpotProps) {
   );
 }
 
-/** What the value is, once this kind is chosen. */
+/** The initial value of a selected type. */
 function fixedOf(schema: JsonSchema): unknown {
   const [only] = schema.enum ?? [];
   if (only !== undefined) return only;
@@ -88,7 +88,7 @@ function fixedOf(schema: JsonSchema): unknown {
   return schema.type === "number" || schema.type === "integer" ? 0 : startOf(schema);
 }
 
-/** What people call a kind of value. */
+/** The label of a type. */
 function titleOf(schema: JsonSchema): string {
   if (schema.title !== undefined) return schema.title;
   if (schema.enum?.length === 1) return String(schema.enum[0]);

@@ -1,4 +1,4 @@
-// The fields of an object of a schema form: what matters first, the rest folded, groups as sections; know no plugin.
+// The fields of an object in a schema form: main fields first, the rest folded, groups as sections; knows no plugin.
 import { Badge, Box, Button, Fieldset, Group, Menu, Stack, Switch } from "@mantine/core";
 import { IconChevronDown, IconChevronRight, IconPlus } from "@tabler/icons-react";
 import { useId, useState } from "react";
@@ -9,8 +9,8 @@ import { startOf } from "./collection-fields.tsx";
 import {
   type FieldProps,
   help,
-  type Spot,
-  type SpotProps,
+  type FieldInfo,
+  type FieldInputProps,
   useErrorAt,
   useErrorCount,
   useFormFacts,
@@ -18,28 +18,28 @@ import {
 } from "./field-frame.tsx";
 import { isNeeded, type JsonSchema, shapeOf, toLabel } from "./shape.ts";
 
-/** An object with a heading, or without one where it has one already. */
+/** An object with a heading, unless it has one already. */
 export function ObjectField(props: FieldProps) {
-  const { spot, value, onChange, isBare = false } = props;
-  const { shape, schema, isNullable } = shapeOf(spot.schema);
-  const error = useErrorAt(spot.path);
+  const { info, value, onChange, isBare = false } = props;
+  const { shape, schema, isNullable } = shapeOf(info.schema);
+  const error = useErrorAt(info.path);
   const { isReadOnly } = useFormFacts();
   const isThere = !isNullable || isDocument(value);
-  const inner = { ...spot, schema };
+  const inner = { ...info, schema };
   const fields =
     shape === "picked" ? (
-      <PickedFields spot={inner} value={value} onChange={onChange} />
+      <PickedFields info={inner} value={value} onChange={onChange} />
     ) : (
-      <Members spot={inner} value={value} onChange={onChange} />
+      <Members info={inner} value={value} onChange={onChange} />
     );
   if (isBare) return fields;
   return (
-    <Fieldset legend={spot.label} data-field={spot.path} miw={0}>
+    <Fieldset legend={info.label} data-field={info.path} miw={0}>
       <Stack gap="sm">
         {schema.description !== undefined && <HelpText>{help(schema)}</HelpText>}
         {isNullable && (
           <Switch
-            label={`Use ${spot.label}`}
+            label={`Use ${info.label}`}
             checked={isThere}
             disabled={isReadOnly}
             onChange={({ currentTarget: { checked } }) => onChange(checked ? {} : null)}
@@ -56,15 +56,15 @@ export function ObjectField(props: FieldProps) {
   );
 }
 
-/** As many fields fit on a screen without a fold. */
+/** Up to this many fields are shown without folding. */
 const MAX_UNFOLDED = 5;
 
-function Members({ spot, value, onChange }: SpotProps) {
+function Members({ info, value, onChange }: FieldInputProps) {
   const members = isDocument(value) ? value : {};
-  const { properties = {} } = spot.schema;
+  const { properties = {} } = info.schema;
   const names = Object.keys(properties);
-  // What was set when the form was opened; a field must not jump while it is edited.
-  const [main] = useState(() => mainOf(spot, members));
+  // Fields set when the form opened; a field must not move while it is edited.
+  const [main] = useState(() => mainOf(info, members));
   const isShort = (name: string) => shapeOf(properties[name] ?? {}).shape !== "object";
   const isFew = names.length <= MAX_UNFOLDED;
   const first = names.filter((name) => main.has(name) || (isFew && isShort(name)));
@@ -72,7 +72,7 @@ function Members({ spot, value, onChange }: SpotProps) {
   const draw = (name: string) => (
     <InnerField
       key={name}
-      spot={memberSpot(spot, name)}
+      info={memberInfo(info, name)}
       value={members[name]}
       onChange={(next) => onChange(withMember(members, name, next))}
     />
@@ -82,7 +82,7 @@ function Members({ spot, value, onChange }: SpotProps) {
       {first.map(draw)}
       {rest.length > 0 && (
         <More
-          paths={rest.map((name) => memberSpot(spot, name).path)}
+          paths={rest.map((name) => memberInfo(info, name).path)}
           changed={rest.filter((name) => isChanged(properties[name], members[name])).length}
         >
           {rest.map(draw)}
@@ -95,14 +95,14 @@ function Members({ spot, value, onChange }: SpotProps) {
 function withMember(members: object, name: string, value: unknown): Record<string, unknown> {
   const { [name]: _, ...others } = members as Record<string, unknown>;
   if (value === undefined) return others;
-  // At its place, so that the JSON beside it does not jump.
+  // In schema order, so that the JSON view does not jump.
   return name in members ? { ...members, [name]: value } : { ...others, [name]: value };
 }
 
 const isChanged = (schema: JsonSchema | undefined, value: unknown): boolean =>
   value !== undefined && !isSame(value, schema?.default) && !isPlain(schema, value);
 
-/** Groups come back with all their defaults filled in. */
+/** The API returns groups with all defaults filled in. */
 function isPlain(schema: JsonSchema | undefined, value: unknown): boolean {
   if (!isDocument(value) || schema?.properties === undefined) return false;
   return Object.entries(value).every(
@@ -110,8 +110,8 @@ function isPlain(schema: JsonSchema | undefined, value: unknown): boolean {
   );
 }
 
-/** What has to be filled in, what the example has, and what is set. */
-function mainOf({ schema, example }: Spot, members: Readonly<Record<string, unknown>>) {
+/** Required fields, fields of the example, and set fields. */
+function mainOf({ schema, example }: FieldInfo, members: Readonly<Record<string, unknown>>) {
   const { properties = {} } = schema;
   const shown = isDocument(example) ? example : {};
   const isSecret = (name: string) => shapeOf(properties[name] ?? {}).shape === "secret";
@@ -125,7 +125,7 @@ function mainOf({ schema, example }: Spot, members: Readonly<Record<string, unkn
   return new Set(main.length > 0 ? main : Object.keys(properties).slice(0, MAX_UNFOLDED));
 }
 
-function memberSpot({ path, schema, example }: Spot, name: string): Spot {
+function memberInfo({ path, schema, example }: FieldInfo, name: string): FieldInfo {
   return {
     path: path === "" ? name : `${path}.${name}`,
     ...{ name, label: toLabel(name), schema: schema.properties?.[name] ?? {} },
@@ -140,7 +140,7 @@ interface MoreProps {
   readonly children: React.ReactNode;
 }
 
-/** Folded until somebody opens it, or something in it is wrong. */
+/** Folded until opened, or until it contains an error. */
 function More({ paths, changed, children }: MoreProps) {
   const [isAsked, setAsked] = useState(false);
   const id = useId();
@@ -177,12 +177,12 @@ function More({ paths, changed, children }: MoreProps) {
   );
 }
 
-/** An object of which mostly one or two members are given: each is added when it is wanted. */
-function PickedFields({ spot, value, onChange }: SpotProps) {
+/** An object with few used members: each is added on demand. */
+function PickedFields({ info, value, onChange }: FieldInputProps) {
   const { isReadOnly } = useFormFacts();
   const [added, setAdded] = useState<readonly string[]>([]);
   const members = isDocument(value) ? value : {};
-  const { properties = {} } = spot.schema;
+  const { properties = {} } = info.schema;
   const isThere = (name: string) => members[name] !== undefined || added.includes(name);
   const shown = Object.keys(properties).filter(isThere);
   const left = Object.keys(properties).filter((name) => !isThere(name));
@@ -203,7 +203,7 @@ function PickedFields({ spot, value, onChange }: SpotProps) {
         <Group key={name} gap="xs" align="flex-start" wrap="nowrap">
           <Box style={{ flex: 1, minWidth: 0 }}>
             <InnerField
-              spot={memberSpot(spot, name)}
+              info={memberInfo(info, name)}
               value={members[name]}
               onChange={(next) => {
                 if (next === undefined) setAdded([...added, name]);
@@ -217,7 +217,7 @@ function PickedFields({ spot, value, onChange }: SpotProps) {
         </Group>
       ))}
       {!isReadOnly && left.length > 0 && (
-        <AddMenu names={left} isFirst={shown.length === 0} of={spot} onAdd={add} />
+        <AddMenu names={left} isFirst={shown.length === 0} of={info} onAdd={add} />
       )}
     </Stack>
   );
@@ -226,7 +226,7 @@ function PickedFields({ spot, value, onChange }: SpotProps) {
 interface AddMenuProps {
   readonly names: readonly string[];
   readonly isFirst: boolean;
-  readonly of: Spot;
+  readonly of: FieldInfo;
   readonly onAdd: (name: string) => void;
 }
 

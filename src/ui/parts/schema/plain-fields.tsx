@@ -1,4 +1,4 @@
-// Fields of a schema form that hold one value: texts, numbers, switches, choices, lists of words, JSON; know no plugin.
+// Schema form fields with one value: strings, numbers, switches, choices, lists of words, JSON; knows no plugin.
 import {
   Input,
   MultiSelect,
@@ -13,44 +13,44 @@ import {
 } from "@mantine/core";
 import { useState } from "react";
 import { inWords } from "../fields.tsx";
-import { placeholderOf, type SpotProps, useFormFacts, useTexts } from "./field-frame.tsx";
+import { placeholderOf, type FieldInputProps, useFormFacts, useTexts } from "./field-frame.tsx";
 import { type JsonSchema, meaningsOf, shapeOf, type Unit, unitOf } from "./shape.ts";
 
-/** What an emptied field stands for. */
+/** The value of an empty input. */
 const emptyOf = (schema: JsonSchema): null | undefined =>
   shapeOf(schema).isNullable ? null : undefined;
 
 const asText = (value: unknown): string =>
   typeof value === "string" || typeof value === "number" ? String(value) : "";
 
-export function TextField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot);
+export function TextField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info);
   return (
     <TextInput
       {...texts}
-      placeholder={placeholderOf(spot)}
+      placeholder={placeholderOf(info)}
       value={asText(value)}
       onChange={({ currentTarget: { value: next } }) =>
-        onChange(next === "" ? emptyOf(spot.schema) : next)
+        onChange(next === "" ? emptyOf(info.schema) : next)
       }
     />
   );
 }
 
-export function LongField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot);
+export function LongField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info);
   return (
     <Textarea
       {...texts}
       autosize
-      minRows={spot.isNeeded ? 10 : 3}
+      minRows={info.isNeeded ? 10 : 3}
       maxRows={30}
       spellCheck={false}
-      placeholder={placeholderOf(spot)}
+      placeholder={placeholderOf(info)}
       styles={MONO}
       value={asText(value)}
       onChange={({ currentTarget: { value: next } }) =>
-        onChange(next === "" ? emptyOf(spot.schema) : next)
+        onChange(next === "" ? emptyOf(info.schema) : next)
       }
     />
   );
@@ -58,10 +58,10 @@ export function LongField({ spot, value, onChange }: SpotProps) {
 
 const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 13 } };
 
-export function NumberField({ spot, value, onChange }: SpotProps) {
-  const { description, ...texts } = useTexts(spot);
-  const { schema } = shapeOf(spot.schema);
-  const unit = unitOf(spot.name, schema);
+export function NumberField({ info, value, onChange }: FieldInputProps) {
+  const { description, ...texts } = useTexts(info);
+  const { schema } = shapeOf(info.schema);
+  const unit = unitOf(info.name, schema);
   const initial = schema.default;
   const shown = typeof value === "number" ? value : initial;
   const spoken = unit !== null && typeof shown === "number" ? spell(shown, unit) : "";
@@ -75,14 +75,14 @@ export function NumberField({ spot, value, onChange }: SpotProps) {
         </>
       }
       maw={360}
-      // A wrong number stays and is told, instead of becoming another one.
+      // An invalid number stays with an error, instead of becoming another number.
       clampBehavior="none"
       allowDecimal={schema.type === "number"}
-      placeholder={withUnit(placeholderOf({ ...spot, schema }), unit)}
+      placeholder={withUnit(placeholderOf({ ...info, schema }), unit)}
       hideControls={unit !== null}
       suffix={unit === null ? "" : ` ${unit}`}
       value={typeof value === "number" ? value : ""}
-      onChange={(next) => onChange(next === "" ? emptyOf(spot.schema) : Number(next))}
+      onChange={(next) => onChange(next === "" ? emptyOf(info.schema) : Number(next))}
     />
   );
 }
@@ -100,9 +100,9 @@ function spell(value: number, unit: Unit): string {
   return step === undefined ? "" : `${Math.round((value / Number(step[0])) * 10) / 10} ${step[1]}`;
 }
 
-export function FlagField({ spot, value, onChange }: SpotProps) {
-  const { withAsterisk: _, ...texts } = useTexts(spot);
-  const isOn = typeof value === "boolean" ? value : spot.schema.default === true;
+export function FlagField({ info, value, onChange }: FieldInputProps) {
+  const { withAsterisk: _, ...texts } = useTexts(info);
+  const isOn = typeof value === "boolean" ? value : info.schema.default === true;
   return (
     <Switch
       {...texts}
@@ -112,18 +112,18 @@ export function FlagField({ spot, value, onChange }: SpotProps) {
   );
 }
 
-/** More than this many words, or longer ones, do not fit beside each other on a phone. */
+/** More or longer options do not fit in one row on a phone. */
 const MAX_SEGMENTS = 3;
 
-export function ChoiceField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot);
-  const { schema, isNullable } = shapeOf(spot.schema);
+export function ChoiceField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info);
+  const { schema, isNullable } = shapeOf(info.schema);
   const words = schema.enum ?? [];
   const chosen = value ?? schema.default ?? null;
   const meanings = meaningsOf(schema);
   const isShort = words.length <= MAX_SEGMENTS && words.join("").length < 30;
   const take = (next: string | null) =>
-    onChange(next === null ? emptyOf(spot.schema) : words.find((word) => String(word) === next));
+    onChange(next === null ? emptyOf(info.schema) : words.find((word) => String(word) === next));
   const data = words.map((word) => ({
     value: String(word),
     label: typeof word === "number" ? String(word) : toWords(word),
@@ -136,7 +136,7 @@ export function ChoiceField({ spot, value, onChange }: SpotProps) {
         <SegmentedControl
           mt={4}
           style={{ display: "flex", width: "fit-content", maxWidth: "100%" }}
-          aria-label={spot.label}
+          aria-label={info.label}
           data={data}
           value={String(chosen)}
           onChange={take}
@@ -169,23 +169,23 @@ export function ChoiceField({ spot, value, onChange }: SpotProps) {
   );
 }
 
-/** Words that are part of a language of others, such as methods and algorithms, stay as they are. */
+/** Terms of a protocol, such as methods and algorithms, stay unchanged. */
 const toWords = (word: string): string =>
   /^[a-z]+(?:_[a-z]+)+$/.test(word) ? word.replaceAll("_", " ") : word;
 
-/** Texts in which a comma may be part of what is meant. */
+/** Strings that may contain commas. */
 const KEEPS_COMMAS = new Set(["regex", "text_or_regex", "template", "header_value"]);
 
-export function WordsField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot, true);
-  const { schema, isNullable } = shapeOf(spot.schema);
+export function WordsField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info, true);
+  const { schema, isNullable } = shapeOf(info.schema);
   const items = schema.items ?? {};
   const isNumber = items.type === "integer";
   const initial = Array.isArray(schema.default) ? (schema.default as unknown[]) : [];
   const words = Array.isArray(value) ? value : [];
   const isDefault = value === undefined && initial.length > 0;
   const take = (next: readonly string[]) => {
-    if (next.length === 0 && schema.default === undefined) return onChange(emptyOf(spot.schema));
+    if (next.length === 0 && schema.default === undefined) return onChange(emptyOf(info.schema));
     if (next.length === 0 && isNullable) return onChange(null);
     onChange(isNumber ? next.map(toNumber) : [...next]);
   };
@@ -197,22 +197,22 @@ export function WordsField({ spot, value, onChange }: SpotProps) {
       splitChars={KEEPS_COMMAS.has(items["x-kind"] ?? "") ? [] : [","]}
       acceptValueOnBlur
       clearable
-      placeholder={words.length === 0 && !isDefault ? placeholderOf(spot) : ""}
+      placeholder={words.length === 0 && !isDefault ? placeholderOf(info) : ""}
     />
   );
 }
 
 const toNumber = (text: string): number | string => (/^-?\d+$/.test(text) ? Number(text) : text);
 
-export function ChoicesField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot, true);
-  const { schema, isNullable } = shapeOf(spot.schema);
+export function ChoicesField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info, true);
+  const { schema, isNullable } = shapeOf(info.schema);
   const words = shapeOf(schema.items ?? {}).schema.enum ?? [];
   const initial = Array.isArray(schema.default) ? (schema.default as unknown[]) : [];
   const chosen = (Array.isArray(value) ? value : value === undefined ? initial : []).map(String);
   const take = (next: readonly string[]) => {
     if (next.length === 0 && (isNullable || schema.default === undefined))
-      return onChange(emptyOf(spot.schema));
+      return onChange(emptyOf(info.schema));
     onChange(next.map((text) => words.find((word) => String(word) === text)));
   };
   return (
@@ -228,29 +228,29 @@ export function ChoicesField({ spot, value, onChange }: SpotProps) {
   );
 }
 
-/** One text, or several that are written as a list. */
-export function WordOrWordsField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot, true);
-  const initial = spot.schema.default;
+/** One string, or several as a list. */
+export function WordOrWordsField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info, true);
+  const initial = info.schema.default;
   const shown = value ?? initial ?? [];
   const words = (Array.isArray(shown) ? shown : [shown]).map(String);
   const take = (next: readonly string[]) =>
-    onChange(next.length === 0 ? emptyOf(spot.schema) : next.length === 1 ? next[0] : [...next]);
+    onChange(next.length === 0 ? emptyOf(info.schema) : next.length === 1 ? next[0] : [...next]);
   return <TagsInput {...texts} value={words} onChange={take} acceptValueOnBlur clearable />;
 }
 
 /** Anything, as JSON. */
-export function JsonField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot, true);
+export function JsonField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info, true);
   const { isReadOnly } = useFormFacts();
   const written = value === undefined || value === null ? "" : JSON.stringify(value, null, 2);
   const [draft, setDraft] = useState<{ readonly of: string; readonly text: string } | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
-  // Something else has changed the value meanwhile.
+  // The value changed from outside.
   const text = draft !== null && draft.of === written ? draft.text : written;
   const take = (next: string) => {
-    const parsed = next.trim() === "" ? { value: emptyOf(spot.schema) } : parse(next);
-    setProblem(parsed === null ? "this is no JSON yet" : null);
+    const parsed = next.trim() === "" ? { value: emptyOf(info.schema) } : parse(next);
+    setProblem(parsed === null ? "not valid JSON" : null);
     if (parsed === null) return setDraft({ of: written, text: next });
     const { value: read } = parsed;
     const after = read === undefined || read === null ? "" : JSON.stringify(read, null, 2);
@@ -266,7 +266,7 @@ export function JsonField({ spot, value, onChange }: SpotProps) {
       maxRows={24}
       spellCheck={false}
       readOnly={isReadOnly}
-      placeholder={spot.example === undefined ? "{ }" : JSON.stringify(spot.example).slice(0, 120)}
+      placeholder={info.example === undefined ? "{ }" : JSON.stringify(info.example).slice(0, 120)}
       styles={MONO}
       value={text}
       onChange={({ currentTarget: { value: next } }) => take(next)}

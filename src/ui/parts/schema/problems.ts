@@ -1,4 +1,4 @@
-// Checks a value against a JSON Schema while somebody types, in words for people; compiles no code, which the policy of the page forbids.
+// Validates a value against a JSON Schema while typing; compiles no code, which the Content-Security-Policy forbids.
 import { isDocument } from "../../api/merge-patch.ts";
 import { isNeeded, type JsonSchema, optionsOf, memberOf } from "./shape.ts";
 
@@ -6,11 +6,11 @@ export interface Problem {
   /** `limits.0.requests` */
   readonly path: string;
   readonly message: string;
-  /** Nothing was entered yet, which is no mistake until somebody saves. */
+  /** Nothing entered yet, which is an error only on saving. */
   readonly isMissing: boolean;
 }
 
-/** Empty when it fits. What is absent and has a default is fine. */
+/** Empty: valid. Absent values with a default are valid. */
 export function problemsOf(schema: JsonSchema, value: unknown, path = ""): readonly Problem[] {
   if (schema.anyOf !== undefined) return ofUnion(schema, value, path);
   if (schema["x-kind"] === "secret" && isDocument(value)) return [];
@@ -61,7 +61,7 @@ function ofUnion(schema: JsonSchema, value: unknown, path: string): readonly Pro
   if (all.some((problems) => problems.length === 0)) return [];
   const fitting = options.findIndex(({ type }) => type !== undefined && hasType(type, value));
   const only = options.length === 1 ? 0 : fitting;
-  return all[only] ?? [problem(path, "is none of what it may be")];
+  return all[only] ?? [problem(path, "does not match any allowed type")];
 }
 
 const isNullable = (schema: JsonSchema): boolean =>
@@ -73,7 +73,7 @@ function ofText(schema: JsonSchema, value: string): string | null {
     return minLength === 1 ? "must not be empty" : `needs at least ${minLength} characters`;
   if (value.length > maxLength) return `must have at most ${maxLength} characters`;
   if (pattern === undefined || new RegExp(pattern, "u").test(value)) return null;
-  return errorMessage ?? "does not have the right form";
+  return errorMessage ?? "does not match the required format";
 }
 
 function ofNumber(schema: JsonSchema, value: number): string | null {
@@ -94,7 +94,7 @@ function ofList(schema: JsonSchema, value: readonly unknown[], path: string): re
         ? `must have at most ${maxItems}`
         : null;
   const inner = value.flatMap((item, index) =>
-    // What was read holds null in the place of a secret.
+    // The API returns null for a secret.
     items === undefined || item === undefined || (item === null && items["x-kind"] === "secret")
       ? []
       : problemsOf(items, item, under(path, index)),
@@ -117,7 +117,7 @@ function ofObject(
     const at = under(path, name);
     const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
     if (known !== undefined)
-      // Null takes away what is stored.
+      // Null removes the stored value.
       return member === null && (known.default !== undefined || known["x-kind"] === "secret")
         ? []
         : problemsOf(known, member, at);

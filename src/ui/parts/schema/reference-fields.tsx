@@ -1,31 +1,31 @@
-// Fields of a schema form that name something else: stored secrets, services, consumers; show no secret.
+// Schema form fields that reference objects: stored secrets, services, consumers; shows no secret.
 import { Anchor, Autocomplete, Group, PasswordInput, Select } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { isDocument } from "../../api/merge-patch.ts";
 import { includesRole, useResource, useResourceList, useRole } from "../../api/queries.ts";
 import type { Read } from "../../api/resources.ts";
-import { type SpotProps, useFormFacts, useTexts } from "./field-frame.tsx";
+import { type FieldInputProps, useFormFacts, useTexts } from "./field-frame.tsx";
 
-/** `{"$secret": "name"}` stands for a secret that is kept under a name. */
+/** `{"$secret": "name"}` references a stored secret by name. */
 function referenceOf(value: unknown): string | null {
   const name = isDocument(value) ? value["$secret"] : undefined;
   return typeof name === "string" ? name : null;
 }
 
-/** Typed here, or the name of one that is kept already. */
-export function SecretField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot, true);
+/** A new secret, or a reference to a stored one. */
+export function SecretField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info, true);
   const { isStored, isReadOnly } = useFormFacts();
   const isAdmin = includesRole(useRole(), "admin");
   const name = referenceOf(value);
   const mode = name === null ? "typed" : "named";
   const change = () => onChange(mode === "typed" ? { $secret: "" } : undefined);
-  // Only an admin may have a named secret sent anywhere.
-  const mayChange = isAdmin || mode === "named" || spot.schema["x-stays"] !== undefined;
+  // Only admins may use stored secrets in destinations.
+  const mayChange = isAdmin || mode === "named" || info.schema["x-stays"] !== undefined;
   const link = !isReadOnly && mayChange && (
     <Anchor component="button" type="button" size="xs" onClick={change}>
-      {mode === "typed" ? "Use a stored secret" : "Type it here"}
+      {mode === "typed" ? "Use a stored secret" : "Enter a value"}
     </Anchor>
   );
   const description = (
@@ -41,7 +41,7 @@ export function SecretField({ spot, value, onChange }: SpotProps) {
       {...texts}
       description={description}
       autoComplete="new-password"
-      placeholder={isStored && value === undefined ? "As it is; type to replace it" : ""}
+      placeholder={isStored && value === undefined ? "Unchanged; type to replace it" : ""}
       value={typeof value === "string" ? value : ""}
       onChange={({ currentTarget: { value: next } }) => onChange(next === "" ? undefined : next)}
     />
@@ -74,15 +74,15 @@ function KnownSecrets({ texts, name, onChange }: NameProps) {
     <Autocomplete
       {...texts}
       data={data.map((secret) => secret.name)}
-      placeholder={data.length === 0 ? "There is none yet: see Secrets" : "Name of the secret"}
+      placeholder={data.length === 0 ? "No secrets yet: see Secrets" : "Name of the secret"}
       value={name}
       onChange={(next) => onChange({ $secret: next })}
     />
   );
 }
 
-export function ServiceField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot);
+export function ServiceField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info);
   const { data = [] } = useResourceList("services");
   const known = data.find(({ id, name }) => id === value || name === value);
   const data_ = data.map(({ id, name }) => ({ value: id, label: name }));
@@ -95,28 +95,28 @@ export function ServiceField({ spot, value, onChange }: SpotProps) {
       placeholder="Choose a service"
       data={isUnknown ? [...data_, { value, label: value }] : data_}
       value={known?.id ?? (isUnknown ? value : null)}
-      onChange={(next) => onChange(next ?? (spot.isNeeded ? undefined : null))}
+      onChange={(next) => onChange(next ?? (info.isNeeded ? undefined : null))}
     />
   );
 }
 
-/** How many the list offers; there may be a hundred thousand. */
+/** Maximum number of options; there may be a hundred thousand consumers. */
 export const MAX_OFFERED = 50;
 
-/** Consumers whose name has what was typed. */
+/** Consumers whose name contains the text. */
 export function useConsumerSearch(text: string): readonly Read<"consumers">[] {
   const [asked] = useDebouncedValue(text, 250);
   const { data = [] } = useResourceList("consumers", { q: asked, limit: MAX_OFFERED });
   return data;
 }
 
-export function ConsumerField({ spot, value, onChange }: SpotProps) {
-  const texts = useTexts(spot);
+export function ConsumerField({ info, value, onChange }: FieldInputProps) {
+  const texts = useTexts(info);
   return (
     <ConsumerSelect
       {...texts}
       value={typeof value === "string" ? value : null}
-      onChange={(next) => onChange(next ?? (spot.isNeeded ? undefined : null))}
+      onChange={(next) => onChange(next ?? (info.isNeeded ? undefined : null))}
     />
   );
 }
@@ -127,7 +127,7 @@ interface ConsumerSelectProps extends Partial<ReturnType<typeof useTexts>> {
   readonly onChange: (id: string | null) => void;
 }
 
-/** A list of consumers that is asked for while somebody types. */
+/** A select that searches consumers while typing. */
 export function ConsumerSelect({ value, onChange, ...texts }: ConsumerSelectProps) {
   const [text, setText] = useState("");
   const found = useConsumerSearch(text);
@@ -142,7 +142,7 @@ export function ConsumerSelect({ value, onChange, ...texts }: ConsumerSelectProp
       searchable
       clearable
       placeholder="Search a consumer"
-      nothingFoundMessage="No consumer is called so"
+      nothingFoundMessage="No consumer with this name"
       data={[...choices].map(([id, label]) => ({ value: id, label }))}
       value={known?.id ?? value}
       onChange={onChange}

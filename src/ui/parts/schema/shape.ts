@@ -1,4 +1,4 @@
-// Which kind of field a part of a JSON Schema is drawn as, and what it is called; draws nothing.
+// Maps a JSON Schema to a field type and a label; renders nothing.
 
 /** The keywords that the gateway's schemas use. */
 export interface JsonSchema {
@@ -24,18 +24,18 @@ export interface JsonSchema {
   readonly minProperties?: number;
   readonly maxProperties?: number;
   readonly pattern?: string;
-  /** What somebody is told who misses the pattern. */
+  /** Error message for the pattern. */
   readonly errorMessage?: string;
   readonly writeOnly?: boolean;
-  /** What a text is beyond its schema: a secret, the name of a service. */
+  /** The meaning of a string: a secret, the name of a service. */
   readonly "x-kind"?: string;
-  /** Whether it says where secrets are sent. */
+  /** Whether it is a destination of secrets. */
   readonly "x-destination"?: boolean;
-  /** Of a secret that is sent nowhere: why. */
+  /** Why a secret has no destination. */
   readonly "x-stays"?: string;
 }
 
-/** The description without what it says to clients of the API; fields of secrets show it by their placeholder. */
+/** The description without notes for API clients; inputs of secrets show these by their placeholder. */
 export const descriptionOf = ({ description = "" }: { readonly description?: string }): string =>
   description.replace(/\. Write-only: .*$/s, "");
 
@@ -61,7 +61,7 @@ export type Shape =
 
 export interface Shaped {
   readonly shape: Shape;
-  /** Without the choice of being null. */
+  /** The schema without null. */
   readonly schema: JsonSchema;
   readonly isNullable: boolean;
 }
@@ -137,27 +137,27 @@ function objectShape(schema: JsonSchema): Shape {
     return shape === "json" ? "json" : "map";
   }
   const all = Object.values(properties);
-  // A document in a format of others, such as a set of keys.
+  // An object in an external format, such as a JWK set.
   if (all.length === 1 && all.every((each) => shapeOf(each).shape === "json")) return "json";
   return required.length === 0 && all.length > 2 ? "picked" : "object";
 }
 
-/** What the values of a map are; null: anything. */
+/** The schema of a map's values; null: any. */
 export function memberOf({ patternProperties, additionalProperties }: JsonSchema) {
   const [first] = Object.values(patternProperties ?? {});
   const value = first ?? (typeof additionalProperties === "object" ? additionalProperties : null);
   return value === null || (value.type === undefined && value.anyOf === undefined) ? null : value;
 }
 
-/** Whether something has to be entered: it is required, and nothing stands in for it. */
+/** Whether a value must be entered: required and without a default. */
 export const isNeeded = (schema: JsonSchema, name: string): boolean =>
   (schema.required ?? []).includes(name) && schema.properties?.[name]?.default === undefined;
 
-/** Whether a secret is somewhere in it. */
+/** Whether it contains a secret. */
 export const hasSecret = (schema: JsonSchema): boolean =>
   hasPart(schema, (part) => part["x-kind"] === "secret");
 
-/** Whether a field in it says where secrets are sent. */
+/** Whether it contains a destination of secrets. */
 export const hasDestination = (schema: JsonSchema): boolean =>
   hasPart(schema, (part) => part["x-destination"] === true);
 
@@ -173,7 +173,7 @@ function hasPart(schema: JsonSchema, isIt: (part: JsonSchema) => boolean): boole
 
 export type Unit = "ms" | "s" | "B";
 
-/** The unit of a number, from what is said about it. */
+/** The unit of a number, from its name and description. */
 export function unitOf(name: string, { description = "" }: JsonSchema): Unit | null {
   if (/_ms$/.test(name) || /^milliseconds\b/i.test(description)) return "ms";
   if (/^seconds\b|\bin seconds\b/i.test(description)) return "s";
@@ -199,7 +199,7 @@ export function toSingular(label: string): string {
   return label.endsWith("s") && !label.endsWith("ss") ? label.slice(0, -1) : label;
 }
 
-/** What the words of an enum mean, where the description says so: `fixed: begins anew; sliding: …`. */
+/** The meanings of enum values, from the description: `fixed: begins anew; sliding: …`. */
 export function meaningsOf({ description = "", enum: words = [] }: JsonSchema) {
   const found = new Map<string, string>();
   for (const part of description.split(/;\s+/)) {

@@ -1,24 +1,28 @@
-// A value of a schema without the secrets in it, to be kept where others may read it; draws nothing.
+// Removes secrets from a value by its schema, for drafts; renders nothing.
 import { isDocument } from "../../api/merge-patch.ts";
 import { type JsonSchema, optionsOf } from "./shape.ts";
 
-/** What stands in the place of a secret. */
-interface Places {
+/** The replacements of a secret. */
+interface Replacements {
   readonly member: undefined;
-  /** The others keep their places, as in what the gateway shows. */
+  /** Null in lists, so that indexes stay stable, as in API responses. */
   readonly item: null;
-  /** The name was typed, too, and stays. */
+  /** Empty in maps: the entered name stays. */
   readonly named: "";
 }
 
-const places: Places = { member: undefined, item: null, named: "" };
+const replacements: Replacements = { member: undefined, item: null, named: "" };
 
-/** Names of stored secrets stay: they tell nothing. */
+/** Names of stored secrets stay: they are not secret. */
 export const withoutSecrets = (schema: JsonSchema, value: unknown): unknown =>
   strip([schema], value, "member");
 
-/** `schemas`: all that the value may be meant as. */
-function strip(schemas: readonly JsonSchema[], value: unknown, place: keyof Places): unknown {
+/** `schemas`: all alternatives of the value. */
+function strip(
+  schemas: readonly JsonSchema[],
+  value: unknown,
+  replacement: keyof Replacements,
+): unknown {
   const options = schemas.flatMap(optionsOf);
   if (Array.isArray(value)) {
     const items = options.flatMap((option) => option.items ?? []);
@@ -35,7 +39,7 @@ function strip(schemas: readonly JsonSchema[], value: unknown, place: keyof Plac
     return Object.fromEntries(kept.filter(([, member]) => member !== undefined));
   }
   const isSecret = options.some((option) => option["x-kind"] === "secret");
-  return isSecret && value !== null ? places[place] : value;
+  return isSecret && value !== null ? replacements[replacement] : value;
 }
 
 const membersOf = ({ patternProperties = {}, additionalProperties }: JsonSchema) => [

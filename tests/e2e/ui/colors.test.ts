@@ -26,7 +26,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => scene?.stop());
 
-/** Elements that still have the colour that text had in the other scheme, and changes that are under way. */
+/** Elements that still have the color that text had in the other scheme, and changes that are under way. */
 const left = async (page: Page, old: string) =>
   (await page.evaluate(`({
     stale: [...document.querySelectorAll("body *")]
@@ -35,27 +35,27 @@ const left = async (page: Page, old: string) =>
     running: document.getAnimations().length,
   })`)) as { readonly stale: readonly string[]; readonly running: number };
 
-const textColour = async (page: Page) =>
+const textColor = async (page: Page) =>
   (await page.evaluate("getComputedStyle(document.body).color")) as string;
 
 test("when the system changes, every text has changed with it, not one level of the page at a time", async () => {
   const { page, complaints, close } = await scene.openAs("admin", { path: "/ui/services" });
   for (const scheme of ["dark", "light", "dark", "light"] as const) {
-    const old = await textColour(page);
+    const old = await textColor(page);
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
     await hasScheme(page, scheme);
-    expect(await textColour(page)).not.toBe(old);
+    expect(await textColor(page)).not.toBe(old);
     expect(await left(page, old)).toEqual({ stale: [], running: 0 });
   }
   expect(complaints).toEqual([]);
   await close();
 });
 
-test("a scheme that a person chose holds for what the browser draws, too, and after a reload", async () => {
+test("a chosen color scheme applies to browser controls too, and after a reload", async () => {
   const { page, close } = await scene.openAs("viewer", { path: "/ui/services" });
   const drawnAs = async () =>
     (await page.evaluate("getComputedStyle(document.documentElement).colorScheme")) as string;
-  await page.getByRole("button", { name: "Your account and colours" }).press("Enter");
+  await page.getByRole("button", { name: "Your account and colors" }).press("Enter");
   const choice = page.getByRole("menuitemradio", { name: "Dark" });
   expect(await choice.getAttribute("aria-checked")).toBe("false");
   expect(await checkAccessible(page)).toEqual([]);
@@ -74,7 +74,7 @@ test("a scheme that a person chose holds for what the browser draws, too, and af
 });
 
 test.each(["light", "dark"] as const)(
-  "what a menu offers can be read in %s, under the pointer as well",
+  "menu items are readable in %s, also while hovered",
   async (scheme) => {
     const { page, complaints, close } = await scene.openAs("admin", {
       ...{ path: "/ui/services", dark: scheme === "dark" },

@@ -1,4 +1,4 @@
-// What an alert tells, of what, and how often; knows nothing of where it goes.
+// The events, scope and frequency of an alert; knows no destination.
 import { Checkbox, MultiSelect, SimpleGrid, Stack, Switch, Text } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import { nameOf } from "../../api/resources.ts";
@@ -12,9 +12,9 @@ import type { AlertFieldsProps } from "./alert-form.tsx";
 export function EventFields({ form }: AlertFieldsProps) {
   const hasThreshold = form.values.events.includes("error_share");
   return (
-    <Section title="What is told">
+    <Section title="Events">
       <Stack>
-        <Checkbox.Group label="When" required {...form.getInputProps("events")}>
+        <Checkbox.Group label="Events" required {...form.getInputProps("events")}>
           <Stack gap="xs" mt={4}>
             {eventWords.map(({ event, label, text }) => (
               <Checkbox key={event} value={event} label={label} description={text} />
@@ -24,22 +24,22 @@ export function EventFields({ form }: AlertFieldsProps) {
         {hasThreshold && (
           <Stack gap={4}>
             <Text size="sm" fw={500}>
-              Too many errors are
+              Threshold of the error rate
             </Text>
             <SimpleGrid cols={{ base: 1, sm: 3 }}>
               <NumberField
-                label="Percent of the answers"
+                label="Percentage of responses"
                 suffix=" %"
                 {...{ min: 1, max: 100, empty: 5 }}
                 {...form.getInputProps("threshold.percent")}
               />
               <DurationField
-                label="Over the last"
+                label="Window"
                 unit="s"
                 {...form.getInputProps("threshold.window_seconds")}
               />
               <NumberField
-                label="Of at least so many requests"
+                label="Minimum number of requests"
                 {...{ min: 1, max: 1_000_000, empty: 20 }}
                 {...form.getInputProps("threshold.min_requests")}
               />
@@ -56,9 +56,9 @@ export function ScopeFields({ form }: AlertFieldsProps) {
   const count = services.length + routes.length;
   return (
     <FoldedSection
-      title="Only for some"
-      text="Targets and errors of these services and routes alone. Certificates, workers and overload are always told."
-      summary={count === 0 ? "Everything" : `${count} chosen`}
+      title="Scope"
+      text="Limits target and error events to these services and routes. Certificate, worker and overload events are always sent."
+      summary={count === 0 ? "Global" : `${count} selected`}
       isOpenAtFirst={count > 0}
       fields={["service_ids", "route_ids"]}
       errors={form.errors}
@@ -85,35 +85,35 @@ function Choice({ form, field, resource, label }: ChoiceProps) {
       searchable
       clearable
       limit={100}
-      nothingFoundMessage="Nothing of this name"
+      nothingFoundMessage="No matches"
       {...form.getInputProps(field)}
     />
   );
 }
 
-export function PaceFields({ form }: AlertFieldsProps) {
+export function FrequencyFields({ form }: AlertFieldsProps) {
   return (
     <FoldedSection
-      title="How often"
-      text="One incident is one message when it begins and one when it is over, however often it is noticed."
+      title="Frequency"
+      text="Each incident sends one message when it begins and one when it is resolved."
       fields={["quiet_seconds", "repeat_after", "resolved"]}
       errors={form.errors}
     >
       <Switch
-        label="Tell when it is over"
+        label="Notify when resolved"
         {...form.getInputProps("resolved", { type: "checkbox" })}
       />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <DurationField
-          label="Tell again while it lasts, every"
+          label="Repeat interval"
           unit="s"
-          zero="once is enough"
+          zero="no repeats"
           {...form.getInputProps("repeat_after")}
         />
         <DurationField
-          label="Keep quiet about what comes and goes, for"
+          label="Suppress repeated incidents for"
           unit="s"
-          zero="tell each time"
+          zero="notify each time"
           {...form.getInputProps("quiet_seconds")}
         />
       </SimpleGrid>

@@ -1,4 +1,4 @@
-// Fields of a certificate that is ordered: names, how they are proved, from whom, and what few people change.
+// Fields of an ACME certificate: names, challenge, accounts and advanced settings.
 import { MultiSelect, Radio, Select, SimpleGrid, Stack, Switch, TextInput } from "@mantine/core";
 import { useResourceList } from "../../api/queries.ts";
 import { ListField } from "../../parts/fields.tsx";
@@ -12,31 +12,31 @@ import type { CertificateValues } from "./certificate-values.ts";
 
 const challenges = [
   {
-    ...{ value: "http-01", label: "Over port 80" },
-    text: "The authority fetches a file from port 80 of the name, which has to lead here",
+    ...{ value: "http-01", label: "HTTP (http-01)" },
+    text: "The CA fetches a file from port 80 of the name, which must reach this gateway",
   },
   {
-    ...{ value: "tls-alpn-01", label: "Over port 443" },
-    text: "The authority connects to port 443 of the name, which has to lead here",
+    ...{ value: "tls-alpn-01", label: "TLS (tls-alpn-01)" },
+    text: "The CA connects to port 443 of the name, which must reach this gateway",
   },
   {
-    ...{ value: "dns-01", label: "With a DNS record" },
-    text: "A DNS provider writes a record: for *.names, and for names that nobody outside reaches",
+    ...{ value: "dns-01", label: "DNS (dns-01)" },
+    text: "A DNS provider writes a record; for wildcard names and names that the Internet cannot reach",
   },
 ] as const;
 
-export function OrderFields({ form, isNew }: DomainsFieldProps) {
+export function AcmeFields({ form, isNew }: DomainsFieldProps) {
   const { challenge, is_on_demand: isOnDemand } = form.values;
   return (
     <>
-      <Section title="Names" text="That the certificate is for.">
+      <Section title="Names" text="Names that the certificate covers.">
         <Names form={form} isNew={isNew} />
       </Section>
-      <Section title="How it is ordered">
+      <Section title="Issuance">
         <Stack>
           <Accounts form={form} />
           <Radio.Group
-            label="How you prove that the names are yours"
+            label="Challenge"
             {...form.getInputProps("challenge")}
             onChange={(value) => {
               form.setFieldValue("challenge", value as CertificateValues["challenge"]);
@@ -64,22 +64,22 @@ function Names({ form, isNew }: DomainsFieldProps) {
   return (
     <Stack gap="sm">
       <Switch
-        label="For names that are not known yet"
-        description="Ordered when a client asks for one, such as the domains of your customers"
+        label="On demand"
+        description="Requested at the first TLS handshake for a name, such as domains of your customers"
         {...form.getInputProps("is_on_demand", { type: "checkbox" })}
       />
       {isOnDemand ? (
         <>
           <ListField
-            label="Names that may be asked for"
-            description="*.customers.example.com fits every name one level below"
+            label="Allowed names"
+            description="*.customers.example.com matches every name one level below"
             required
             placeholder="*.customers.example.com"
             {...form.getInputProps("on_demand.hosts")}
           />
           <TextInput
-            label="Address that is asked first"
-            description="With ?domain=NAME; only if it answers 200 is the certificate ordered. Empty: every name that fits"
+            label="Permission URL"
+            description="Called with ?domain=NAME; the gateway requests the certificate only after status 200. Empty: every allowed name"
             placeholder="http://127.0.0.1:3000/may-have-https"
             {...form.getInputProps("on_demand.ask_url")}
           />
@@ -111,7 +111,7 @@ function Accounts({ form }: CertificateFieldsProps) {
   return (
     <MultiSelect
       label="Accounts"
-      description="Asked in this order: when one authority fails, the next is tried. Empty: the oldest account"
+      description="Used in this order: if one CA fails, the next is tried. Empty: the oldest account"
       placeholder={form.values.acme_account_ids.length === 0 ? "The oldest account" : ""}
       data={(data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
       clearable
@@ -125,9 +125,9 @@ function Provider({ form }: CertificateFieldsProps) {
   return (
     <Select
       label="DNS provider"
-      description="Empty: the one whose zone fits best"
+      description="Empty: the one with the longest matching zone"
       placeholder={
-        data?.length === 0 ? "There is none yet: add one first" : "The one that fits best"
+        data?.length === 0 ? "No DNS provider yet: add one first" : "Longest matching zone"
       }
       data={(data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
       clearable
@@ -156,16 +156,16 @@ function Advanced({ form }: CertificateFieldsProps) {
         />
         <TextInput
           label="Profile"
-          description="Where the authority has several, such as shortlived"
+          description="If the CA has several, such as shortlived"
           {...form.getInputProps("profile")}
         />
         <TextInput
           label="Preferred chain"
-          description="Common name of the issuer at its end"
+          description="Common name of its root issuer"
           {...form.getInputProps("preferred_chain")}
         />
         <Switch
-          label="Keep the key"
+          label="Reuse the key"
           description="Renewals use the same private key"
           {...form.getInputProps("reuse_key", { type: "checkbox" })}
         />

@@ -1,4 +1,4 @@
-// Who may come in and as what; knows nothing of the provider.
+// Users and roles of single sign-on; knows no provider.
 import { ActionIcon, Group, Input, Select, Stack, Switch, TextInput } from "@mantine/core";
 import { IconX } from "@tabler/icons-react";
 import { AddButton, ListField } from "../../parts/fields.tsx";
@@ -10,25 +10,25 @@ import type { SsoValues } from "./sso-values.ts";
 type RoleMap = SsoValues["role_map"];
 const roles = ["viewer", "editor", "admin"];
 
-export function PeopleFields({ form }: SsoFieldsProps) {
+export function UserFields({ form }: SsoFieldsProps) {
   const { auto_provision: isOpen, default_role: role, allowed_domains: domains } = form.values;
   return (
-    <Section title="People" text="Who may come in, and as what.">
+    <Section title="Users and roles" text="Allowed users and their roles.">
       <Stack>
         <Switch
-          label="Create users by themselves"
-          description="At their first sign-in. Turned off, only people come in for whom there is a user with their e-mail address"
+          label="Create users automatically"
+          description="At their first sign-in. Off: only existing users can sign in, matched by e-mail address"
           {...form.getInputProps("auto_provision", { type: "checkbox" })}
         />
         <ListField
           label="Domains"
-          description="Of e-mail addresses that may sign in. Empty: any"
+          description="Allowed domains of e-mail addresses. Empty: any"
           placeholder="example.com"
           {...form.getInputProps("allowed_domains")}
         />
         <TextInput
-          label="Claim with the groups"
-          description="Such as groups, or realm_access.roles. Empty: the provider decides no role"
+          label="Groups claim"
+          description="Such as groups or realm_access.roles. Empty: no roles from the provider"
           placeholder="groups"
           maw={420}
           {...form.getInputProps("role_claim")}
@@ -41,16 +41,16 @@ export function PeopleFields({ form }: SsoFieldsProps) {
           />
         )}
         <Select
-          label="Role of new people in none of these groups"
-          data={[{ value: "", label: "They are refused" }, ...roles]}
+          label="Default role"
+          data={[{ value: "", label: "None: sign-in is denied" }, ...roles]}
           allowDeselect={false}
           maw={420}
           {...form.getInputProps("default_role")}
         />
         {isOpen && role !== "" && domains.length === 0 && (
           <HelpText>
-            Everybody who has an account at the provider comes in as {role}. Name your domain unless
-            the provider is yours alone.
+            Every account of the provider can sign in as {role}. Restrict the domains unless the
+            provider is private.
           </HelpText>
         )}
       </Stack>
@@ -70,10 +70,10 @@ interface RoleMapProps {
   readonly error?: React.ReactNode;
 }
 
-/** Groups and the roles that they give. Two rows with one group count once: the last. */
+/** Roles by group. Of two rows with one group, the last wins. */
 function RoleMapField({ value, onChange, error }: RoleMapProps) {
   const [rows, setRows] = useState(() => toRows(value));
-  // Something else than this field has changed the value, such as merging.
+  // Changed from outside, such as by a merge.
   const shown = JSON.stringify(toMap(rows)) === JSON.stringify(value) ? rows : toRows(value);
   const change = (next: readonly Row[]) => {
     setRows(next);
@@ -85,7 +85,7 @@ function RoleMapField({ value, onChange, error }: RoleMapProps) {
   return (
     <Input.Wrapper
       label="Roles by group"
-      description="Of several groups the highest role counts, at each sign-in"
+      description="The highest role of all groups applies, at each sign-in"
       error={error}
       labelElement="div"
     >

@@ -1,8 +1,8 @@
-// Where an object that a revision or the audit log names has its page, and what its kind is called; reads nothing.
+// The page of an object in a revision or the audit log, and the label of its kind; reads nothing.
 import { resources } from "../api/resources.ts";
 import { pagePath } from "../page-path.ts";
 
-/** `stream_route` as it stands in sentences. */
+/** `stream_route` as a label: `stream route`. */
 export function wordOf(kind: string): string {
   const facts = Object.values(resources).find((entry) => entry.kind === kind);
   return facts?.word ?? others[kind] ?? kind.replaceAll("_", " ");
@@ -20,8 +20,8 @@ const pages: Readonly<Record<string, string>> = {
   ...{ listener: "listeners", user: "users", token: "tokens", secret: "secrets" },
 };
 
-/** Address of its page; null: it has none of its own. */
-export function placeOf(kind: string, id: string | null): string | null {
+/** Path of its page; null: it has no page. */
+export function pageOf(kind: string, id: string | null): string | null {
   if (kind === "settings") return pagePath("security");
   if (kind === "sso") return pagePath("sso");
   const page = pages[kind];
