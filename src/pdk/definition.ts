@@ -33,11 +33,10 @@ type Handler = (context: RequestContext) => Outcome | Promise<Outcome>;
  */
 export interface PluginHandlers {
   /**
-   * Takes away what only this instance may tell targets, such as fields that say who the client is. Runs before all phases,
-   * for every request of the instance's place: also where its condition keeps it out, and nothing else would stop a client
-   * from writing these fields itself.
+   * Removes the fields by which only this instance names the client to targets. Runs before all phases, for every request of
+   * the instance's scope: also where `when` does not match, or a client could send these fields itself.
    */
-  readonly protect?: (context: RequestContext) => void;
+  readonly stripIdentity?: (context: RequestContext) => void;
   /** Before it is known who the client is; may answer. */
   readonly early?: Handler;
   /** Says who the client is, or refuses. */

@@ -230,7 +230,7 @@ plugin from running.`,
     const prepared = prepare(own, kit);
     const { place, toUpstream } = prepared;
     return {
-      protect({ upstream }) {
+      stripIdentity({ upstream }) {
         for (const name of toUpstream) upstream.removeHeader(name);
       },
       auth: (context) => (isExempt(context, own) ? undefined : ask(context, prepared)),

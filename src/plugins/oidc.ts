@@ -200,7 +200,7 @@ absent.`,
     const parts = await partsOf(own, kit);
     const { identity, place } = parts;
     return {
-      protect(context) {
+      stripIdentity(context) {
         identity.strip(context);
         hideCookies(context, own.session.cookie_name);
       },

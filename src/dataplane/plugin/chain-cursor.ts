@@ -71,7 +71,7 @@ export class ChainCursor {
 
   /** Runs everything before the request goes upstream. Undefined: it goes. */
   run(): Step {
-    return this.#callAll("protect", this.chain.protecting) ?? this.#runFrom(0, 0);
+    return this.#callAll("stripIdentity", this.chain.identityStrippers) ?? this.#runFrom(0, 0);
   }
 
   /** Runs what comes after the handler that was called last. */
@@ -80,7 +80,7 @@ export class ChainCursor {
   }
 
   #callAll(
-    handler: "protect" | "waived",
+    handler: "stripIdentity" | "waived",
     runtimes: readonly PluginRuntime[],
   ): PluginAnswer | undefined {
     for (const runtime of runtimes) {
@@ -143,7 +143,7 @@ export class ChainCursor {
     const chain = this.chain.inService(this.#serviceId ?? "", called);
     if (chain === this.chain) return this.#runFrom(called.phase, called.step + 1);
     this.chain = chain;
-    return this.#callAll("protect", chain.protecting) ?? this.#runFrom(0, 0);
+    return this.#callAll("stripIdentity", chain.identityStrippers) ?? this.#runFrom(0, 0);
   }
 
   #call(runtime: PluginRuntime, phase: RequestPhase): Step {

@@ -89,7 +89,7 @@ export interface ChainOrigin {
 interface Passed {
   /** By request phase: the plugins whose handler was called, or could have been. */
   readonly done: readonly ReadonlySet<PluginRuntime>[];
-  readonly protecting: ReadonlySet<PluginRuntime>;
+  readonly identityStrippers: ReadonlySet<PluginRuntime>;
   /** Those of the other service that have acted: they are told how the request ends, so that they can give back what they took. */
   readonly left: readonly PluginRuntime[];
 }
@@ -97,8 +97,8 @@ interface Passed {
 /** Immutable but for what it remembers. */
 export class Chain {
   readonly all: readonly PluginRuntime[];
-  /** Those that take away what clients must not say; whether their conditions hold makes no difference. */
-  readonly protecting: readonly PluginRuntime[];
+  /** Plugins with `stripIdentity`, which runs whether or not `when` matches. */
+  readonly identityStrippers: readonly PluginRuntime[];
   readonly early: readonly PluginRuntime[];
   readonly auth: readonly PluginRuntime[];
   readonly access: readonly PluginRuntime[];
@@ -125,7 +125,9 @@ export class Chain {
     const ending = left.length === 0 ? chosen : [...chosen, ...left].sort(byOrder);
     const answering = left.length === 0 ? chosen : [...chosen, ...unreplaced].sort(byOrder);
     this.all = answering;
-    this.protecting = having("protect").filter((each) => passed?.protecting.has(each) !== true);
+    this.identityStrippers = having("stripIdentity").filter(
+      (each) => passed?.identityStrippers.has(each) !== true,
+    );
     this.early = toDo(0);
     this.auth = toDo(1);
     this.access = toDo(2);
@@ -182,7 +184,10 @@ export class Chain {
     const acted = new Set([...(this.#passed?.left ?? []), ...done.flatMap((each) => [...each])]);
     return {
       done,
-      protecting: new Set([...(this.#passed?.protecting ?? []), ...this.protecting]),
+      identityStrippers: new Set([
+        ...(this.#passed?.identityStrippers ?? []),
+        ...this.identityStrippers,
+      ]),
       left: [...acted].filter((each) => !staying.has(each)),
     };
   }

@@ -18,7 +18,7 @@ export function createJwtHandlers(own: JwtConfig, kit: PluginKit): PluginHandler
   if (Object.keys(own.claims_to_headers).length === 0) return handlers;
   return {
     ...handlers,
-    protect: (context) => gate.clearFields(context),
+    stripIdentity: (context) => gate.clearFields(context),
   };
 }
 
