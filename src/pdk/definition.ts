@@ -42,10 +42,10 @@ export interface PluginHandlers {
   /** Says who the client is, or refuses. */
   readonly auth?: Handler;
   /**
-   * In the place of `auth` where a policy lets the request in without asking, and after it where a stand-in passes: takes away
-   * what the client shows to this instance, and leaves what may be meant for the application.
+   * Runs instead of `auth` when a policy skips authentication, and after it when the anonymous consumer is used: hides the
+   * credentials of this instance from upstream, and leaves what may be meant for the application.
    */
-  readonly waived?: (context: RequestContext) => void;
+  readonly authSkipped?: (context: RequestContext) => void;
   /** Limits, policies, validation. */
   readonly access?: Handler;
   /** Changes what goes upstream. */

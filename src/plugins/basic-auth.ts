@@ -120,7 +120,7 @@ passwords. bcrypt looks at the first 72 bytes of a password only, and other prog
     const guard = new Guard(own, kit);
     return {
       auth: (context) => guard.auth(context),
-      waived: (context) => guard.waived(context),
+      authSkipped: (context) => guard.authSkipped(context),
     };
   },
 });
@@ -167,7 +167,7 @@ class Guard {
   }
 
   /** The password of a user who is known here is nothing for the application; others may have signed in there. */
-  waived(context: RequestContext): void {
+  authSkipped(context: RequestContext): void {
     const login = readBasicLogin(context.header("authorization") ?? "");
     if (login === null || !this.#own.hide_credentials) return;
     const { username } = login;

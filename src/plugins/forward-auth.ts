@@ -234,7 +234,7 @@ plugin from running.`,
         for (const name of toUpstream) upstream.removeHeader(name);
       },
       auth: (context) => (isExempt(context, own) ? undefined : ask(context, prepared)),
-      waived({ upstream }) {
+      authSkipped({ upstream }) {
         if (own.hide_credentials) upstream.removeHeader("authorization");
       },
       response(context, { headers }) {

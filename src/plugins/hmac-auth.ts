@@ -82,7 +82,7 @@ and \`req\` of components cannot be used.`,
     const guard = new Guard(own, kit);
     return {
       auth: (context) => guard.auth(context),
-      waived: (context) => guard.hide(context),
+      authSkipped: (context) => guard.hide(context),
     };
   },
 });

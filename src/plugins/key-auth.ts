@@ -110,7 +110,7 @@ lookup takes as long with a million keys as with one. A request with several key
     const prepared = { own, fields, kit };
     return {
       ...(own.hide_credentials
-        ? { waived: (context: RequestContext) => hide(context, prepared) }
+        ? { authSkipped: (context: RequestContext) => hide(context, prepared) }
         : {}),
       auth(context) {
         if (isExempt(context, own)) return undefined;

@@ -178,7 +178,7 @@ does not answer, requests are refused with 503.`,
     return {
       auth: (context) => guard.auth(context),
       // Nobody but the directory can say whose password it is.
-      waived(context) {
+      authSkipped(context) {
         if (hides && readBasicLogin(context.header("authorization") ?? "") !== null)
           context.upstream.removeHeader("authorization");
       },

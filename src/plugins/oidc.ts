@@ -205,7 +205,7 @@ absent.`,
         hideCookies(context, own.session.cookie_name);
       },
       auth: (context) => authenticate(context, parts),
-      waived(context) {
+      authSkipped(context) {
         const token = own.bearer_allowed ? bearerOf(context) : null;
         const hides = own.hide_credentials && !own.forward_access_token;
         if (hides && token !== null && parts.desk.isOfProvider(token))

@@ -80,7 +80,7 @@ export class ChainCursor {
   }
 
   #callAll(
-    handler: "stripIdentity" | "waived",
+    handler: "stripIdentity" | "authSkipped",
     runtimes: readonly PluginRuntime[],
   ): PluginAnswer | undefined {
     for (const runtime of runtimes) {
@@ -119,7 +119,7 @@ export class ChainCursor {
       }
       if (isSkipped || (phase === "auth" && context.isAnonymous)) {
         const skipped = this.chain.auth.filter((runtime) => this.applies(runtime));
-        const failed = this.#callAll("waived", skipped);
+        const failed = this.#callAll("authSkipped", skipped);
         if (failed !== undefined) return failed;
       }
       step = 0;

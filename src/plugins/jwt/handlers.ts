@@ -13,7 +13,7 @@ export function createJwtHandlers(own: JwtConfig, kit: PluginKit): PluginHandler
   const gate = new Gate(own, kit);
   const handlers: PluginHandlers = {
     auth: (context) => gate.auth(context),
-    waived: (context) => gate.waived(context),
+    authSkipped: (context) => gate.authSkipped(context),
   };
   if (Object.keys(own.claims_to_headers).length === 0) return handlers;
   return {
@@ -68,7 +68,7 @@ class Gate {
   }
 
   /** A token of another issuer may be one for the application. */
-  waived(context: RequestContext): void {
+  authSkipped(context: RequestContext): void {
     const own = this.#own;
     if (!own.hide_credentials) return;
     const isOurs = tokensOf(context, { ...own, cookie_names: [], query_names: [] }).some((token) =>
