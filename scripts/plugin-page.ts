@@ -87,7 +87,7 @@ curl -X POST http://127.0.0.1:9080/api/v1/plugins -H "Content-Type: application/
   -d '{"name": "key-auth", "route_id": "shop"}'
 \`\`\`
 
-Within a phase (early, auth, access, request) those with a higher number run first; \`priority\` of an instance changes its place.
+Within a phase (pre_auth, auth, access, request) those with a higher number run first; \`priority\` of an instance changes its place.
 Answers pass the plugins in the reverse order, and an answer that a plugin gave passes only those before it. \`when\` limits an
 instance to some requests. \`POST /api/v1/routes/explain\` lists what would run for a request. How to add one of your own:
 [writing a plugin](../writing-a-plugin.md).

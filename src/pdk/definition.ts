@@ -12,18 +12,22 @@ import type {
 } from "./context.ts";
 import type { Counters, PluginKit } from "./kit.ts";
 
-/** The moments in the life of a request at which plugins run, in their order; `connect` is that of stream connections. */
-export const phaseNames = [
-  "connect",
-  "early",
-  "auth",
-  "access",
-  "request",
-  "response",
-  "body",
-  "log",
-] as const;
-export type PhaseName = (typeof phaseNames)[number];
+/**
+ * The phases of a request, in their order, and the handler that runs in each: the API and the docs write phases in snake_case.
+ * Stream connections have only `connect`; plugins change bodies from `response`.
+ */
+export const phaseHandlers = {
+  connect: "connect",
+  pre_auth: "preAuth",
+  auth: "auth",
+  access: "access",
+  request: "request",
+  response: "response",
+  body: "response",
+  log: "log",
+} as const satisfies Record<string, keyof PluginHandlers>;
+export type PhaseName = keyof typeof phaseHandlers;
+export const phaseNames = Object.keys(phaseHandlers) as readonly PhaseName[];
 
 type Handler = (context: RequestContext) => Outcome | Promise<Outcome>;
 
@@ -37,8 +41,8 @@ export interface PluginHandlers {
    * the instance's scope: also where `when` does not match, or a client could send these fields itself.
    */
   readonly stripIdentity?: (context: RequestContext) => void;
-  /** Before it is known who the client is; may answer. */
-  readonly early?: Handler;
+  /** Before the client is authenticated; may respond. */
+  readonly preAuth?: Handler;
   /** Says who the client is, or refuses. */
   readonly auth?: Handler;
   /**

@@ -90,7 +90,7 @@ Paths are compared in the form in which the most generous server reads them, so 
 \`settings.trusted_proxies\`.`,
   group: "access",
   order: 8800,
-  phases: ["early", "access"],
+  phases: ["pre_auth", "access"],
   scopes: httpScopes,
   config: schema,
   example: {
@@ -134,7 +134,7 @@ class Policy {
         : this.#decision(own.default, "default", own);
   }
 
-  readonly early = (context: RequestContext): Outcome => {
+  readonly preAuth = (context: RequestContext): Outcome => {
     const rules = this.#rules;
     for (let at = 0; at < rules.length; at++) {
       const rule = rules[at];

@@ -57,7 +57,7 @@ The lists of the presets: [ai-crawlers](../../src/plugins/bot-detection/ai-crawl
 of an instance wait, the next ones are refused at once.`,
   group: "access",
   order: 9200,
-  phases: ["early"],
+  phases: ["pre_auth"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { presets: ["scanners"], deny: ["^python-requests/"], allow: ["uptime"] },
@@ -66,7 +66,7 @@ of an instance wait, the next ones are refused at once.`,
     const judge = judgeOf(own);
     const waiting = own.tarpit_ms === 0 ? null : new Waiting();
     return {
-      early(context): Outcome | Promise<Outcome> {
+      preAuth(context): Outcome | Promise<Outcome> {
         const refusal = judge(context.header("user-agent"));
         if (refusal === undefined || waiting === null) return refusal;
         return waiting.wait(own.tarpit_ms, context.signal).then(() => refusal);

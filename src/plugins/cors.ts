@@ -99,7 +99,7 @@ whoever can put a page on any of them gets what you allow here.
 A regular expression has to fit the whole origin: \`~https://[a-z0-9-]+\\.example\\.com\`.`,
   group: "content",
   order: 9800,
-  phases: ["early", "response"],
+  phases: ["pre_auth", "response"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { origins: ["https://app.example.com"], credentials: true },
@@ -108,7 +108,7 @@ A regular expression has to fit the whole origin: \`~https://[a-z0-9-]+\\.exampl
   create(own) {
     const policy = compile(own);
     return {
-      early(context) {
+      preAuth(context) {
         const origin = context.header("origin");
         if (origin === null || !isPreflight(context) || own.preflight_continue) return undefined;
         const headers = new Headers();

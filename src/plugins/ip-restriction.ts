@@ -40,7 +40,7 @@ On stream routes and on services for TCP and UDP the connection is closed before
 \`message\` mean nothing; datagrams are dropped. Where the gateway ends TLS itself, \`stream_reset\` makes no difference. What was let in before goes on when the lists change.`,
   group: "access",
   order: 9100,
-  phases: ["connect", "early"],
+  phases: ["connect", "pre_auth"],
   scopes: ["global", "service", "route", "stream_route"],
   config: schema,
   example: { allow: ["10.0.0.0/8", "127.0.0.0/8", "::1"] },
@@ -57,7 +57,7 @@ On stream routes and on services for TCP and UDP the connection is closed before
       return hasList && !isListed(address) ? unlisted : undefined;
     };
     return {
-      early: (context) => judge(context.clientAddress()),
+      preAuth: (context) => judge(context.clientAddress()),
       connect: (context) => {
         const refusal = judge(context.clientAddress());
         return refusal && { reason: refusal.reason, reset: own.stream_reset };

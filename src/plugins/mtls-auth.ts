@@ -59,7 +59,7 @@ names are looked up in lower case, fingerprints in lower case without colons. A 
 from then on.`,
   group: "authentication",
   order: 8600,
-  phases: ["early", "auth"],
+  phases: ["pre_auth", "auth"],
   scopes: authScopes,
   config: schema,
   example: { allowed_san: ["*.clients.example.com"], consumer_by: "san" },
@@ -71,7 +71,7 @@ from then on.`,
       ...(own.forward_headers
         ? {}
         : {
-            early(context: RequestContext) {
+            preAuth(context: RequestContext) {
               context.upstream.removeHeader("client-cert");
               return undefined;
             },

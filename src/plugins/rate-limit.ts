@@ -47,7 +47,7 @@ A clock that is set back begins new counts. There is room for \`settings.limits.
 were idle longest are forgotten.`,
   group: "traffic",
   order: 7000,
-  phases: ["early", "access", "response", "log"],
+  phases: ["pre_auth", "access", "response", "log"],
   scopes: httpScopes,
   config: schema,
   example: { limits: [{ name: "default", requests: 100, window: 60, key: "ip" }] },
@@ -100,7 +100,7 @@ function createHandlers(own: Config, store: LimitStore): PluginHandlers {
   const look = (context: RequestContext) =>
     states.of(context) === undefined ? ask(context, lookAt) : undefined;
   return {
-    ...(isKnownEarly(own.limits) ? { early: look } : {}),
+    ...(isKnownBeforeAuth(own.limits) ? { preAuth: look } : {}),
     // Instances for consumers are not there before.
     access: look,
     response(context, response) {
@@ -112,7 +112,7 @@ function createHandlers(own: Config, store: LimitStore): PluginHandlers {
   };
 }
 
-const isKnownEarly = (limits: readonly Limit[]) =>
+const isKnownBeforeAuth = (limits: readonly Limit[]) =>
   limits.every((limit) => !asksForClient(limit.key) && !asksForConsumer(limit.when));
 
 function prepared(limit: Limit, ipv6Prefix: number): Ready {

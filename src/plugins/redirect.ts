@@ -84,7 +84,7 @@ goes on to the service, so a rule for all hosts does not loop on the host that i
 Browsers remember 301 and 308: try with 302 or 307 first.`,
   group: "traffic",
   order: 9400,
-  phases: ["early"],
+  phases: ["pre_auth"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { to: "https://www.example.com", status: 302 },
@@ -94,7 +94,7 @@ Browsers remember 301 and 308: try with 302 or 307 first.`,
     const { status } = own;
     const address = own.to === null ? sameWith(own) : addressBuilder({ ...own, to: own.to });
     return {
-      early(context): Outcome {
+      preAuth(context): Outcome {
         const location = address(context);
         if (location === null || isHere(location, context)) return undefined;
         if (location === "invalid")

@@ -55,7 +55,7 @@ requests look like one. Ids that are longer than 128 characters or hold anything
 without a valid \`traceparent\` is removed.`,
   group: "observability",
   order: 10_000,
-  phases: ["early", "response"],
+  phases: ["pre_auth", "response"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { trust_incoming: "always" },
@@ -71,7 +71,7 @@ without a valid \`traceparent\` is removed.`,
     const trace = own.traceparent === "off" ? null : tracer(own);
     const { echo } = own;
     return {
-      early(context) {
+      preAuth(context) {
         nameIt(context);
         context.upstream.setHeader(field, context.id);
         if (trace !== null) trace(context);

@@ -103,7 +103,7 @@ To try how clients cope with faults, set \`percent\` (5: every twentieth request
 goes away while it waits takes nothing with it. When 10000 clients of an instance wait, the next ones get their answer at once.`,
   group: "traffic",
   order: 9300,
-  phases: ["early"],
+  phases: ["pre_auth"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { status: 503, json: { message: "back soon" }, retry_after: 600, percent: 50 },
@@ -115,7 +115,7 @@ goes away while it waits takes nothing with it. When 10000 clients of an instanc
     const isHit = sharer(own.percent);
     const waiting = own.delay_ms === 0 ? null : new Waiting();
     return {
-      early(context): Outcome | Promise<Outcome> {
+      preAuth(context): Outcome | Promise<Outcome> {
         if (mayPass(context) || !isHit()) return undefined;
         if (waiting === null) return answer(context);
         return waiting.wait(own.delay_ms, context.signal).then(() => answer(context));

@@ -90,7 +90,7 @@ The rules ([their expressions](../../src/plugins/waf-lite/rules.ts)):
 ${listed}`,
   group: "access",
   order: 9000,
-  phases: ["early"],
+  phases: ["pre_auth"],
   scopes: httpScopes.filter((scope) => !scope.startsWith("consumer")),
   config: schema,
   example: { mode: "block", rulesets: ["path-traversal", "rce-probe"], exclude: ["/admin/editor"] },
@@ -105,7 +105,7 @@ ${listed}`,
     const { find, isExcluded } = inspector(own);
     const conclude = conclusion(own);
     return {
-      early(context): Outcome | Promise<Outcome> {
+      preAuth(context): Outcome | Promise<Outcome> {
         if (isExcluded(context.path)) return undefined;
         const found = [
           ...find("path", context.path, "text"),

@@ -2,7 +2,7 @@
 import type { Condition } from "../../model/condition.ts";
 import { asksForConsumer, compileCondition, compileStreamCondition } from "../../pdk/condition.ts";
 import type { RequestContext, StreamContext } from "../../pdk/context.ts";
-import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
+import { type AnyPlugin, phaseHandlers, type PluginHandlers } from "../../pdk/definition.ts";
 import type { PluginPlan } from "../../snapshot/snapshot.ts";
 
 /** An instance in this worker. It outlives versions of the configuration that do not change it. */
@@ -61,8 +61,13 @@ const NONE: readonly PluginRuntime[] = [];
 /** Routes that change their service leave chains behind. */
 const MAX_STREAM_CHAINS = 10_000;
 
-/** Phases before the answer. */
-export const requestPhases = ["early", "auth", "access", "request"] as const;
+/** The phases before the response, by their handlers. */
+export const requestPhases = [
+  phaseHandlers.pre_auth,
+  phaseHandlers.auth,
+  phaseHandlers.access,
+  phaseHandlers.request,
+] as const;
 export type RequestPhase = (typeof requestPhases)[number];
 
 /** Chains for single consumers that one chain remembers. */
@@ -99,7 +104,7 @@ export class Chain {
   readonly all: readonly PluginRuntime[];
   /** Plugins with `stripIdentity`, which runs whether or not `when` matches. */
   readonly identityStrippers: readonly PluginRuntime[];
-  readonly early: readonly PluginRuntime[];
+  readonly preAuth: readonly PluginRuntime[];
   readonly auth: readonly PluginRuntime[];
   readonly access: readonly PluginRuntime[];
   readonly request: readonly PluginRuntime[];
@@ -128,7 +133,7 @@ export class Chain {
     this.identityStrippers = having("stripIdentity").filter(
       (each) => passed?.identityStrippers.has(each) !== true,
     );
-    this.early = toDo(0);
+    this.preAuth = toDo(0);
     this.auth = toDo(1);
     this.access = toDo(2);
     this.request = toDo(3);

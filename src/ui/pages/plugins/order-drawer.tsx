@@ -18,7 +18,7 @@ const moments: readonly {
     title: "A connection comes",
     text: "Stream routes, before a target is asked.",
   },
-  { phase: "early", title: "A request comes", text: "Before anybody knows who sends it." },
+  { phase: "pre_auth", title: "A request comes", text: "Before anybody knows who sends it." },
   { phase: "auth", title: "Who is it?", text: "The first that recognises the client decides." },
   { phase: "access", title: "May it pass?", text: "Rules and limits." },
   { phase: "request", title: "It goes to the target", text: "Changes on the way." },
