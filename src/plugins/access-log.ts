@@ -160,7 +160,7 @@ interface Opened {
 }
 
 async function openSink(own: SinkConfig, kit: PluginKit): Promise<Opened> {
-  const { callout, worker, logPlaces: places } = kit;
+  const { callout, worker, logDirectories: places } = kit;
   const { file, stdout, http, syslog, tcp, udp, loki, otlp } = own;
   if (file !== undefined) {
     const { path, keep, rotate_size: rotateSize } = file;
@@ -232,7 +232,7 @@ function handlersOf(own: Config, groups: readonly Group[], kit: PluginKit): Plug
   // What this plugin keeps in the memory of a request.
   const key = {};
   const handlers: PluginHandlers = {
-    logLater(context: RequestContext) {
+    logBatch(context: RequestContext) {
       const { result } = context;
       if (result === null || !isWanted(context)) return;
       const answer = asksForAnswer ? (context.memory.get(key) as Headers | undefined) : undefined;

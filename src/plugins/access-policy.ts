@@ -1,6 +1,6 @@
 // access-policy: rules in order say who is let in, who is kept out and who has to sign in.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import { type Outcome, reject, reply } from "../pdk/response.ts";
 import { isPreflight } from "../pdk/authentication.ts";
 import { asksForConsumer, compileCondition } from "../pdk/condition.ts";
 import type { RequestContext } from "../pdk/context.ts";

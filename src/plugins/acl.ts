@@ -1,6 +1,6 @@
 // acl: lets clients in or keeps them out by the groups that they are in.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { authScopes, definePlugin } from "../pdk/definition.ts";
 import { config, flag, listOf } from "../pdk/fields.ts";

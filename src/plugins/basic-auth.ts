@@ -1,7 +1,7 @@
 // basic-auth: clients show a user name and a password.
 import { createHmac } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import { authenticationFields, isExempt, refuse, validMaterial } from "../pdk/authentication.ts";
 import { type BasicLogin, readBasicLogin } from "../pdk/basic-login.ts";
 import { Cache } from "../pdk/cache.ts";

@@ -1,5 +1,5 @@
 // bot-detection: refuses programs by what they call themselves.
-import { type Outcome, reject, type Rejection } from "../pdk/answer.ts";
+import { type Outcome, reject, type Rejection } from "../pdk/response.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { config, integer, listOf, oneOf, regex } from "../pdk/fields.ts";
 import { Waiting } from "../pdk/waiting.ts";

@@ -1,6 +1,6 @@
 // circuit-breaker: leaves a service alone for a while when it fails too often.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import { type Outcome, reject, reply } from "../pdk/response.ts";
 import type { NamedObject, RequestContext, RequestResult } from "../pdk/context.ts";
 import {
   definePlugin,

@@ -1,6 +1,6 @@
 // concurrency-limit: so many requests or connections at the same time, and a short queue for more.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, type Rejection, reject } from "../pdk/answer.ts";
+import { type Outcome, type Rejection, reject } from "../pdk/response.ts";
 import type { RequestContext, StreamContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { config, integer } from "../pdk/fields.ts";

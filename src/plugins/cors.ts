@@ -1,6 +1,6 @@
 // cors: lets pages of other origins read answers, and answers browsers that ask for permission.
 import { Type as t } from "@sinclair/typebox";
-import { reply } from "../pdk/answer.ts";
+import { reply } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { config, flag, headerName, integer, listOf, oneOf, textOrRegex } from "../pdk/fields.ts";

@@ -1,7 +1,7 @@
 // csrf: refuses requests that pages of other origins make browsers send with the cookies of their user.
 import { createHmac, randomBytes } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
-import { reject, type Rejection } from "../pdk/answer.ts";
+import { reject, type Rejection } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { hashToken, isSameHash } from "../pdk/crypto.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";

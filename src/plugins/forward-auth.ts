@@ -1,5 +1,5 @@
 // forward-auth: another server decides which requests pass; knows none of those servers but their defaults.
-import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import { type Outcome, reject, reply } from "../pdk/response.ts";
 import { isExempt } from "../pdk/authentication.ts";
 import { Cache } from "../pdk/cache.ts";
 import type { RequestContext } from "../pdk/context.ts";

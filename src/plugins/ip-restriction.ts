@@ -1,6 +1,6 @@
 // ip-restriction: lets in clients of some networks and keeps out those of others, over HTTP and on stream routes.
 import { Type as t } from "@sinclair/typebox";
-import { reject } from "../pdk/answer.ts";
+import { reject } from "../pdk/response.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { cidr, config, flag, integer, listOf, nullable } from "../pdk/fields.ts";
 import { compileCidrs } from "../pdk/net.ts";

@@ -1,6 +1,6 @@
 // key-auth: clients show an API key of a consumer.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import {
   authenticationFields,
   hasExpired,

@@ -1,5 +1,5 @@
 // ldap-auth: clients show a user name and a password that a directory knows.
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import { isExempt, refuse } from "../pdk/authentication.ts";
 import { type BasicLogin, readBasicLogin } from "../pdk/basic-login.ts";
 import { Cache } from "../pdk/cache.ts";

@@ -1,6 +1,6 @@
 // mtls-auth: clients are recognised by the certificate of their TLS connection.
 import { Type as t } from "@sinclair/typebox";
-import type { Outcome } from "../pdk/answer.ts";
+import type { Outcome } from "../pdk/response.ts";
 import { authenticationFields, isExempt, refuse } from "../pdk/authentication.ts";
 import type { ConsumerView, RequestContext } from "../pdk/context.ts";
 import { authScopes, definePlugin } from "../pdk/definition.ts";

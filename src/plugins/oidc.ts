@@ -1,5 +1,5 @@
 // oidc: people sign in at an identity provider before they get to the application; knows no application.
-import type { Outcome } from "../pdk/answer.ts";
+import type { Outcome } from "../pdk/response.ts";
 import { isExempt, refuse } from "../pdk/authentication.ts";
 import { Cache } from "../pdk/cache.ts";
 import type { RequestContext } from "../pdk/context.ts";

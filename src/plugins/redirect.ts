@@ -1,6 +1,6 @@
 // redirect: sends clients to another address.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import { type Outcome, reject, reply } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { config, flag, nullable, oneOf, regex, statusOf, template } from "../pdk/fields.ts";

@@ -1,6 +1,6 @@
 // request-size-limit: refuses requests whose body, header fields or target are too large.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
 import { config, flag, integer } from "../pdk/fields.ts";

@@ -1,6 +1,6 @@
 // request-validation: lets only requests through that fit schemas or an OpenAPI document.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { type Outcome, type Rejection, reject } from "../pdk/answer.ts";
+import { type Outcome, type Rejection, reject } from "../pdk/response.ts";
 import { isPreflight } from "../pdk/authentication.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";

@@ -1,6 +1,6 @@
 // respond: answers in the place of the service: a fixed page, maintenance, a stand-in for a service, a fault on purpose.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import { type Outcome, reject, reply } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { hashToken, isSameHash } from "../pdk/crypto.ts";
 import { definePlugin } from "../pdk/definition.ts";

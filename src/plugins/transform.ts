@@ -1,5 +1,5 @@
 // transform: changes requests on their way to the target and answers on their way back.
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { compileTemplate } from "../pdk/template.ts";

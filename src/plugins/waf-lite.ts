@@ -1,6 +1,6 @@
 // waf-lite: recognises common attacks by a small set of rules.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import { Cache } from "../pdk/cache.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";

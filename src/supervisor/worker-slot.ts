@@ -45,7 +45,7 @@ export interface WorkerSlotOptions {
   readonly stickyKey: string;
   readonly pluginKey: string;
   /** Where plugins may write files. */
-  readonly logPlaces: StartCommand["logPlaces"];
+  readonly logDirectories: StartCommand["logDirectories"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
@@ -136,7 +136,7 @@ export class WorkerSlot {
           sessions: [...this.#options.sessions()],
           stickyKey,
           pluginKey,
-          logPlaces: this.#options.logPlaces,
+          logDirectories: this.#options.logDirectories,
           dnsServers: this.#options.dnsServers,
           shared: {
             workers: board.buffer,

@@ -213,7 +213,7 @@ export async function startDataPlane(
     readonly tls?: { readonly cert: string; readonly key: string };
     readonly webSocketTimes?: DataPlaneOptions["webSocketTimes"];
     readonly dnsServers?: DataPlaneOptions["dnsServers"];
-    readonly logPlaces?: DataPlaneOptions["logPlaces"];
+    readonly logDirectories?: DataPlaneOptions["logDirectories"];
     /** Numbers of plugins, with a time of their own perhaps. */
     readonly counters?: CounterTable;
     /** Beside those of the product. */
@@ -235,7 +235,7 @@ export async function startDataPlane(
     plugins: catalogue,
     webSocketTimes: sketch.webSocketTimes,
     dnsServers: sketch.dnsServers ?? [],
-    logPlaces: sketch.logPlaces ?? null,
+    logDirectories: sketch.logDirectories ?? null,
     ...(sketch.counters === undefined ? {} : { counters: sketch.counters }),
     log: (level, message, fields = {}) => log.push({ level, message, fields }),
   });

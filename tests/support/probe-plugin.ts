@@ -1,6 +1,6 @@
 // A plugin for tests of the kit: it writes down when it runs and does what its configuration says.
 import { Type as t } from "@sinclair/typebox";
-import { reject, reply } from "../../src/pdk/answer.ts";
+import { reject, reply } from "../../src/pdk/response.ts";
 import type { BodyTransform, RequestContext } from "../../src/pdk/context.ts";
 import {
   type AnyPlugin,

@@ -11,7 +11,7 @@ import type { ProxiedEnds } from "../../net/proxy-protocol.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 import type { PluginSet } from "../plugin/plugin-set.ts";
-import { type StreamScene, StreamVisit } from "../plugin/stream-visit.ts";
+import { type StreamPluginServices, StreamPluginContext } from "../plugin/stream-plugin-context.ts";
 import { dial } from "./dial.ts";
 import type { TrafficRecorder } from "../traffic-recorder.ts";
 import { type ClientSocket, StreamConnection, type StreamScope } from "./stream-connection.ts";
@@ -45,7 +45,7 @@ export interface StreamsOptions {
   readonly worker: number;
   readonly board: TargetBoard;
   readonly refused: StreamScope["refused"];
-  readonly plugins: StreamScene;
+  readonly plugins: StreamPluginServices;
   readonly recorder: TrafficRecorder;
   /** Whether nothing new may begin. Default: it may. */
   readonly isShedding?: () => boolean;
@@ -85,7 +85,8 @@ export class Streams {
         return false;
       },
       leave: ({ row }) => board.leave(row, worker),
-      visit: (facts, route) => visitOf(facts, route, { version: this.#live, options }),
+      pluginContext: (facts, route) =>
+        pluginContextOf(facts, route, { version: this.#live, options }),
       dial,
       refused: options.refused,
       closed: (connection) => {
@@ -285,15 +286,15 @@ export class Streams {
 }
 
 /** What plugins see of a new connection; null: none wants to. */
-export function visitOf(
-  facts: Parameters<StreamScope["visit"]>[0],
+export function pluginContextOf(
+  facts: Parameters<StreamScope["pluginContext"]>[0],
   { id, route }: StreamRouteRuntime,
   by: { readonly version: StreamVersion | null; readonly options: StreamsOptions },
-): StreamVisit | null {
+): StreamPluginContext | null {
   const chain = by.version?.plugins.forStream(id, route.service_id) ?? [];
   if (chain.length === 0) return null;
   const streamRoute = { id, name: route.name };
-  return new StreamVisit({ ...facts, streamRoute }, by.options.plugins, chain);
+  return new StreamPluginContext({ ...facts, streamRoute }, by.options.plugins, chain);
 }
 
 /** Closes ports that were bound for a version that is not served. */

@@ -13,14 +13,14 @@ import {
   unlink,
 } from "node:fs/promises";
 import { basename, dirname, extname, isAbsolute, join, relative, sep } from "node:path";
-import type { Counters, LogPlaces } from "../../pdk/kit.ts";
+import type { Counters, LogDirectories } from "../../pdk/kit.ts";
 import { type Sink, SinkError } from "./queue.ts";
 
 export interface FileSinkOptions {
   readonly path: string;
   readonly rotateSize: number;
   readonly keep: number;
-  readonly places: LogPlaces | null;
+  readonly places: LogDirectories | null;
   /** Index of the worker: names of files that are put aside at one moment must differ. */
   readonly worker: number;
   /** Only one worker at a time puts the file aside. */

@@ -1,6 +1,6 @@
 // Checks the signatures of requests and says who the client is; knows neither the form of a signature nor of a digest.
 import { createHmac, createPublicKey, type KeyObject, timingSafeEqual, verify } from "node:crypto";
-import { type Outcome, reject } from "../../pdk/answer.ts";
+import { type Outcome, reject } from "../../pdk/response.ts";
 import { isExempt, refuse, validMaterial } from "../../pdk/authentication.ts";
 import { Cache } from "../../pdk/cache.ts";
 import type { CredentialView, RequestContext } from "../../pdk/context.ts";

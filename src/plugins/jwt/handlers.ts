@@ -1,6 +1,6 @@
 // Takes tokens out of requests, has them checked and says who the client is; knows no cryptography.
-import { type Outcome, reject } from "../../pdk/answer.ts";
-import { isExempt, keepClaims, refuse } from "../../pdk/authentication.ts";
+import { type Outcome, reject } from "../../pdk/response.ts";
+import { isExempt, storeClaims, refuse } from "../../pdk/authentication.ts";
 import type { ConsumerView, RequestContext } from "../../pdk/context.ts";
 import type { PluginHandlers } from "../../pdk/definition.ts";
 import { cookieValues, isFieldValue } from "../../pdk/http.ts";
@@ -134,7 +134,7 @@ class Gate {
     const { sub } = claims;
     const credentialId = typeof sub === "string" && isFieldValue(sub) ? sub : null;
     context.authenticate(consumer, { credential, credentialId });
-    keepClaims(context, claims);
+    storeClaims(context, claims);
     if (credential !== null) this.#kit.used(credential.id);
     this.#tell(context, claims);
     if (this.#own.hide_credentials) hide(context, this.#own);

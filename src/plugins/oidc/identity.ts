@@ -1,6 +1,6 @@
 // Who somebody is by the claims of the provider, whether that is enough, and what of it goes upstream; knows no token.
-import { type Outcome, reject } from "../../pdk/answer.ts";
-import { keepClaims } from "../../pdk/authentication.ts";
+import { type Outcome, reject } from "../../pdk/response.ts";
+import { storeClaims } from "../../pdk/authentication.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import type { Document } from "./provider.ts";
 import type { Config } from "./settings.ts";
@@ -62,7 +62,7 @@ export class Identity {
       credentialId: subject,
       groups,
     });
-    keepClaims(context, { sub: subject, ...known });
+    storeClaims(context, { sub: subject, ...known });
     for (const [name, claim] of this.#headers) {
       const value = fieldValue(known[claim]);
       if (value !== "") context.upstream.setHeader(name, value);

@@ -1,6 +1,6 @@
 // The way of a browser to the provider and back, and the sign-out; knows nothing of requests to the application.
 import { randomBytes } from "node:crypto";
-import { type Answer, reject, type Reply, reply } from "../../pdk/answer.ts";
+import { type PluginResponse, reject, type Reply, reply } from "../../pdk/response.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import { isSameHash, hashToken } from "../../pdk/crypto.ts";
 import type { PluginKit } from "../../pdk/kit.ts";
@@ -62,7 +62,7 @@ export class SignIn {
   }
 
   /** Leads the browser to the provider. */
-  async begin(context: RequestContext): Promise<Answer> {
+  async begin(context: RequestContext): Promise<PluginResponse> {
     const { own, provider } = this.#options;
     let address: URL;
     try {
@@ -94,7 +94,7 @@ export class SignIn {
   }
 
   /** The provider has sent the browser back. */
-  async finish(context: RequestContext): Promise<Answer> {
+  async finish(context: RequestContext): Promise<PluginResponse> {
     const { own } = this.#options;
     const parameters = new URLSearchParams(context.query);
     const one = (name: string) => {
@@ -147,7 +147,7 @@ export class SignIn {
       code,
       cleared,
     }: { readonly pending: Pending; readonly code: string; readonly cleared: readonly string[] },
-  ): Promise<Answer> {
+  ): Promise<PluginResponse> {
     const { own, desk, identity, sessions } = this.#options;
     const tokens = await desk.request({
       grant_type: "authorization_code",
@@ -170,7 +170,7 @@ export class SignIn {
   }
 
   /** Ends the session here and then at the provider. */
-  async signOut(context: RequestContext): Promise<Answer> {
+  async signOut(context: RequestContext): Promise<PluginResponse> {
     const { own, provider, sessions, sessionCookies } = this.#options;
     const session = sessions.read(context);
     if (session !== null) sessions.end(session);
@@ -212,7 +212,7 @@ export class SignIn {
     return /^\/(?![/\\])[\x21-\x7e]*$/.test(target) ? target : "/";
   }
 
-  #failed(error: unknown, cookies: readonly string[]): Answer {
+  #failed(error: unknown, cookies: readonly string[]): PluginResponse {
     if (!(error instanceof OidcError)) throw error;
     const { kind, message } = error;
     this.#options.kit.log("warn", "a sign-in came to nothing", { error: message });

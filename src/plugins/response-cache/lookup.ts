@@ -1,5 +1,5 @@
 // What becomes of a request before it goes upstream: answered from the store, made to wait, or sent on; knows no answer of a target.
-import { type Outcome, reject } from "../../pdk/answer.ts";
+import { type Outcome, reject } from "../../pdk/response.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import { ageOf, type Manner, remainingOf } from "./answers.ts";
 import type { Course } from "./course.ts";

@@ -1,5 +1,5 @@
 // What a script may ask of the gateway about the request at hand, in plain values; knows no sandbox.
-import { type Answer, reject, reply } from "../../pdk/answer.ts";
+import { type PluginResponse, reject, reply } from "../../pdk/response.ts";
 import type { RequestContext, ResponseDraft } from "../../pdk/context.ts";
 import { GATEWAY_FIELDS, HOP_BY_HOP, isFieldValue, isToken } from "../../pdk/http.ts";
 import type { PluginKit } from "../../pdk/kit.ts";
@@ -15,7 +15,7 @@ export interface Scene {
   /** Whether the request can still be changed or answered. */
   readonly isOpen: boolean;
   /** What the script has answered. */
-  answer: Answer | undefined;
+  answer: PluginResponse | undefined;
   logged: number;
   /** Whether the script has changed, noted or logged something. */
   isTouched: boolean;
@@ -45,7 +45,7 @@ export function hostFunctions(
     if (draft === null) throw new TypeError("there is no answer yet");
     return draft;
   };
-  const answer = (made: Answer): undefined => {
+  const answer = (made: PluginResponse): undefined => {
     const scene = current();
     if (!scene.isOpen) throw new TypeError("the request is on its way already");
     scene.isTouched = true;

@@ -47,7 +47,7 @@ async function threads(port: number) {
           sessions: [],
           stickyKey: "test",
           pluginKey: "test",
-          logPlaces: null,
+          logDirectories: null,
           dnsServers: [],
           shared: {
             workers: workerBoard.buffer,

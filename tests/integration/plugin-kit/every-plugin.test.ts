@@ -96,7 +96,7 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
       counters: new Proxy({} as Counters, { get: unused }),
       callout: () => Promise.reject(new Error("nobody is there")),
       deriveKey: () => new Uint8Array(32),
-      logPlaces: null,
+      logDirectories: null,
       log() {},
       dropped() {},
       used() {},

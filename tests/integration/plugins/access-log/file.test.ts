@@ -32,7 +32,7 @@ async function newScene(
   config: Record<string, unknown>,
 ): Promise<PluginScene> {
   const scene = await pluginScene({
-    ...(folder === null ? {} : { logPlaces: folder.places }),
+    ...(folder === null ? {} : { logDirectories: folder.places }),
     plugins: [{ name: "access-log", config: { queue: quick, ...config } }],
   });
   undo.push(() => scene.stop());
