@@ -199,25 +199,24 @@ function refused(context: RequestContext, answer: CalloutResponse, prepared: Pre
 
 export default definePlugin({
   name: "forward-auth",
-  summary: "Asks another server whether a request may pass",
-  description: `For every request the server at \`url\` is asked, as Traefik and Caddy do it: Authelia, authentik, oauth2-proxy and many
-others understand that. An answer with a status from 200 to 299 lets the request pass, and the fields in
-\`response_headers_to_upstream\` go with it. Any other answer goes to the client as it is: status, body, Content-Type,
-WWW-Authenticate and the fields in \`response_headers_to_client\`.
+  summary: "Delegates authorization of each request to an external HTTP service",
+  description: `The gateway asks the server at \`url\` about every request, like Traefik and Caddy: Authelia, authentik, oauth2-proxy and many
+others support this. A response with a status from 200 to 299 allows the request, and the headers in
+\`response_headers_to_upstream\` go with it. Any other response goes to the client: status, body, Content-Type, WWW-Authenticate
+and the headers in \`response_headers_to_client\`.
 
-The server learns of the request what \`request_headers\` and X-Forwarded-* say. A \`preset\` fills in the path and the fields of
-its answer, and also passes on Accept, X-Requested-With and User-Agent, by which these servers tell browsers from programs.
-With \`oauth2-proxy\` an unknown client gets a 401; to have it led to the sign-in, give the proxy a static upstream, leave the
-preset out, and give the address of its root and the names of the fields.
+The server receives the headers in \`request_headers\` and X-Forwarded-*. A \`preset\` sets the path and the response headers, and
+also sends Accept, X-Requested-With and User-Agent, by which these servers distinguish browsers from programs. With
+\`oauth2-proxy\` an unknown client gets 401; to redirect it to the login, give the proxy a static upstream, omit the preset, and set
+the URL of its root and the names of the headers.
 
-\`cache_ttl\` spares questions, but then somebody who was signed out passes until it is over. Answers that refuse, or set a
-cookie, are never kept. \`fail_open\` lets everybody in while the server is down: better not.
+\`cache_ttl\` saves requests to the server, but a user who has logged out keeps access until the entry expires. Responses that deny
+or set a cookie are never cached. \`fail_open\` allows every request while the server is down: avoid it.
 
-The first field of \`response_headers_to_upstream\` that the answer holds is also told as X-Credential-Identifier, and tells
-clients apart for other plugins.
+The first header of \`response_headers_to_upstream\` in the response also becomes X-Credential-Identifier, and identifies the
+client for other plugins.
 
-What clients send under the names in \`response_headers_to_upstream\` never reaches the target, also where a \`when\` keeps the
-plugin from running.`,
+The gateway removes what clients send under the names in \`response_headers_to_upstream\`, also for requests that \`when\` excludes.`,
   group: "authentication",
   order: 7900,
   phases: ["auth", "response"],

@@ -55,17 +55,17 @@ export type HmacConfig = (typeof schema)["static"];
 
 export default definePlugin({
   name: "hmac-auth",
-  summary: "Lets in clients that sign their requests with HTTP Message Signatures (RFC 9421)",
+  summary: "Authenticates clients by signed requests (HTTP Message Signatures, RFC 9421)",
   description: `A client sends \`Signature-Input\` and \`Signature\` with a \`keyid\` that names a credential of the type \`hmac\`
 (\`POST /api/v1/consumers/:id/credentials\`), and with the time of signing in \`created\`. The key of \`hmac-sha256\` is the
-text of the secret in UTF-8. Of several signatures, the first good one counts; more than five are refused.
+text of the secret in UTF-8. Of several signatures, the first valid one counts; more than five are rejected.
 
-What is signed cannot be changed on the way, everything else can: without \`validate_body\`, or \`content-digest\` in
-\`required_components\` and a target that checks it, that is also the body. Within \`clock_skew\` a request can be sent again
-by whoever has seen it, unless \`nonce_cache\` is on. What it remembers is lost when the gateway stops.
+Only signed components are protected from changes: without \`validate_body\`, or \`content-digest\` in \`required_components\` and a
+target that checks it, the body is not. Within \`clock_skew\` an observer can replay a request, unless \`nonce_cache\` is on. Its
+nonces are lost when the gateway stops.
 
 The path is signed in its canonical form: escapes only where they are needed, in upper case. The parameters \`bs\`, \`tr\`
-and \`req\` of components cannot be used.`,
+and \`req\` of components are not supported.`,
   group: "authentication",
   order: 8400,
   phases: ["auth"],

@@ -32,12 +32,13 @@ const schema = config({
 
 export default definePlugin({
   name: "ip-restriction",
-  summary: "Lets in clients of some networks and keeps out those of others",
-  description: `\`deny\` wins over \`allow\`. The address is the client's, after \`settings.trusted_proxies\`: without them nothing that a
-client says about itself counts.
+  summary: "Allows or denies clients by IP address and network",
+  description: `\`deny\` wins over \`allow\`. The address is the client's, after \`settings.trusted_proxies\`: without them, the gateway ignores
+X-Forwarded-For.
 
-On stream routes and on services for TCP and UDP the connection is closed before a target hears of it, and \`status\` and
-\`message\` mean nothing; datagrams are dropped. Where the gateway ends TLS itself, \`stream_reset\` makes no difference. What was let in before goes on when the lists change.`,
+On stream routes and on services for TCP and UDP the gateway closes a denied connection before it reaches a target, and ignores
+\`status\` and \`message\`; it drops datagrams. \`stream_reset\` has no effect where the gateway terminates TLS. Open connections
+survive a change of the lists.`,
   group: "access",
   order: 9100,
   phases: ["connect", "pre_auth"],

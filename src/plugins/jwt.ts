@@ -167,30 +167,30 @@ function headerProblems({ claims_to_headers }: JwtConfig): Problem[] {
     if (seen.has(name)) return [{ path, message: "is there already" }];
     seen.add(name);
     return GATEWAY_FIELDS.has(name) || IDENTITY.test(name)
-      ? [{ path, message: `${header} belongs to the gateway` }]
+      ? [{ path, message: `${header} is reserved for the gateway` }]
       : [];
   });
 }
 
 export default definePlugin({
   name: "jwt",
-  summary: "Lets in clients that show a signed token (JWT)",
-  description: `A token is checked with one of these keys:
+  summary: "Authenticates clients by signed tokens (JWT)",
+  description: `A token is verified with one of these keys:
 
 - that of a consumer: \`key_claim\` names the credential of the type \`jwt\` (\`POST /api/v1/consumers/:id/credentials\`), and
-  the token must be signed with its algorithm. Secrets (HS256 and so on) work only in this way, and their algorithm must be
-  in \`algorithms\`. Whatever else such a token says, it is of that consumer;
+  the token must be signed with its algorithm. Shared secrets (HS256 and so on) work only in this way, and their algorithm must be
+  in \`algorithms\`. Whatever the other claims say, such a token belongs to that consumer;
 - those of \`jwks_url\` or \`jwks\`;
-- without either, those of the issuers in \`issuer\`, found by \`/.well-known/openid-configuration\`. Each issuer's keys are
-  good only for tokens of its own.
+- without either, those of the issuers in \`issuer\`, found by \`/.well-known/openid-configuration\`. The keys of an issuer verify
+  only its own tokens.
 
-Keys are fetched when the first token comes and again after \`jwks_cache_ttl\`, or when a token names a key that is not
-known, but never more often than \`jwks_refresh_min_interval\` allows. When they cannot be fetched, those that were there
-before go on; when there never were any, clients get 503. What a token says about where to find its key is ignored.
+The gateway fetches keys with the first token and again after \`jwks_cache_ttl\`, or when a token names an unknown key, but never
+more often than \`jwks_refresh_min_interval\`. When it cannot fetch them, it keeps using the previous keys; without any, clients
+get 503. It ignores key locations inside of tokens.
 
-A token is as good as everybody who may hold one: say with \`audience\` for whom it must be. A token without \`exp\` is valid
-for ever; \`claims_required: {"exp": null}\` or \`maximum_expiration\` refuses those. Its three parts must be canonical
-base64url, so that no token has a second text.`,
+Restrict the \`audience\`: otherwise every token of the issuer is accepted, for whatever application. A token without \`exp\` never
+expires; \`claims_required: {"exp": null}\` or \`maximum_expiration\` rejects it. The three parts of a token must be canonical
+base64url, so that no token has a second spelling.`,
   group: "authentication",
   order: 8500,
   phases: ["auth"],

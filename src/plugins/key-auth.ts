@@ -94,10 +94,10 @@ async function keyInBody(context: RequestContext, names: readonly string[]): Pro
 
 export default definePlugin({
   name: "key-auth",
-  summary: "Lets in clients that show an API key of a consumer",
-  description: `The key is looked for in header fields, and where you say so in query parameters, cookies and the body. Keys belong to
-consumers (\`POST /api/v1/consumers/:id/credentials\` with \`{"type": "key"}\`); only their SHA-256 is stored, and the
-lookup takes as long with a million keys as with one. A request with several keys is refused, whatever they are.`,
+  summary: "Authenticates consumers by API key",
+  description: `The gateway looks for the key in headers and, where configured, in query parameters, cookies and the body. Keys belong to
+consumers (\`POST /api/v1/consumers/:id/credentials\` with \`{"type": "key"}\`); only their SHA-256 is stored, and a lookup takes
+constant time, also with a million keys. A request with several keys is rejected, whether they are valid or not.`,
   group: "authentication",
   order: 8300,
   phases: ["auth"],

@@ -146,20 +146,20 @@ const isPossible = ({ username, password }: BasicLogin) =>
 
 export default definePlugin({
   name: "ldap-auth",
-  summary: "Lets in clients that show a user name and a password that a directory (LDAP) knows",
-  description: `There are two ways to check a password. With \`\${username}\` in \`bind_dn\` the gateway signs in at the directory as the
-client: \`uid=\${username},ou=people,dc=example,dc=com\`, or \`\${username}@corp.example\` with Active Directory. A \`base_dn\` then
-means that exactly one entry must fit \`filter\` as well. Without it, the account in \`bind_dn\` looks for the client's entry with
-\`base_dn\` and \`filter\`, and the gateway signs in as that entry. Names are escaped wherever they are put in; empty passwords
-are refused before anybody is asked.
+  summary: "Authenticates clients by user name and password against an LDAP directory",
+  description: `There are two ways to check a password. With \`\${username}\` in \`bind_dn\` the gateway binds as the client:
+\`uid=\${username},ou=people,dc=example,dc=com\`, or \`\${username}@corp.example\` with Active Directory. With a \`base_dn\`, exactly one
+entry must match \`filter\` as well. Otherwise the gateway binds as the account in \`bind_dn\`, searches the client's entry with
+\`base_dn\` and \`filter\`, and binds as that entry. It escapes names wherever it inserts them, and rejects empty passwords before it
+contacts the directory.
 
-With \`group_base_dn\` the groups of the client are read; acl and other plugins can use them. The user name is told upstream, in
-lower case, in X-Credential-Identifier.
+With \`group_base_dn\` the gateway reads the client's groups, for acl and other plugins. The target receives the user name, in lower
+case, in X-Credential-Identifier.
 
-Use \`ldaps://\` or \`start_tls\`: over plain \`ldap://\` everybody on the way can read the passwords. Passwords that were right are
-remembered for \`cache_ttl\` seconds as a keyed digest, so that a password that was changed or an account that was locked goes on
-for so long. After ten wrong passwords in a minute from one address further ones are answered with 429. While the directory
-does not answer, requests are refused with 503.`,
+Use \`ldaps://\` or \`start_tls\`: over plain \`ldap://\` anyone on the network path can read the passwords. Correct passwords are
+cached for \`cache_ttl\` seconds as a keyed digest, so that an old password or a locked account keeps working that long. After ten
+wrong passwords in a minute from one address, the gateway responds 429 to further ones. While the directory is unavailable, it
+responds 503.`,
   group: "authentication",
   order: 8100,
   phases: ["auth"],

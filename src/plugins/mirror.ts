@@ -49,21 +49,20 @@ type Config = (typeof schema)["static"];
 
 export default definePlugin({
   name: "mirror",
-  summary: "Sends a copy of requests to another service, and nobody waits for it",
-  description: `The copy is what goes upstream: with what other plugins have changed, through the path rules of the route, and with
-\`X-Mirrored: 1\`. It is sent after the request itself; its answer is read and dropped, and whatever happens to it, the client
-notices nothing. Bodies are only copied with \`include_body\`, while they pass, up to \`max_body\`; otherwise a copy has none.
+  summary: "Mirrors requests to another service and ignores the responses",
+  description: `The copy equals the upstream request: with the changes of other plugins, the path rules of the route, and \`X-Mirrored: 1\`. The
+gateway sends it after the request itself and discards its response; nothing that happens to the copy affects the client. A copy
+has a body only with \`include_body\`, up to \`max_body\`.
 
-With \`service_id\` the copy goes to a target of the service, as any request would: its balancing, TLS, retries and health count.
-With \`url\` it goes to one address, with the path as the client sent it and whatever goes upstream, such as cookies; an answer of
-more than 1 MiB counts as failed.
+With \`service_id\` the copy goes to a target of the service like any request: its load balancing, TLS, retries and health checks
+apply. With \`url\` it goes to one address, with the path as the client sent it and all upstream headers, including cookies; a
+response of more than 1 MiB counts as failed.
 
-Several instances in one place, or in several that a request is in, all send their copy.
+Several instances, in one scope or in several scopes of a request, each send a copy.
 
-Each worker has at most 100 copies of an instance under way; more are dropped. WebSockets are not copied; requests that a
-response-cache answers are. The metric
-\`sluice_mirror_requests_total\` counts copies that were answered (\`sent\`), that were not (\`failed\`) and that were
-\`dropped\`.`,
+Each worker has at most 100 concurrent copies per instance and drops further ones. WebSockets are not mirrored; requests that a
+response-cache serves are. The metric \`sluice_mirror_requests_total\` counts copies with a response (\`sent\`), without one
+(\`failed\`) and \`dropped\` ones.`,
   group: "traffic",
   order: 4900,
   phases: ["request", "log"],

@@ -48,15 +48,13 @@ const CHALLENGE = "Certificate";
 
 export default definePlugin({
   name: "mtls-auth",
-  summary: "Lets in clients whose TLS connection has shown a certificate that is allowed",
-  description: `Works behind listeners with \`client_auth\` set to \`request\` or \`require\`: they check the certificate against their
-\`client_ca\`, and this plugin says which of the accepted ones may do what. On other listeners there is no certificate, and
-everybody gets 401.
+  summary: "Authenticates clients by their TLS client certificate",
+  description: `Needs listeners with \`client_auth\` set to \`request\` or \`require\`: they verify the certificate against their \`client_ca\`, and this
+plugin authorizes verified certificates. On other listeners there is no certificate, and every client gets 401.
 
-When both \`allowed_fingerprints\` and \`allowed_san\` are given, a certificate must pass both. With \`consumer_by\`, a
-certificate that stands for no consumer gets 403; of several alternative names the first one that is known counts. DNS
-names are looked up in lower case, fingerprints in lower case without colons. A certificate that expires while its connection is open is refused
-from then on.`,
+When both \`allowed_fingerprints\` and \`allowed_san\` are set, a certificate must match both. With \`consumer_by\`, a certificate
+without a consumer gets 403; of several alternative names the first known one counts. DNS names are looked up in lower case,
+fingerprints in lower case without colons. A certificate that expires while its connection is open is rejected from then on.`,
   group: "authentication",
   order: 8600,
   phases: ["pre_auth", "auth"],

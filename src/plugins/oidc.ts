@@ -162,27 +162,26 @@ function withoutSession(
 
 export default definePlugin({
   name: "oidc",
-  summary: "Has people sign in at an OpenID Connect provider before they get to the application",
-  description: `Who opens a page without a session is led to the provider and comes back to that page. Everything that is no page (not
-GET, \`X-Requested-With\`, \`Sec-Fetch-Mode\` other than navigate, an \`Accept\` that wants JSON) gets a 401 instead. Register
-\`https://<host>/_sluice/oidc/callback\` as redirect URI for every protected host, and see that the route takes that path and
-\`logout_path\`.
+  summary: "Authenticates users with an OpenID Connect provider",
+  description: `The gateway redirects a page request without a session to the provider, and returns the user to that page after the login. Other
+requests (not GET, \`X-Requested-With\`, a \`Sec-Fetch-Mode\` other than navigate, an \`Accept\` that prefers JSON) get 401. Register
+\`https://<host>/_sluice/oidc/callback\` as redirect URI for every protected host, and make sure that the route matches that path
+and \`logout_path\`.
 
-The session lies encrypted (AES-256-GCM) in cookies of the browser; nothing is stored. It ends after \`session.idle\` seconds
-without a request, after \`session.absolute\` seconds in any case, when the provider refuses to renew its tokens, and at the
-sign-out, after which copies of the cookie are not accepted either until the gateway is started anew. Another issuer, client or
-list of claims ends all sessions. Two instances on one host need different values of \`session.cookie_name\`.
+The session is stored encrypted (AES-256-GCM) in cookies of the browser, and nowhere else. It ends after \`session.idle\` seconds
+without a request, after \`session.absolute\` seconds in any case, when the provider refuses to renew its tokens, and at the logout,
+after which copies of the cookie are rejected until the gateway restarts. A change of issuer, client or list of claims ends all
+sessions. Two instances on one host need different values of \`session.cookie_name\`.
 
-Over plain http cookies cannot have the prefix \`__Host-\` nor be \`Secure\`: the prefix is left off, and whoever can read or
-change the traffic can take over sessions. Behind a proxy that ends TLS, name it in the listener's \`trusted_proxies\`.
+Over plain HTTP cookies can neither have the prefix \`__Host-\` nor be \`Secure\`: the gateway omits the prefix, and anyone who can
+read or change the traffic can hijack sessions. Behind a proxy that terminates TLS, add it to the listener's \`trusted_proxies\`.
 
-The cookie, and what clients send under the names in \`headers\`, never reaches the application, also where a
-\`when\` keeps the plugin from running. In these fields lists are joined
-with commas; percent signs, characters outside of ASCII and commas inside of members are percent-encoded.
+The gateway removes the cookie, and what clients send under the names in \`headers\`, from upstream requests, also from those that
+\`when\` excludes. In these headers lists are joined with commas; percent signs, characters outside of ASCII and commas inside of
+members are percent-encoded.
 
-A Bearer token must be a JWT that the provider has signed for \`bearer_audience\`. One that is not accepted does not end a
-session. Tokens must be canonical base64url; an id token may be issued at most 30 seconds from now, and its \`typ\` is \`JWT\` or
-absent.`,
+A Bearer token must be a JWT that the provider has signed for \`bearer_audience\`. A rejected token does not end a session. Tokens
+must be canonical base64url; an id token may be issued at most 30 seconds from now, and its \`typ\` is \`JWT\` or absent.`,
   group: "authentication",
   order: 8000,
   phases: ["auth", "response"],

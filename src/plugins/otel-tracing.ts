@@ -79,20 +79,20 @@ interface Traced {
 
 export default definePlugin({
   name: "otel-tracing",
-  summary: "Takes part in W3C traces and sends spans to an OpenTelemetry collector",
-  description: `A \`traceparent\` that came with the request is continued, with its \`tracestate\`; a request without a valid one begins a
-trace. For each request that is sampled, a server span and, when it went to a target, a client span below it are sent to the
-collector as OTLP/HTTP in JSON, with attributes by the semantic conventions for HTTP. The target gets a \`traceparent\` that names
-the client span.
+  summary: "Propagates W3C trace context and exports spans to an OpenTelemetry collector",
+  description: `The gateway continues a valid \`traceparent\` of the request, with its \`tracestate\`, and starts a trace otherwise. For each sampled
+request it exports a server span and, when the request went to a target, a client span below it, as OTLP/HTTP in JSON, with
+attributes of the semantic conventions for HTTP. The target receives a \`traceparent\` with the client span as parent.
 
-Whether a trace is sampled follows the flag of the caller; of traces that begin here \`sample_rate\` are sampled, decided by the
-trace's id, so that gateways in a row agree. The query of a request is not told, because secrets may be in it.
+Sampling follows the flag of the caller; of the traces that start here, \`sample_rate\` are sampled, decided by the trace id, so
+that gateways in a chain agree. Spans do not include the query, because it may contain secrets.
 
-Spans wait in memory and are sent in batches by each worker. When the collector does not answer, or with 429, 502, 503 or 504, a batch is
-sent again after a pause; when the queue is full, new spans are dropped, and the log says how many. No request ever waits.
+Each worker queues spans in memory and sends them in batches. When the collector does not respond, or responds 429, 502, 503 or
+504, the worker retries the batch after a delay; when the queue is full, it drops new spans, and logs how many. No request ever
+waits.
 
-Without an \`endpoint\` nothing is sent: valid traces are passed on as they came. With \`request-id\`, which also begins traces, this
-plugin keeps the ids that it gave and decides about the sampling.`,
+Without an \`endpoint\` nothing is exported, and valid traces are propagated unchanged. With \`request-id\`, which also starts traces,
+this plugin keeps its ids and decides about the sampling.`,
   group: "observability",
   order: 9950,
   phases: ["request", "log"],

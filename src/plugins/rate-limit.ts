@@ -23,28 +23,27 @@ import {
 
 export default definePlugin({
   name: "rate-limit",
-  summary: "Lets each client make so many requests in a while and no more",
-  description: `Each limit counts requests by a key; a request must fit into all limits, and one that is refused counts in none of them.
-Counts are kept in memory that all workers share, so limits are exact over all of them: a \`fixed\` limit of 1000 lets 1000
-requests of a window through, from however many connections. Requests that come in the same instant as one that another of
-the limits refuses may see its cost for a moment and be refused too; never is more let through.
+  summary: "Limits requests per client and time window",
+  description: `Each limit counts requests by a key; a request must fit all limits, and a rejected one counts in none of them. Counts are in
+memory that all workers share, so limits are exact over all of them: a \`fixed\` limit of 1000 allows 1000 requests per window, from
+any number of connections. Requests in the same instant as one that another limit rejects may briefly see its cost and be
+rejected too; the gateway never allows more than the limit.
 
-- \`fixed\`: windows begin at multiples of their length. At the border of two windows twice as many may come in short order.
-- \`sliding\`: of the window before, the part counts that is less than a window ago, as if its requests had come evenly. In a
-  window as the clock counts them never more than \`requests\` pass. A client that spends all of one window at its end can
-  bring up to twice as many into a stretch of that length, but spread over it and not at once.
-- \`token_bucket\`: \`requests\` per \`window\` flow in evenly; \`burst\` is what the bucket holds, and what may come at once.
+- \`fixed\`: windows begin at multiples of their length. Around the border of two windows, twice as many requests may pass.
+- \`sliding\`: the previous window counts in proportion to its overlap, as if its requests were evenly spread. In a clock-aligned
+  window never more than \`requests\` pass. A client that spends a whole window at its end can send up to twice as many in a
+  period of that length, but spread over it.
+- \`token_bucket\`: \`requests\` per \`window\` refill the bucket evenly; \`burst\` is its capacity, and the most requests at once.
 
-Clients without what a key asks for (no such header field, nobody recognised, only a stand-in) are counted by their address, so
-leaving it out is no way around. A key that clients choose freely, such as a header field, lets them begin anew with each new
-value: put a limit by \`ip\` beside it. \`jwt:CLAIM\` reads tokens that jwt or oidc has accepted and no others.
+Requests without the key's value (no such header, not authenticated, anonymous consumer) are counted by their address, so that
+omitting the value does not bypass the limit. A key that clients choose freely, such as a header, lets them start a new count
+with each value: add a limit by \`ip\`. \`jwt:CLAIM\` reads only tokens that jwt or oidc has accepted.
 
-With \`count_when\` set to statuses, a request is refused once that many answers were counted; requests under way do not count
-yet. Limits whose keys are known from the start are then looked at before authentication, so that guessing passwords stops
-before another one is looked at.
+With \`count_when\` set to statuses, a request is rejected once that many responses were counted; requests in flight do not count
+yet. Limits whose keys need no authentication are then checked before it, which stops password guessing early.
 
-A clock that is set back begins new counts. There is room for \`settings.limits.counter_keys\` keys; beyond that those that
-were idle longest are forgotten.`,
+Setting the clock back starts new counts. There is room for \`settings.limits.counter_keys\` keys; beyond that, the keys idle
+longest are evicted.`,
   group: "traffic",
   order: 7000,
   phases: ["pre_auth", "access", "response", "log"],

@@ -72,16 +72,15 @@ function prefixProblem(
 
 export default definePlugin({
   name: "redirect",
-  summary: "Sends clients to another address",
-  description: `Four ways: \`to\` (a place, to which path and query are appended), \`prefix\` with \`to\` (the beginning of the path is replaced:
-from /old/a to /new/a), \`regex\` with \`to\` (a new address for the paths that match), or none of them, for the same address with
-another \`scheme\`.
+  summary: "Redirects clients to another URL",
+  description: `There are four forms: \`to\` (path and query are appended), \`prefix\` with \`to\` (replaces the beginning of the path: /old/a becomes
+/new/a), \`regex\` with \`to\` (a new URL for matching paths), or none of them, for the same URL with another \`scheme\`.
 
-Whatever clients send cannot lead them to a host that you did not name: variables in the host are allowed only before a
-literal \`.example.com\`, and what does not fit there is refused with 400. A request that is already where it would be sent
-goes on to the service, so a rule for all hosts does not loop on the host that it leads to.
+Clients cannot make the gateway redirect to a host that you did not name: variables in the host are allowed only before a literal
+\`.example.com\`, and a value that does not fit there gets 400. A request that is already at its destination goes to the service, so
+that a rule for all hosts does not loop on the host it redirects to.
 
-Browsers remember 301 and 308: try with 302 or 307 first.`,
+Browsers cache 301 and 308: test with 302 or 307 first.`,
   group: "traffic",
   order: 9400,
   phases: ["pre_auth"],

@@ -44,15 +44,14 @@ const isTraceParent = (text: string) =>
 
 export default definePlugin({
   name: "request-id",
-  summary: "Gives every request an id that targets and clients learn, and takes part in traces",
-  description: `The gateway names every request by itself and tells targets and clients the id as \`X-Request-Id\` (\`settings.requests.ids\`).
-Where this plugin runs, it does so in the gateway's place: under another name, with other ids, or with traces. It takes over the
-ids of proxies before this one, by default only of those that \`settings.trusted_proxies\` names, since anybody could make two
-requests look like one. Ids that are longer than 128 characters or hold anything but letters, digits and
-\`. _ ~ + / = : @ -\` are replaced.
+  summary: "Sets the request id for logs, targets and clients, and propagates W3C trace context",
+  description: `The gateway gives every request an id, and sends it to targets and clients as \`X-Request-Id\` (\`settings.requests.ids\`). Where this
+plugin runs, it replaces that: with another header name, other ids, or traces. It accepts the ids of proxies before the gateway,
+by default only of those in \`settings.trusted_proxies\`, since any client could otherwise give two requests the same id. It
+replaces ids that are longer than 128 characters or have anything but letters, digits and \`. _ ~ + / = : @ -\`.
 
-\`traceparent\` (W3C Trace Context) goes on as it came when it is valid. A request without one begins a trace; a \`tracestate\`
-without a valid \`traceparent\` is removed.`,
+A valid \`traceparent\` (W3C Trace Context) is propagated unchanged. A request without one starts a trace; a \`tracestate\` without a
+valid \`traceparent\` is removed.`,
   group: "observability",
   order: 10_000,
   phases: ["pre_auth", "response"],
@@ -63,7 +62,7 @@ without a valid \`traceparent\` is removed.`,
   namesRequests: true,
   check: ({ header }) =>
     GATEWAY_FIELDS.has(header.toLowerCase())
-      ? [{ path: "header", message: "belongs to the gateway" }]
+      ? [{ path: "header", message: "is reserved for the gateway" }]
       : [],
   create(own) {
     const field = own.header.toLowerCase();

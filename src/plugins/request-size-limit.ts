@@ -30,12 +30,12 @@ const schema = config({
 
 export default definePlugin({
   name: "request-size-limit",
-  summary: "Refuses requests that are larger than a service wants to see",
-  description: `A body that says how long it is, is refused before a byte of it goes on: 413. One that does not (chunked, HTTP/2 without a
-length) is counted on its way and cut off, so a target may see the beginning of it; \`require_content_length\` refuses those
-from the start with 411. Header fields: 431. Path and query: 414.
+  summary: "Rejects requests whose body, headers or URL are too large",
+  description: `The gateway rejects a declared body that is too large before it forwards a byte: 413. It counts a body of unknown length (chunked,
+HTTP/2 without a length) while forwarding it and cuts it off, so that a target may receive the beginning; \`require_content_length\`
+rejects those from the start with 411. Headers: 431. Path and query: 414.
 
-The limits of the listener and of \`settings.limits\` count too; the lowest decides.`,
+The limits of the listener and of \`settings.limits\` apply too; the lowest one wins.`,
   group: "access",
   order: 8900,
   phases: ["access"],

@@ -68,21 +68,21 @@ type Config = Static<typeof schema>;
 
 export default definePlugin({
   name: "request-validation",
-  summary: "Lets only requests through that fit schemas or an OpenAPI document",
-  description: `\`body_schema\`, \`header_schema\` and \`query_schema\` are JSON Schemas of 2020-12. Texts of queries, fields and forms may stand for
-numbers, truths and lists where the schema wants them. With an OpenAPI document, a request must be one of its operations, below
-the path of one of its \`servers\`; its parameters, its media type and its body must fit. Parameters that are objects are not
-looked into, nor are media types other than JSON and forms. OPTIONS requests with which browsers ask for permission pass.
+  summary: "Validates requests against JSON Schemas or an OpenAPI document",
+  description: `\`body_schema\`, \`header_schema\` and \`query_schema\` are JSON Schemas of 2020-12. Texts of queries, headers and forms are converted to
+numbers, booleans and lists where the schema expects them. With an OpenAPI document, a request must match one of its operations,
+below the path of one of its \`servers\`; its parameters, its media type and its body must be valid. Object parameters are not
+validated, nor are media types other than JSON and forms. CORS preflight requests pass.
 
-Bodies must be JSON or a form where there is a schema for them, in UTF-8 and not compressed, or they are refused with 415: what
-cannot be read cannot be checked. JSON in which a member stands twice is refused, because programs differ in which one they take.
-The body goes upstream as it came. What is refused is noted as \`validation.path\`, \`.method\`, \`.query\`, \`.header\`, \`.parameter\`, \`.body\`
-or \`.content_type\`, and is told to the client with \`verbose_errors\` only.
+Bodies must be JSON or a form where they have a schema, in UTF-8 and not compressed; others get 415, because the gateway cannot
+check them. JSON with a duplicate member is rejected, because programs differ in which one they use. The body goes upstream
+unchanged. The request log has the reason as \`validation.path\`, \`.method\`, \`.query\`, \`.header\`, \`.parameter\`, \`.body\` or
+\`.content_type\`; the client sees it with \`verbose_errors\` only.
 
-References must stay inside of the document; nothing else is fetched. Patterns are checked when the instance is written: those that
-could take long are refused. A document from a \`url\` is fetched later, so of its patterns only plain ones are used, on texts of up
-to 2048 characters; the log names the others. While no document could be had, requests are refused with 503. Of formats, date, time,
-date-time, email, hostname, ipv4, ipv6, uri, uuid, byte, int32 and int64 are checked.`,
+References must stay inside of the document; nothing else is fetched. Patterns are checked when the instance is written: those
+with unbounded backtracking are rejected. A document from a \`url\` is fetched later, so that only its simple patterns are used, on
+texts of up to 2048 characters; the log names the others. While there is no document, requests get 503. The checked formats are
+date, time, date-time, email, hostname, ipv4, ipv6, uri, uuid, byte, int32 and int64.`,
   group: "access",
   order: 6500,
   phases: ["access"],

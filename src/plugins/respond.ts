@@ -86,21 +86,20 @@ function check(own: Config) {
     if (!isToken(name))
       found.push({ path: `headers.${name}`, message: "must be the name of a field" });
     else if (HOP_BY_HOP.has(name.toLowerCase()) || name.toLowerCase() === "content-length")
-      found.push({ path: `headers.${name}`, message: "belongs to the gateway" });
+      found.push({ path: `headers.${name}`, message: "is reserved for the gateway" });
   return found;
 }
 
 export default definePlugin({
   name: "respond",
-  summary:
-    "Answers in the place of the service: maintenance, a fixed page, a stand-in, a fault on purpose",
-  description: `Without \`body\`, \`template\` and \`json\` a status from 400 gets the gateway's error page, in the form that the client likes.
+  summary: "Responds instead of the service: maintenance, a fixed page, a mock, an injected fault",
+  description: `Without \`body\`, \`template\` and \`json\` a status from 400 on gets the gateway's error page, in a media type that the client accepts.
 
-\`bypass\` lets some through to look at what others do not see yet. It keeps curious people out, and nobody else: use an
-authentication plugin where it matters.
+\`bypass\` lets some requests through to the service, to preview it. It is no access control: use an authentication plugin where it
+matters.
 
-To try how clients cope with faults, set \`percent\` (5: every twentieth request of a worker) and \`delay_ms\`. A client that
-goes away while it waits takes nothing with it. When 10000 clients of an instance wait, the next ones get their answer at once.`,
+To inject faults, set \`percent\` (5: every twentieth request of a worker) and \`delay_ms\`. A waiting client that disconnects frees
+its resources. When 10000 clients of an instance wait, further ones get their response at once.`,
   group: "traffic",
   order: 9300,
   phases: ["pre_auth"],

@@ -117,15 +117,14 @@ function check({ hsts }: Config) {
 
 export default definePlugin({
   name: "security-headers",
-  summary:
-    "Adds the header fields by which browsers protect pages, and removes those that tell too much",
-  description: `What is set here replaces what the service says; what is null is left to it. Error pages and answers of the gateway get
-the fields too.
+  summary: "Adds security headers for browsers and removes headers that reveal too much",
+  description: `A header that is set here replaces the service's; null leaves the service's. Error pages and responses of the gateway get the
+headers too.
 
-\`Strict-Transport-Security\` goes out over HTTPS only, and cannot be taken back quickly: browsers remember it for as long as
-\`max_age\` says. Begin with a short time.
+\`Strict-Transport-Security\` is sent over HTTPS only, and is hard to revoke: browsers remember it for \`max_age\` seconds. Begin with
+a short time.
 
-A Content-Security-Policy that does not fit the pages breaks them: try it with \`Content-Security-Policy-Report-Only\` first.`,
+A Content-Security-Policy that does not fit the pages breaks them: test it with \`Content-Security-Policy-Report-Only\` first.`,
   group: "content",
   order: 9700,
   phases: ["response"],

@@ -77,23 +77,23 @@ type Config = (typeof schema)["static"];
 
 export default definePlugin({
   name: "traffic-split",
-  summary: "Divides requests among several services, by weight, rules or wish",
+  summary: "Splits requests among several services by weight, rule or header",
   description: `For canary releases and blue-green deployments: \`{"rules": [{"targets": [{"service_id": "shop", "weight": 95},
-{"service_id": "shop-next", "weight": 5}]}]}\`. The weights hold exactly: of a hundred requests that one worker gets, five go
-to the second service, and not by chance but evenly spread.
+{"service_id": "shop-next", "weight": 5}]}]}\`. The weights are exact: of a hundred requests of a worker, five go to the second
+service, evenly spread.
 
-With \`sticky\` a cookie keeps each client where it is; what it holds tells nothing about the service and cannot be made up. It is
-not passed upstream. A service whose weight becomes 0 loses those that it had.
+With \`sticky\` a cookie keeps each client on its service; its value reveals nothing about the service, cannot be forged, and does
+not go upstream. A service whose weight becomes 0 loses its sticky clients.
 
-\`force_header\` is for tests: whoever sends it gets any service of the rule, also one with the weight 0. Set it to null where
-clients should not choose. A service that is disabled gets nothing; its requests go to the others of the rule.
+\`force_header\` is for tests: a client that sends it gets any service of the rule, even one with the weight 0. Set it to null where
+clients should not choose. A disabled service gets no requests; the others of the rule get its share.
 
-Everything else is as the route says: its paths, plugins and limits; target, TLS, retries and the plugins attached to a service are
-those of the service that was chosen. Plugins of that service which run earlier than this one, such as its authentication, run
-directly after the choice, so no request gets to a service around them. Plugins of the route's own service that run before the
-choice have run by then, for every request; its later ones do not run for requests that go elsewhere. A response-cache in
-the same place keeps the answers of each service apart: nobody who chooses a service decides what others are shown. Answers from
-the cache count for the weights as others do.`,
+Everything else is the route's: its paths, plugins and limits. Target, TLS, retries and the plugins of the service are those of
+the chosen service. Plugins of that service that run earlier than this one, such as its authentication, run directly after the
+choice, so that no request bypasses them. Plugins of the route's own service that run before the choice have run for every
+request; its later ones do not run for requests that go to another service. A response-cache in the same scope stores the
+responses of each service separately: a client that chooses a service does not change what others see. Responses from the cache
+count for the weights.`,
   group: "traffic",
   order: 5000,
   phases: ["request", "response"],

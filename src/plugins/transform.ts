@@ -23,23 +23,21 @@ import {
 
 export default definePlugin({
   name: "transform",
-  summary: "Changes requests on their way to the target and answers on their way back",
-  description: `Texts may hold variables such as \`\${request.header.x}\`, \`\${consumer.username}\`, \`\${path.1}\` and \`\${env.SLUICE_ENV_REGION}\`. What
-a client can put into one is escaped for the place where it stands: in a header field and a path it is percent-encoded where it
-holds what neither can, in JSON, HTML and forms it is escaped. A request that cannot be changed as it should, because its path
-or host would not be valid, is refused with 400.
+  summary: "Changes requests to the target and responses to the client",
+  description: `Texts may have variables such as \`\${request.header.x}\`, \`\${consumer.username}\`, \`\${path.1}\` and \`\${env.SLUICE_ENV_REGION}\`. Values
+from clients are escaped for their context: in headers and paths invalid characters are percent-encoded, in JSON, HTML and forms
+the syntax is escaped. When a change would make the path or the host invalid, the gateway responds 400.
 
-Of a request, JSON bodies are read up to 1 MiB; longer ones are refused with 413. Bodies that are compressed, or say that they are
-JSON and are not, go on as they are.
+The gateway reads JSON request bodies of up to 1 MiB; longer ones get 413. Compressed bodies, and bodies that claim to be JSON and
+are not, stay unchanged.
 
-Of an answer, bodies up to 1 MiB are changed, and longer ones go on as they are, which is noted as \`transform.too_large\` in the
-request log. So are those that are compressed, a part of a resource, event streams, and texts that are not UTF-8. For this to
-happen seldom, targets are asked for uncompressed whole answers while a change of bodies is set (\`Accept-Encoding: identity\`, no
-\`Range\`); compress them with the plugin compress. A changed body has its own length, and its ETag becomes a weak one. \`body_replace\`
-looks into texts, JSON, XML, JavaScript and forms.
+It changes response bodies of up to 1 MiB; longer ones stay unchanged, with the reason \`transform.too_large\` in the request log.
+So do compressed bodies, partial responses, event streams, and texts that are not UTF-8. To avoid these, the gateway requests
+uncompressed, complete responses while a change of bodies is set (\`Accept-Encoding: identity\`, no \`Range\`); compress them with the
+plugin compress. A changed body gets its own length, and its ETag becomes weak. \`body_replace\` applies to text, JSON, XML,
+JavaScript and forms.
 
-Pages that the gateway makes for failed requests are not changed: that is what error-pages is for. Several instances in one place
-all run, the oldest first.`,
+The gateway's error pages are not changed: use error-pages. Several instances in one scope all run, the oldest first.`,
   group: "content",
   order: 4000,
   phases: ["request", "response", "body"],

@@ -70,18 +70,17 @@ const listed = rules
 
 export default definePlugin({
   name: "waf-lite",
-  summary: "Recognises common attacks by a small set of rules",
-  description: `Looks at the path, the query, some header fields (${HEADERS.join(", ")}) and, where you say so, the body. Percent
-encoding is taken off up to three times; case, white space, SQL comments, JSON escapes and wide letters do not matter.
+  summary: "Detects common attacks with a small set of rules",
+  description: `Inspects the path, the query, some headers (${HEADERS.join(", ")}) and, where enabled, the body. It decodes percent-encoding up to
+three times, and ignores case, white space, SQL comments, JSON escapes and full-width letters.
 
-It begins by only watching: leave \`mode\` at \`detect\` for a while, look for reasons that begin with \`waf.\` in the request
-log, put what your applications need into \`exclude\`, then set \`block\`. It catches scanners and clumsy attacks. It cannot know
-what an application does with a value, so it is no substitute for one that is written well, and whoever knows the rules
-can get around them.
+Leave \`mode\` at \`detect\` for a while, look for reasons that begin with \`waf.\` in the request log, add what your applications need
+to \`exclude\`, then set \`block\`. The rules catch scanners and simple attacks. They cannot know what an application does with a
+value: they do not replace a secure application, and an attacker who knows the rules can evade them.
 
-Bodies that are longer than \`max_body\`, compressed, or neither text nor a form are not looked at, with the note
-\`waf.body-not-inspected\` for the first two; [request-size-limit](request-size-limit.md) keeps long ones out. Pages and queries in bodies are attacks
-to these rules: exclude the paths of editors and database tools before you switch \`inspect_body\` on.
+Bodies that are longer than \`max_body\`, compressed, or neither text nor a form are not inspected, with the note
+\`waf.body-not-inspected\` for the first two; [request-size-limit](request-size-limit.md) rejects long ones. Articles and queries in
+bodies look like attacks to these rules: exclude the paths of editors and database tools before you enable \`inspect_body\`.
 
 The rules ([their expressions](../../src/plugins/waf-lite/rules.ts)):
 

@@ -134,7 +134,7 @@ const ownFields = (names: readonly string[]) =>
 
 /** Everything wrong beyond the schema. */
 export function problemsOf(own: Config): { path: string; message: string }[] {
-  const message = "belongs to the gateway or to one connection and is never copied";
+  const message = "is reserved for the gateway or hop-by-hop, and is never copied";
   const lists = ["request_headers", "response_headers_to_upstream"] as const;
   const found = lists.flatMap((list) =>
     ownFields(own[list]).map((at) => ({ path: `${list}[${at}]`, message })),

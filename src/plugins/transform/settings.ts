@@ -198,7 +198,7 @@ function headerProblems(
       const at = `${path}.${kind}.${name}`;
       if (!isToken(name)) return [{ path: at, message: "is not the name of a field" }];
       return reserved.has(name.toLowerCase())
-        ? [{ path: at, message: "belongs to the gateway" }]
+        ? [{ path: at, message: "is reserved for the gateway" }]
         : [];
     });
   const literal = (kind: string, all: Readonly<Record<string, string>>) =>

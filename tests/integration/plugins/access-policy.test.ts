@@ -278,6 +278,6 @@ test("an instance for some people alone is judged once it is known who they are"
 test("two rules cannot have one name", () => {
   const rules = [{ name: "a" }, { name: "" }, { name: "" }, { name: "a" }];
   expect(accessPolicy.check?.({ rules } as never)).toEqual([
-    { path: "rules[3].name", message: "is the name of rules[0] already" },
+    { path: "rules[3].name", message: "is already the name of rules[0]" },
   ]);
 });

@@ -233,7 +233,7 @@ describe("a configuration", () => {
   test("names each user once", () => {
     const one = { username: "a", password_hash: argon2 };
     expect(check({ users: [one, one] })).toEqual([
-      { path: "users[1].username", message: "is there already" },
+      { path: "users[1].username", message: "is used twice" },
     ] as never);
   });
 });
