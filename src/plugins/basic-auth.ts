@@ -156,13 +156,18 @@ class Authenticator {
   auth(context: RequestContext): Outcome | Promise<Outcome> {
     if (isExempt(context, this.#own)) return undefined;
     const header = context.header("authorization");
-    if (header === null) return this.#no(context, "auth.basic.missing", "a password is needed");
+    if (header === null)
+      return this.#reject(context, "auth.basic.missing", "user name and password are required");
     const login = readBasicLogin(header);
     if (login === null)
-      return this.#no(context, "auth.basic.malformed", "the user name and password are not valid");
+      return this.#reject(
+        context,
+        "auth.basic.malformed",
+        "the user name and password are not valid",
+      );
     const candidate = this.#candidateOf(context, login.username);
     const digest = this.#digest(login.username, login.password, candidate.fingerprint);
-    if (this.#right.get(digest) === true) return this.#letIn(context, login, candidate);
+    if (this.#right.get(digest) === true) return this.#accept(context, login, candidate);
     return this.#check(context, { login, candidate, digest });
   }
 
@@ -197,8 +202,8 @@ class Authenticator {
       this.#underWay.set(digest, verdict);
     }
     if (!(await verdict))
-      return this.#no(context, "auth.basic.wrong", "the user name and password are not valid");
-    return this.#letIn(context, login, candidate);
+      return this.#reject(context, "auth.basic.wrong", "the user name and password are not valid");
+    return this.#accept(context, login, candidate);
   }
 
   async #verify(
@@ -213,7 +218,7 @@ class Authenticator {
       const isRight = (await candidate.verify(login.password)) && candidate.isKnown;
       if (isRight) {
         this.#right.set(digest, true);
-        this.#kit.counters.add(placeOf(context), -1, WINDOW_MS);
+        this.#kit.counters.add(networkKey(context), -1, WINDOW_MS);
       }
       return isRight;
     } finally {
@@ -227,7 +232,7 @@ class Authenticator {
    */
   #reserve(context: RequestContext): number {
     const { counters } = this.#kit;
-    const key = placeOf(context);
+    const key = networkKey(context);
     // Atomic: adding and subtracting again could reject an attempt of another worker.
     const { isAdmitted, current, previous, elapsedMs } = counters.admit(key, {
       ...{ windowMs: WINDOW_MS, max: MAX_FAILURES, cost: 1, isSliding: true },
@@ -271,7 +276,7 @@ class Authenticator {
     return createHmac("sha256", this.#key).update(text).digest("base64");
   }
 
-  #letIn(context: RequestContext, { username }: BasicLogin, { credential }: Candidate): Outcome {
+  #accept(context: RequestContext, { username }: BasicLogin, { credential }: Candidate): Outcome {
     if (credential === null) {
       const credentialId = isFieldValue(username) ? username : null;
       context.authenticate(null, { credentialId });
@@ -283,12 +288,12 @@ class Authenticator {
     return undefined;
   }
 
-  #no(context: RequestContext, reason: string, detail: string): Outcome {
+  #reject(context: RequestContext, reason: string, detail: string): Outcome {
     return refuse(context, this.#own, { reason, detail, challenge: CHALLENGE });
   }
 }
 
-const placeOf = (context: RequestContext) => networkOf(context.clientAddress(), IPV6_PREFIX);
+const networkKey = (context: RequestContext) => networkOf(context.clientAddress(), IPV6_PREFIX);
 
 const hashesOf = (credential: CredentialView): string[] =>
   validMaterial(credential, Date.now())

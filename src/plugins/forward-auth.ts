@@ -1,4 +1,4 @@
-// forward-auth: another server decides which requests pass; knows none of those servers but their defaults.
+// forward-auth: an external server authorizes each request; knows those servers only by presets.
 import { type Outcome, reject, reply } from "../pdk/response.ts";
 import { isExempt } from "../pdk/authentication.ts";
 import { Cache } from "../pdk/cache.ts";
@@ -17,22 +17,22 @@ import {
 
 const MAX_KEPT = 10_000;
 
-/** What is fixed for an instance. */
+/** Prepared once per instance. */
 interface Prepared {
   readonly own: Config;
   readonly kit: PluginKit;
   readonly url: string;
-  /** Lower case, like all names here. */
+  /** In lower case, like all names here. */
   readonly asked: readonly string[];
   readonly toUpstream: readonly string[];
   readonly toClient: readonly string[];
   readonly passed: Cache<Passed>;
   readonly key: Uint8Array;
-  /** Where a request that passed keeps what its answer gets. */
-  readonly place: object;
+  /** Memory key of the headers for the client's response. */
+  readonly memoryKey: object;
 }
 
-/** What the answer that let a request pass says. */
+/** The headers of a response that allows a request. */
 interface Passed {
   readonly upstream: readonly (readonly [string, string])[];
   readonly client: readonly (readonly [string, string])[];
@@ -53,11 +53,11 @@ function prepare(own: Config, kit: PluginKit): Prepared {
     toClient: lower(own.response_headers_to_client),
     passed: new Cache({ maxEntries: MAX_KEPT, ttlMs: own.cache_ttl * 1000 }),
     key: kit.deriveKey("answers"),
-    place: {},
+    memoryKey: {},
   };
 }
 
-/** Null: nothing in the request tells the client from others, so nothing is kept of it. */
+/** Null: the request does not identify the client, so the response is not cached. */
 function cacheKey(context: RequestContext, { own, asked, key }: Prepared): string | null {
   if (own.cache_ttl === 0 || context.hasBody) return null;
   const parts = own.cache_key.map((part) => {
@@ -68,7 +68,7 @@ function cacheKey(context: RequestContext, { own, asked, key }: Prepared): strin
   const { method, scheme, clientHost, target } = context;
   const fixed = [method, scheme, clientHost, target, context.clientAddress()];
   const listed = new Set(own.request_headers.map((name) => name.toLowerCase()));
-  // Those of the preset: nobody lists them.
+  // Headers of the preset, which are not in the settings.
   const more = asked.filter((name) => !listed.has(name)).map((name) => context.header(name));
   const text = JSON.stringify([fixed, parts, more]);
   return new Bun.CryptoHasher("sha256", key).update(text).digest("base64url");
@@ -103,7 +103,7 @@ async function ask(context: RequestContext, prepared: Prepared): Promise<Outcome
     body = await context.readBody(own.max_body);
     if (body === null)
       return reject(413, "auth.forward.body", {
-        detail: "the body is too long",
+        detail: "the body is too large",
         token: "http_request_error",
       });
     const type = context.header("content-type");
@@ -114,7 +114,7 @@ async function ask(context: RequestContext, prepared: Prepared): Promise<Outcome
   try {
     answer = await kit.callout({ url: prepared.url, method, headers, body, timeoutMs });
   } catch (error) {
-    return withoutAnswer(context, error as Error, prepared);
+    return withoutResponse(context, error as Error, prepared);
   }
   if (answer.status < 200 || answer.status > 299) return refused(context, answer, prepared);
   const fresh: Passed = {
@@ -124,12 +124,12 @@ async function ask(context: RequestContext, prepared: Prepared): Promise<Outcome
       prepared.toClient.filter((name) => name !== "location"),
     ),
   };
-  // A cookie belongs to one answer.
+  // A cookie belongs to one response.
   if (key !== null && !answer.headers.has("set-cookie")) passed.set(key, fresh);
   return pass(context, fresh, prepared);
 }
 
-/** The listed fields, several of Set-Cookie apart; never what belongs to the connection with the other server. */
+/** The listed headers, each Set-Cookie by itself; never hop-by-hop headers. */
 function copied(headers: Headers, names: readonly string[]): (readonly [string, string])[] {
   const named = connectionOptions(headers.get("connection"));
   return names.flatMap((name): (readonly [string, string])[] => {
@@ -147,17 +147,17 @@ function pass(context: RequestContext, { upstream, client }: Passed, prepared: P
   if (prepared.own.hide_credentials && !upstream.some(([name]) => name === "authorization"))
     context.upstream.removeHeader("authorization");
   const [, name = null] = upstream.find(([, value]) => value !== "") ?? [];
-  // Whom another plugin has recognised before stays who it is.
+  // A client that was authenticated before keeps its identity.
   if (name !== null && (context.consumer === null || context.isAnonymous))
     context.authenticate(null, { credentialId: name });
-  if (client.length > 0) context.memory.set(prepared.place, client);
+  if (client.length > 0) context.memory.set(prepared.memoryKey, client);
   return undefined;
 }
 
-/** Bytes above 127 in an answer are read as Latin-1; anything else in there is no field value. */
+/** Bytes above 127 in a response are read as Latin-1; any other character is no field value. */
 const asLatin1 = (value: string) => value.replace(/[^\t\x20-\x7e\x80-\xff]/g, "?").trim();
 
-function standIn(context: RequestContext, { own }: Prepared): boolean {
+function useAnonymous(context: RequestContext, { own }: Prepared): boolean {
   const { anonymous_consumer: id } = own;
   const consumer = id === null ? null : context.consumers.byId(id);
   if (consumer === null || context.authMode === "require") return false;
@@ -165,9 +165,9 @@ function standIn(context: RequestContext, { own }: Prepared): boolean {
   return true;
 }
 
-function withoutAnswer(context: RequestContext, error: Error, prepared: Prepared): Outcome {
+function withoutResponse(context: RequestContext, error: Error, prepared: Prepared): Outcome {
   const { own, kit } = prepared;
-  kit.log("warn", "the server that decides about requests gave no answer", {
+  kit.log("warn", "the authorization server did not respond", {
     error: error.message,
   });
   if (own.fail_open) {
@@ -175,21 +175,21 @@ function withoutAnswer(context: RequestContext, error: Error, prepared: Prepared
     return undefined;
   }
   return reject(own.status_on_error, "auth.forward.unavailable", {
-    detail: "whether the request may pass cannot be found out",
+    detail: "the authorization server is unavailable",
     token: "proxy_internal_response",
   });
 }
 
 function refused(context: RequestContext, answer: CalloutResponse, prepared: Prepared): Outcome {
   const { status, headers, body } = answer;
-  if (standIn(context, prepared)) {
+  if (useAnonymous(context, prepared)) {
     context.note("auth.forward.denied");
     return undefined;
   }
   if (status < 200 || status > 599)
-    return withoutAnswer(context, new Error("the status is none"), prepared);
+    return withoutResponse(context, new Error("the status is not valid"), prepared);
   const out = new Headers({ "cache-control": "no-store" });
-  // Without these two the status or the body could not be understood.
+  // The status or the body cannot be understood without these two.
   const names = new Set(["content-type", "www-authenticate", ...prepared.toClient]);
   for (const [name, value] of copied(headers, [...names]))
     if (name === "set-cookie") out.append(name, value);
@@ -227,7 +227,7 @@ The gateway removes what clients send under the names in \`response_headers_to_u
   check: problemsOf,
   create(own, kit) {
     const prepared = prepare(own, kit);
-    const { place, toUpstream } = prepared;
+    const { memoryKey, toUpstream } = prepared;
     return {
       stripIdentity({ upstream }) {
         for (const name of toUpstream) upstream.removeHeader(name);
@@ -237,7 +237,7 @@ The gateway removes what clients send under the names in \`response_headers_to_u
         if (own.hide_credentials) upstream.removeHeader("authorization");
       },
       response(context, { headers }) {
-        const fields = context.memory.get(place) as Passed["client"] | undefined;
+        const fields = context.memory.get(memoryKey) as Passed["client"] | undefined;
         for (const [name, value] of fields ?? [])
           if (name === "set-cookie") headers.append(name, value);
           else headers.set(name, value);

@@ -1,4 +1,4 @@
-// hmac-auth: clients sign their requests (RFC 9421); what must be signed, and how.
+// hmac-auth: authenticates clients by request signatures (RFC 9421).
 import { Type as t } from "@sinclair/typebox";
 import { authenticationFields } from "../pdk/authentication.ts";
 import { authScopes, definePlugin } from "../pdk/definition.ts";
@@ -11,7 +11,7 @@ const schema = config({
   clock_skew: integer(300, {
     minimum: 1,
     maximum: 86_400,
-    description: "Seconds by which the time of a signature may differ from the gateway's",
+    description: "Tolerated clock difference in seconds",
   }),
   required_components: t.Array(
     t.String({
@@ -19,34 +19,30 @@ const schema = config({
       pattern:
         "^(?:@(?:method|target-uri|authority|scheme|request-target|path|query)|[!#$%&'*+.^_`|~0-9a-z-]+)$",
       errorMessage:
-        "must be the lower-case name of a header field, or one of @method, @target-uri, @authority, @scheme, @request-target, @path, @query",
+        "must be the lower-case name of a header, or one of @method, @target-uri, @authority, @scheme, @request-target, @path, @query",
       description: "A component of RFC 9421 section 2",
     }),
     {
       default: ["@method", "@target-uri"],
       maxItems: 50,
-      description: "What a signature must cover, as a whole and without parameters",
+      description: "Components that a signature must cover, without parameters",
     },
   ),
   algorithms: t.Array(oneOf(algorithmNames, { description: "Algorithm of RFC 9421 section 3.3" }), {
     default: ["hmac-sha256", "ed25519"],
     minItems: 1,
     maxItems: algorithmNames.length,
-    description:
-      "Algorithms that are accepted; that of the credential counts, not what a client says",
+    description: "Accepted algorithms; the credential's algorithm counts, not what a client claims",
   }),
-  validate_body: flag(
-    false,
-    "Bodies must have a Content-Digest (RFC 9530) that is signed and is that of the body",
-  ),
+  validate_body: flag(false, "Require a signed Content-Digest (RFC 9530) that matches the body"),
   max_body: integer(MEBIBYTE, {
     minimum: 0,
     maximum: 64 * MEBIBYTE,
-    description: "Bytes of the longest body that is looked at for validate_body",
+    description: "Maximum body size in bytes for validate_body",
   }),
   nonce_cache: flag(
     false,
-    "Signatures must have a nonce, and each is good for one request, in all workers together",
+    "Require a nonce, which is valid for one request, in all workers together",
   ),
   ...authenticationFields,
 });
@@ -78,11 +74,11 @@ and \`req\` of components are not supported.`,
   },
   onError: "closed",
   async create(own, kit) {
-    const { Guard } = await import("./hmac-auth/guard.ts");
-    const guard = new Guard(own, kit);
+    const { Authenticator } = await import("./hmac-auth/authenticator.ts");
+    const authenticator = new Authenticator(own, kit);
     return {
-      auth: (context) => guard.auth(context),
-      authSkipped: (context) => guard.hide(context),
+      auth: (context) => authenticator.auth(context),
+      authSkipped: (context) => authenticator.hide(context),
     };
   },
 });

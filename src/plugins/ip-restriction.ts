@@ -1,4 +1,4 @@
-// ip-restriction: lets in clients of some networks and keeps out those of others, over HTTP and on stream routes.
+// ip-restriction: allows or denies clients by network, over HTTP and on stream routes.
 import { Type as t } from "@sinclair/typebox";
 import { reject } from "../pdk/response.ts";
 import { definePlugin } from "../pdk/definition.ts";
@@ -12,22 +12,19 @@ const networks = (description: string) =>
   });
 
 const schema = config({
-  allow: networks("Only clients in one of these; empty: all"),
-  deny: networks("Clients in one of these are refused, whatever `allow` says"),
-  status: integer(403, { minimum: 400, maximum: 599, description: "Status of the refusal" }),
+  allow: networks("Allowed addresses and networks; empty: all"),
+  deny: networks("Denied addresses and networks, which override `allow`"),
+  status: integer(403, { minimum: 400, maximum: 599, description: "Status of rejections" }),
   message: nullable(
     t.String({
       minLength: 1,
       maxLength: 256,
       pattern: "^[^\\u0000-\\u001f\\u007f]*$",
       errorMessage: "must be one line of text",
-      description: "Half a sentence for those who are refused; null: the gateway's own",
+      description: "Reason shown to rejected clients; null: the gateway's text",
     }),
   ),
-  stream_reset: flag(
-    false,
-    "Streams: end connections over TCP with a reset, so that clients see at once that nobody is there for them",
-  ),
+  stream_reset: flag(false, "Streams: close TCP connections with a reset instead of FIN"),
 });
 
 export default definePlugin({

@@ -1,4 +1,4 @@
-// mirror: sends a copy of requests elsewhere and forgets about it.
+// mirror: sends a copy of requests to another service and ignores the response.
 import { Type as t } from "@sinclair/typebox";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
@@ -18,31 +18,31 @@ import { copied } from "./mirror/copied-body.ts";
 
 const schema = config({
   service_id: nullable(
-    serviceReference({ description: "Service that gets the copies, by id or name; or give url" }),
+    serviceReference({
+      description: "Service that receives the copies, by id or name; exclusive with url",
+    }),
   ),
-  url: nullable(
-    url({ description: "Address that gets the copies: path and query are put behind it" }),
-  ),
+  url: nullable(url({ description: "URL that receives the copies; path and query are appended" })),
   percent: t.Number({
     default: 100,
     minimum: 0,
     maximum: 100,
-    description: "Part of the requests that is copied",
+    description: "Percentage of requests to copy",
   }),
   methods: listOf(
-    t.String({ minLength: 1, maxLength: 32, description: "A method, in capital letters" }),
-    { default: ["GET", "HEAD"], maxItems: 32, description: "Methods that are copied" },
+    t.String({ minLength: 1, maxLength: 32, description: "HTTP method in capitals" }),
+    { default: ["GET", "HEAD"], maxItems: 32, description: "Methods of requests to copy" },
   ),
   include_body: flag(
     false,
-    "Also copy bodies; a copy with a body is sent once the body has passed",
+    "Also copy bodies; such a copy is sent after the whole body was received",
   ),
   max_body: integer(1_048_576, {
     minimum: 1,
     maximum: 67_108_864,
-    description: "Requests with a longer body are not copied",
+    description: "Maximum body size in bytes; requests with longer bodies are not copied",
   }),
-  timeout: milliseconds(3000, "Milliseconds for the whole exchange"),
+  timeout: milliseconds(3000, "Timeout of a copy in milliseconds"),
 });
 
 type Config = (typeof schema)["static"];
@@ -75,7 +75,7 @@ response-cache serves are. The metric \`sluice_mirror_requests_total\` counts co
   metrics: [
     {
       name: "sluice_mirror_requests",
-      help: "Copies of requests: answered, not answered, or dropped because too many were under way.",
+      help: "Mirrored requests: with a response, without a response, or dropped because too many were in flight.",
       type: "counter",
       read: ({ name }, counters) =>
         results.map((result) => ({
@@ -88,11 +88,11 @@ response-cache serves are. The metric \`sluice_mirror_requests_total\` counts co
 });
 
 const results = ["sent", "failed", "dropped"] as const;
-/** A window that no gateway sees the end of: what is counted in it is all there ever was. */
+/** A window longer than any uptime, for a total. */
 const FOREVER_MS = 4e12;
-/** Copies of one instance that one worker has under way. */
+/** Concurrent copies of one instance in one worker. */
 const MOST_UNDER_WAY = 100;
-/** More of an answer is not read. */
+/** Longer responses are not read. */
 const MAX_ANSWER_BYTES = 1_048_576;
 
 const UNCOPIED: ReadonlySet<string> = new Set(["CONNECT", "TRACE"]);
@@ -105,12 +105,12 @@ function problemsOf({ service_id, url: address, methods }: Config) {
     if (!isToken(method) || method !== method.toUpperCase() || UNCOPIED.has(method))
       problems.push({
         path: `methods[${at}]`,
-        message: "must be a method that can be copied, in capitals",
+        message: "must be a supported method in capitals",
       });
   return problems;
 }
 
-/** Sends a copy; true when it was answered. */
+/** Sends a copy; true when there is a response. */
 type Send = (context: RequestContext, body: Uint8Array | null) => Promise<boolean>;
 
 function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
@@ -129,15 +129,15 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
       underWay--;
     }
   };
-  /** After the present turn, in which the request itself goes on its way. */
+  /** In the next turn of the event loop, after the request itself. */
   const start = (context: RequestContext, body: Uint8Array | null) =>
     void setTimeout(() => {
       if (isOpen) void run(context, body);
       else underWay--;
     }, 0);
 
-  /** Gives up a copy whose body has not passed. */
-  const place = {};
+  /** Cancels a copy whose body is incomplete. */
+  const memoryKey = {};
   const startWithBody = (context: RequestContext) => {
     let isPending = true;
     const done = (body: Uint8Array | null) => {
@@ -146,9 +146,9 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
       if (body === null) underWay--;
       else start(context, body);
     };
-    context.memory.set(place, () => done(null));
+    context.memory.set(memoryKey, () => done(null));
     if (!context.passBody((stream) => copied(stream, own.max_body, done)))
-      // It is there already.
+      // Another plugin has read it already.
       context.readBody(own.max_body).then(done, () => done(null));
   };
 
@@ -168,7 +168,7 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
         startWithBody(context);
       }
     },
-    log: (context) => (context.memory.get(place) as (() => void) | undefined)?.(),
+    log: (context) => (context.memory.get(memoryKey) as (() => void) | undefined)?.(),
     close() {
       isOpen = false;
     },
@@ -196,7 +196,7 @@ function toService({ timeout: timeoutMs }: Config, serviceId: string): Send {
   };
 }
 
-/** Methods that a copy cannot have a body with. */
+/** Methods whose copies have no body. */
 const BODILESS = new Set(["GET", "HEAD"]);
 
 function toAddress({ url: address, timeout: timeoutMs }: Config, { callout }: PluginKit): Send {
@@ -215,10 +215,10 @@ function toAddress({ url: address, timeout: timeoutMs }: Config, { callout }: Pl
   };
 }
 
-/** What the gateway says of clients and of itself: from a client it is worth nothing, here as little as on the way to a target. */
+/** Headers that only the gateway sets; the client's are removed, as on the way to a target. */
 const OF_GATEWAY = /^(?:x-forwarded-|forwarded$|client-cert|proxy$)/;
 
-/** As they go upstream. */
+/** The upstream headers. */
 function fieldsOf(context: RequestContext): Record<string, string> {
   const fields: Record<string, string> = {};
   const mark = MARK.toLowerCase();
@@ -227,7 +227,7 @@ function fieldsOf(context: RequestContext): Record<string, string> {
   const own = new Set(changed);
   for (const name of [...Object.keys(context.headers), ...changed]) {
     if (GATEWAY_FIELDS.has(name) || OF_GATEWAY.test(name) || name === mark) continue;
-    // With another spelling, a client could speak in the name of a plugin.
+    // With another spelling, a client could forge a plugin's header.
     if (!own.has(name) && (named.has(name) || name !== hyphenated(name))) continue;
     const value = context.upstream.header(name);
     if (value !== null) fields[name] = value;

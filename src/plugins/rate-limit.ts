@@ -1,4 +1,4 @@
-// rate-limit: so many requests in a while for each client, and no more.
+// rate-limit: limits requests per client and time window.
 import { type Outcome, reject } from "../pdk/response.ts";
 import { asksForConsumer, compileCondition } from "../pdk/condition.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
@@ -55,7 +55,7 @@ longest are evicted.`,
   create: (own, kit) => createHandlers(own, new SharedStore(kit.counters)),
 });
 
-/** One limit, ready. */
+/** One limit, compiled. */
 interface Ready {
   readonly rule: Rule;
   readonly cost: number;
@@ -64,11 +64,11 @@ interface Ready {
   readonly when: ((context: RequestContext) => boolean) | null;
 }
 
-/** What is known of a request between phases. */
+/** State of a request between phases. */
 interface State {
   readonly demands: readonly Demand[];
   verdicts: readonly Verdict[];
-  /** Whether there is nothing more to count. */
+  /** Whether all limits are counted. */
   isCounted: boolean;
 }
 
@@ -100,13 +100,13 @@ function createHandlers(own: Config, store: LimitStore): PluginHandlers {
     states.of(context) === undefined ? ask(context, lookAt) : undefined;
   return {
     ...(isKnownBeforeAuth(own.limits) ? { preAuth: look } : {}),
-    // Instances for consumers are not there before.
+    // Instances for consumers do not run before authentication.
     access: look,
     response(context, response) {
       count(context, response.status);
       tell?.(context, response);
     },
-    // Answers of plugins that come before this one.
+    // Responses of plugins that run before this one.
     log: (context) => count(context, context.result?.status ?? 0),
   };
 }
@@ -135,7 +135,7 @@ function demandsOf(limits: readonly Ready[], context: RequestContext): Demand[] 
   return demands;
 }
 
-/** What an instance remembers of requests under way. */
+/** The state of each request in flight. */
 class States {
   readonly #own: Config;
   readonly #fields: LimitFields;
@@ -166,11 +166,11 @@ class States {
     const headers: Record<string, string> = { "Retry-After": retryAfter(state.verdicts) };
     const { names, values } = this.#fields.of(state.demands, state.verdicts);
     for (const [at, name] of names.entries()) headers[name] = values[at] ?? "";
-    const detail = message ?? "there were too many requests";
+    const detail = message ?? "too many requests";
     return reject(status, "rl.exceeded", { detail, headers });
   }
 
-  /** The fields say what is left after this request; those of the target give way. */
+  /** Sets the remaining quota after this request, and replaces the target's headers. */
   readonly tell = (context: RequestContext, draft: ResponseDraft): void => {
     const state = this.of(context);
     if (state === undefined) return;
@@ -187,7 +187,7 @@ class States {
     if (state === undefined || state.isCounted || !by.isCounted(status)) return;
     state.isCounted = true;
     const verdicts = by.store.count(state.demands);
-    // Nobody can wait for a promise any more; what a store far away could not count is lost.
+    // The response may be out already: failures of a remote store are ignored.
     if (verdicts instanceof Promise) verdicts.catch(() => undefined);
     else state.verdicts = verdicts;
   }

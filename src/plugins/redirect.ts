@@ -1,4 +1,4 @@
-// redirect: sends clients to another address.
+// redirect: redirects clients to another URL.
 import { Type as t } from "@sinclair/typebox";
 import { type Outcome, reject, reply } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
@@ -11,13 +11,12 @@ const schema = config({
   to: nullable(
     template({
       description:
-        'Where to: `https://new.example.com`, `/new`; may hold variables, and $1 or $<name> for what the expression found; null: the same address with "scheme"',
+        'Destination: `https://new.example.com`, `/new`; may have variables, and $1 or $<name> for groups of the expression; null: the same URL with "scheme"',
     }),
   ),
   regex: nullable(
     regex({
-      description:
-        "Only paths in which this finds something; needs `to`, which is then the whole address",
+      description: "Only paths that match; needs `to`, which is then the whole URL",
     }),
   ),
   prefix: nullable(
@@ -25,22 +24,23 @@ const schema = config({
       minLength: 1,
       maxLength: 1024,
       description:
-        "Only paths that begin with these segments, such as /old; `to` takes their place, and what is behind them follows",
+        "Only paths that begin with these segments, such as /old; `to` replaces them, and the rest follows",
     }),
   ),
   scheme: oneOf(["https", "http"], {
     default: "https",
-    description: "Without `to`: the scheme of the same address",
+    description: "Without `to`: scheme of the same URL",
   }),
   status: statusOf([301, 302, 303, 307, 308], {
     default: 308,
-    description: "Status; 307 and 308 keep method and body, 301 and 308 may be remembered for ever",
+    description:
+      "Status; 307 and 308 preserve method and body, browsers cache 301 and 308 without limit",
   }),
   keep_path: flag(
     true,
-    "Append the path to `to`, unless it holds a variable of the path or there is an expression",
+    "Append the path to `to`, unless it has a variable of the path or there is an expression",
   ),
-  keep_query: flag(true, "Append the query, unless `to` holds a variable of it"),
+  keep_query: flag(true, "Append the query, unless `to` has a variable of it"),
 });
 
 type Config = (typeof schema)["static"];
@@ -63,7 +63,7 @@ function prefixProblem(
   own: { readonly to: string | null; readonly source: string | null; readonly keepPath: boolean },
 ): string | null {
   if (own.source !== null) return "cannot be combined with an expression";
-  if (!own.keepPath) return "needs keep_path: what is behind the prefix is kept";
+  if (!own.keepPath) return "needs keep_path, because the path after the prefix is kept";
   if (holdsPath(own.to ?? "")) return "cannot be combined with a variable of the path in `to`";
   return prefix.startsWith("/") && canonicalPath(prefix) === prefix && !/\/\/|[?#;]/.test(prefix)
     ? null
@@ -98,7 +98,7 @@ Browsers cache 301 and 308: test with 302 or 307 first.`,
         if (location === null || isHere(location, context)) return undefined;
         if (location === "invalid")
           return reject(400, "redirect.invalid", {
-            detail: "the request does not lead to a valid address",
+            detail: "the request does not result in a valid URL",
           });
         return reply(status, "redirect", { headers: { Location: location } });
       },
@@ -106,7 +106,7 @@ Browsers cache 301 and 308: test with 302 or 307 first.`,
   },
 });
 
-/** Host and port as the client named them; the port of one scheme says nothing about another's. */
+/** Host and port as the client sent them, without the port when the scheme changes. */
 function sameWith({ scheme, keep_path: keepPath, keep_query: keepQuery }: Config) {
   return (context: RequestContext): string | null => {
     if (context.scheme === scheme) return null;

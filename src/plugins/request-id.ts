@@ -1,4 +1,4 @@
-// request-id: names every request for logs, targets and clients, and takes part in W3C traces.
+// request-id: sets the request id for logs, targets and clients, and propagates W3C trace context.
 import { randomBytes } from "node:crypto";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin } from "../pdk/definition.ts";
@@ -8,31 +8,31 @@ import { GATEWAY_FIELDS } from "../pdk/http.ts";
 const schema = config({
   header: headerName({
     default: "X-Request-Id",
-    description: "Header field that carries the id upstream and back",
+    description: "Header with the id, in requests and responses",
   }),
   generator: oneOf(["uuidv7", "uuidv4"], {
     default: "uuidv7",
-    description: "How ids are made; uuidv7 sorts by time",
+    description: "Format of ids; uuidv7 sorts by time",
   }),
   trust_incoming: oneOf(["trusted_proxies", "always", "never"], {
     default: "trusted_proxies",
-    description: "Whose ids are taken over instead of making one",
+    description: "Peers whose ids are accepted",
   }),
-  echo: flag(true, "Tell the client the id"),
+  echo: flag(true, "Send the id to the client"),
   traceparent: oneOf(["create", "propagate", "off"], {
     default: "create",
     description:
-      "create: a request without a valid traceparent begins a trace; propagate: one with an invalid traceparent loses it; off: traceparent is left alone",
+      "create: start a trace without a valid traceparent; propagate: remove an invalid traceparent; off: ignore traceparent",
   }),
   trace_sampled: flag(
     true,
-    "Whether traces that begin here are marked as sampled; targets that follow the mark record nothing otherwise",
+    "Mark new traces as sampled; without the mark, targets that follow it record nothing",
   ),
 });
 
 type Config = (typeof schema)["static"];
 
-/** An id goes to logs, pages and fields: nothing in it may mean anything there. */
+/** Ids appear in logs, pages and headers: only characters without special meaning. */
 const ID = /^[\w.~+/=:@-]{1,128}$/;
 
 /** W3C Trace Context, section 3.2: version ff and all zeros are invalid, later versions may be longer. */
@@ -105,7 +105,7 @@ function tracer({ traceparent, trace_sampled: sampled }: Config) {
   };
 }
 
-/** Random hexadecimal digits, made many at a time: by the request they would cost more than all the rest here. */
+/** Random hexadecimal digits, generated in bulk: for each request they would cost more than everything else here. */
 function randomDigits(): (count: number) => string {
   let pool = "";
   let at = 0;

@@ -1,4 +1,4 @@
-// respond: answers in the place of the service: a fixed page, maintenance, a stand-in for a service, a fault on purpose.
+// respond: responds instead of the service: a fixed page, maintenance, a mock, an injected fault.
 import { Type as t } from "@sinclair/typebox";
 import { type Outcome, reject, reply } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
@@ -29,26 +29,26 @@ const bypassValues = (what: string) =>
   );
 
 const schema = config({
-  status: integer(503, { minimum: 200, maximum: 599, description: "Status of the answer" }),
+  status: integer(503, { minimum: 200, maximum: 599, description: "Status of the response" }),
   headers: t.Record(
     t.String({ minLength: 1, maxLength: 256 }),
-    headerValue({ description: "Value of the field" }),
-    { default: {}, description: "Header fields of the answer" },
+    headerValue({ description: "Value of the header" }),
+    { default: {}, description: "Headers of the response" },
   ),
   body: nullable(
     t.String({
       maxLength: MAX_BODY,
-      description: "The answer as it is; text/plain unless said otherwise",
+      description: "Literal body; text/plain by default",
     }),
   ),
   template: nullable(
     template({
       maxLength: MAX_BODY,
       description:
-        "The answer with variables such as ${request.path}, which are escaped in HTML and JSON when Content-Type says so",
+        "Body with variables such as ${request.path}, which are escaped for HTML and JSON by Content-Type",
     }),
   ),
-  json: t.Optional(t.Unknown({ description: "The answer as a JSON value" })),
+  json: t.Optional(t.Unknown({ description: "Body as a JSON value" })),
   retry_after: nullable(
     t.Integer({ minimum: 0, maximum: 31_536_000, description: "Retry-After in seconds" }),
   ),
@@ -57,21 +57,22 @@ const schema = config({
       cidr: listOf(cidr({ description: "Address or network" }), {
         description: "Clients in one of these networks",
       }),
-      header: bypassValues("Header fields"),
+      header: bypassValues("Headers"),
       cookie: bypassValues("Cookies"),
     },
-    "Who gets to the service all the same: one of these is enough",
+    "Requests that reach the service: one match is enough",
   ),
   percent: t.Number({
     minimum: 0,
     maximum: 100,
     default: 100,
-    description: "Share of requests that are answered here, evenly spread; the others go on",
+    description:
+      "Percentage of requests to respond to, evenly spread; the others reach the service",
   }),
   delay_ms: integer(0, {
     minimum: 0,
     maximum: 600_000,
-    description: "Milliseconds to wait before the answer",
+    description: "Delay of the response in milliseconds",
   }),
 });
 
@@ -81,10 +82,10 @@ function check(own: Config) {
   const { headers, body, template: text, json } = own;
   const found: { path: string; message: string }[] = [];
   if ([body !== null, text !== null, json !== undefined].filter(Boolean).length > 1)
-    found.push({ path: "", message: "give one of body, template and json" });
+    found.push({ path: "", message: "must have at most one of body, template and json" });
   for (const name of Object.keys(headers))
     if (!isToken(name))
-      found.push({ path: `headers.${name}`, message: "must be the name of a field" });
+      found.push({ path: `headers.${name}`, message: "must be a valid header name" });
     else if (HOP_BY_HOP.has(name.toLowerCase()) || name.toLowerCase() === "content-length")
       found.push({ path: `headers.${name}`, message: "is reserved for the gateway" });
   return found;
@@ -124,13 +125,13 @@ its resources. When 10000 clients of an instance wait, further ones get their re
   },
 });
 
-/** Every n-th request instead of a throw of the dice: who watches sees the share that was asked for. */
+/** Every n-th request instead of a random choice, so that the share is exact. */
 function sharer(percent: number): () => boolean {
   if (percent === 100) return () => true;
   let sum = 0;
   return () => {
     sum += percent;
-    // Sums of fractions such as 33.3 miss by a hair.
+    // Tolerance for rounding errors of fractions such as 33.3.
     if (sum < 100 - 1e-9) return false;
     sum -= 100;
     return true;
@@ -162,7 +163,7 @@ function answerOf(own: Config): (context: RequestContext) => Outcome {
     const fields = Object.fromEntries(headers);
     return () =>
       reject(status, "respond", {
-        detail: "the gateway answers in place of the service",
+        detail: "the gateway responds instead of the service",
         headers: fields,
       });
   }
@@ -179,7 +180,7 @@ function answerOf(own: Config): (context: RequestContext) => Outcome {
   return (context) => reply(status, "respond", { headers, body: fill(context) });
 }
 
-/** What clients send must not become a tag or end a string. */
+/** Values from clients must not become markup or end a string. */
 function escaperOf(type: string): (value: string) => string {
   if (/^(?:text\/html|image\/svg|[^;]*xml)/i.test(type)) return (value) => Bun.escapeHTML(value);
   if (/^[^;]*json/i.test(type)) return (value) => JSON.stringify(value).slice(1, -1);

@@ -147,9 +147,14 @@ describe("a claim", () => {
       "for another audience",
       { audience: ["a", "b"] },
       () => ({ claims: { aud: ["c"] } }),
-      "the token is for somebody else",
+      "the audience of the token is not accepted",
     ],
-    ["for no audience", { audience: ["a"] }, () => ({}), "the token is for somebody else"],
+    [
+      "for no audience",
+      { audience: ["a"] },
+      () => ({}),
+      "the audience of the token is not accepted",
+    ],
     [
       "valid for too long",
       { maximum_expiration: 60 },
@@ -160,31 +165,31 @@ describe("a claim", () => {
       "valid for ever",
       { maximum_expiration: 60 },
       () => ({ claims: { exp: undefined } }),
-      "the token does not say when it expires",
+      "the token does not expire",
     ],
     [
       "without a needed claim",
       { claims_required: { exp: null } },
       () => ({ claims: { exp: undefined } }),
-      "a claim of the token is not what it must be",
+      "a claim of the token does not have the required value",
     ],
     [
       "with another value",
       { claims_required: { tenant: "a" } },
       () => ({ claims: { tenant: "A" } }),
-      "a claim of the token is not what it must be",
+      "a claim of the token does not have the required value",
     ],
     [
       "with a value of another type",
       { claims_required: { n: 1 } },
       () => ({ claims: { n: "1" } }),
-      "a claim of the token is not what it must be",
+      "a claim of the token does not have the required value",
     ],
     [
       "with what only objects have",
       { claims_required: { constructor: null } },
       () => ({}),
-      "a claim of the token is not what it must be",
+      "a claim of the token does not have the required value",
     ],
   ];
   test.each(refusals)("refuses a token %s", async (_, own, parts, description) => {
@@ -226,7 +231,7 @@ test("scopes that are missing are told with 403", async () => {
   const refused = await jwt.get({ claims: { scope: "read  other" } });
   expect(refused.status).toBe(403);
   expect(refused.headers.get("www-authenticate")).toBe(
-    'Bearer realm="sluice", error="insufficient_scope", error_description="the token does not allow this", scope="read write"',
+    'Bearer realm="sluice", error="insufficient_scope", error_description="the token lacks a required scope", scope="read write"',
   );
   expect(refused.seen).toBeNull();
   for (const claims of [{ scope: "write read" }, { scp: ["read", "write"] }, { scp: "read write" }])

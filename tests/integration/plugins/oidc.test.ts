@@ -199,7 +199,7 @@ describe("signing out", () => {
     expect((await world.scene.get("/", copy)).status).toBe(200);
     const { status, body } = await world.get(LOGOUT, jar);
     expect(status).toBe(200);
-    expect(body).toContain("signed out");
+    expect(body).toContain("logged out");
     expect(jar.cookies.size).toBe(0);
     expect((await world.scene.get("/", copy)).status).toBe(302);
   });

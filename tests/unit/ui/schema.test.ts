@@ -56,7 +56,7 @@ test("what a description says to clients of the API alone is left out of forms",
   const oidc = asJson(plugins.find(({ name }) => name === "oidc")?.config);
   const description = oidc.properties?.["client_secret"]?.description ?? "";
   expect(description).toContain("Write-only");
-  expect(descriptionOf({ description })).toBe("Secret of the client; a public client has none");
+  expect(descriptionOf({ description })).toBe("Client secret; a public client has none");
   expect([descriptionOf({}), descriptionOf({ description: "a. b" })]).toEqual(["", "a. b"]);
 });
 
