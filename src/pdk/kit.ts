@@ -95,7 +95,7 @@ export interface LogDirectories {
   /** Base of relative paths; created when needed. */
   readonly directory: string;
   /** Absolute paths must be below this one (`--log-dir`); null: none may be used. */
-  readonly elsewhere: string | null;
+  readonly absolute: string | null;
 }
 
 export interface PluginKit {

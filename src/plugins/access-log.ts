@@ -1,11 +1,11 @@
-// access-log: writes down every request and stream connection, to files, log servers and collectors.
+// access-log: logs requests and stream connections to files, log servers and collectors.
 import { compileCondition, compileStreamCondition } from "../pdk/condition.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { parseTraceParent } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
 import { FileSink } from "./access-log/file-sink.ts";
-import { type Format, formatOf, needsAnswer, textOf } from "./access-log/format.ts";
+import { type Format, formatOf, needsResponse, textOf } from "./access-log/format.ts";
 import { HttpSink, listBody, lokiBody, otlpBody, withPath } from "./access-log/http-sinks.ts";
 import { Queue, type QueueOptions, type Sink } from "./access-log/queue.ts";
 import { Redaction } from "./access-log/redaction.ts";
@@ -26,7 +26,7 @@ import {
 } from "./access-log/socket-sinks.ts";
 import { StdoutSink } from "./access-log/stdout-sink.ts";
 import { type Subject, streamSubject } from "./access-log/subject.ts";
-import { WaitingEntries, WaitingLines } from "./access-log/waiting.ts";
+import { PendingEntries, PendingLines } from "./access-log/pending-records.ts";
 
 export default definePlugin({
   name: "access-log",
@@ -74,12 +74,12 @@ other than \`full\`, headers such as X-Forwarded-For are not logged. Secrets in 
   },
 });
 
-/** A sink with what waits for it. */
+/** A sink with its queue. */
 type Outlet =
-  | { readonly queue: Queue<Uint8Array>; readonly lines: WaitingLines }
-  | { readonly queue: Queue; readonly entries: WaitingEntries; readonly isTraced: boolean };
+  | { readonly queue: Queue<Uint8Array>; readonly lines: PendingLines }
+  | { readonly queue: Queue; readonly entries: PendingEntries; readonly isTraced: boolean };
 
-/** Sinks whose lines look the same. */
+/** Sinks with the same line format. */
 interface Group {
   readonly format: Format;
   readonly outlets: Outlet[];
@@ -117,17 +117,17 @@ function outletOf(
   isTraced: boolean,
 ): Outlet {
   if (sink instanceof FileSink) {
-    const waiting = new WaitingLines();
+    const waiting = new PendingLines();
     return { queue: new Queue({ ...settings, sink, waiting }), lines: waiting };
   }
-  const waiting = new WaitingEntries();
+  const waiting = new PendingEntries();
   return { queue: new Queue({ ...settings, sink, waiting }), entries: waiting, isTraced };
 }
 
 const closeAll = (groups: readonly Group[]) =>
   Promise.all(groups.flatMap(({ outlets }) => outlets.map(({ queue }) => queue.close())));
 
-/** Adds the record to all that take it. */
+/** Adds the record to the queues of all groups. */
 function writeTo({ format, outlets }: Group, subject: Subject): void {
   const { context, result } = subject;
   let line: string | null = null;
@@ -161,12 +161,12 @@ interface Opened {
 }
 
 async function openSink(own: SinkConfig, kit: PluginKit): Promise<Opened> {
-  const { callout, worker, logDirectories: places } = kit;
+  const { callout, worker, logDirectories: directories } = kit;
   const { file, stdout, http, syslog, tcp, udp, loki, otlp } = own;
   if (file !== undefined) {
     const { path, keep, rotate_size: rotateSize } = file;
     const counters = () => kit.counters;
-    const sink = await FileSink.open({ path, keep, rotateSize, places, worker, counters });
+    const sink = await FileSink.open({ path, keep, rotateSize, directories, worker, counters });
     return { name: "file", lines: file, sink };
   }
   if (stdout !== undefined) return { name: "stdout", lines: stdout, sink: new StdoutSink() };
@@ -199,7 +199,7 @@ async function openSink(own: SinkConfig, kit: PluginKit): Promise<Opened> {
       lines: udp,
       sink: new UdpSink(addressOf(udp.address), ({ line }) => line),
     };
-  throw new Error("a sink of an access log names none");
+  throw new Error("a sink of an access log has no destination");
 }
 
 function openSyslog(own: NonNullable<SinkConfig["syslog"]>): Sink {
@@ -227,17 +227,19 @@ function handlersOf(own: Config, groups: readonly Group[], kit: PluginKit): Plug
       for (const group of groups) writeTo(group, subject);
     } catch (error) {
       kit.dropped(1);
-      kit.log("warn", "a record of an access log could not be written", { error: String(error) });
+      kit.log("warn", "cannot write a record of an access log", { error: String(error) });
     }
   };
-  // What this plugin keeps in the memory of a request.
+  // Memory key of the response headers.
   const key = {};
   const handlers: PluginHandlers = {
     logBatch(context: RequestContext) {
       const { result } = context;
       if (result === null || !isWanted(context)) return;
-      const answer = asksForAnswer ? (context.memory.get(key) as Headers | undefined) : undefined;
-      write({ kind: "http", context, result, answer: answer ?? null });
+      const responseHeaders = usesResponseHeaders
+        ? (context.memory.get(key) as Headers | undefined)
+        : undefined;
+      write({ kind: "http", context, result, responseHeaders: responseHeaders ?? null });
     },
     connect: () => undefined,
     disconnect(context, result) {
@@ -247,10 +249,10 @@ function handlersOf(own: Config, groups: readonly Group[], kit: PluginKit): Plug
       await closeAll(groups);
     },
   };
-  const asksForAnswer = own.sinks.some((each) =>
-    Object.values(each).some((lines) => needsAnswer(lines, own.include)),
+  const usesResponseHeaders = own.sinks.some((each) =>
+    Object.values(each).some((lines) => needsResponse(lines, own.include)),
   );
-  if (!asksForAnswer) return handlers;
+  if (!usesResponseHeaders) return handlers;
   return {
     ...handlers,
     response(context: RequestContext, draft: ResponseDraft) {

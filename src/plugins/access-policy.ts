@@ -193,8 +193,8 @@ class Policy {
 
 function refusal(reason: string, { deny_status: status, deny_body: body }: Config): Decide {
   if (body === null) {
-    const answer = reject(status, reason, { detail: "the request is not allowed" });
-    return () => answer;
+    const rejection = reject(status, reason, { detail: "the request is not allowed" });
+    return () => rejection;
   }
   const type = body.trimStart().startsWith("<") ? "text/html" : "text/plain";
   const headers = { "Content-Type": `${type}; charset=utf-8`, "Cache-Control": "no-store" };

@@ -2,7 +2,7 @@
 import { type Outcome, reject, type Rejection } from "../pdk/response.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { config, integer, listOf, oneOf, regex } from "../pdk/fields.ts";
-import { Waiting } from "../pdk/waiting.ts";
+import { Delays } from "../pdk/delays.ts";
 import { aiCrawlers } from "./bot-detection/ai-crawlers.ts";
 import { scanners } from "./bot-detection/scanners.ts";
 
@@ -64,14 +64,14 @@ clients of an instance wait, further ones are rejected at once.`,
   onError: "open",
   create(own) {
     const judge = judgeOf(own);
-    const waiting = own.tarpit_ms === 0 ? null : new Waiting();
+    const delays = own.tarpit_ms === 0 ? null : new Delays();
     return {
       preAuth(context): Outcome | Promise<Outcome> {
         const refusal = judge(context.header("user-agent"));
-        if (refusal === undefined || waiting === null) return refusal;
-        return waiting.wait(own.tarpit_ms, context.signal).then(() => refusal);
+        if (refusal === undefined || delays === null) return refusal;
+        return delays.wait(own.tarpit_ms, context.signal).then(() => refusal);
       },
-      close: () => waiting?.end(),
+      close: () => delays?.end(),
     };
   },
 });

@@ -174,7 +174,7 @@ function createHandlers(own: Config, { counters, instance, log }: PluginKit): Pl
       [isOfRoute ? "route" : "service"]: key,
     }),
   );
-  const answer = answerOf(own);
+  const respond = responder(own);
   const isFailure = new Set(own.statuses);
   return {
     request(context): Outcome {
@@ -182,7 +182,7 @@ function createHandlers(own: Config, { counters, instance, log }: PluginKit): Pl
       // Nothing to fail.
       if (of === null) return undefined;
       const pass = circuits.enter(of.id);
-      if (typeof pass === "number") return answer(pass);
+      if (typeof pass === "number") return respond(pass);
       context.memory.set(circuits, pass);
       return undefined;
     },
@@ -211,7 +211,7 @@ function outcomeOf(
 }
 
 /** The response, for the milliseconds until the next probe. */
-function answerOf({ response }: Config): (leftMs: number) => Outcome {
+function responder({ response }: Config): (leftMs: number) => Outcome {
   const { status, body } = response;
   const reason = "circuit.open";
   const given = new Headers({ "Cache-Control": "no-store" });

@@ -139,14 +139,14 @@ gateway's own page follows this setting too.`,
   create(own) {
     const pageOf = compilePages(own.pages);
     return {
-      response(context, answer) {
-        const { status, source, error } = answer;
-        if (status < 400 || (source === "gateway" ? error === null : !isReplaced(own, answer)))
+      response(context, draft) {
+        const { status, source, error } = draft;
+        if (status < 400 || (source === "gateway" ? error === null : !isReplaced(own, draft)))
           return;
-        const refresh = refreshAfter(own, context, answer);
+        const refresh = refreshAfter(own, context, draft);
         const pages = pageOf(status);
-        if (pages === null || !show(pages, context, { answer, refresh }))
-          adaptOwnPage(answer, refresh);
+        if (pages === null || !show(pages, context, { draft, refresh }))
+          adaptOwnPage(draft, refresh);
       },
     };
   },
@@ -213,7 +213,7 @@ const encoder = new TextEncoder();
 function show(
   pages: Pages,
   context: RequestContext,
-  { answer, refresh }: { readonly answer: ResponseDraft; readonly refresh: number },
+  { draft, refresh }: { readonly draft: ResponseDraft; readonly refresh: number },
 ): boolean {
   const offers = OFFERS.filter(([, name]) => pages[name] !== undefined);
   const wanted = negotiate(
@@ -223,7 +223,7 @@ function show(
   const [type, name] = offers.find(([each]) => each === wanted) ?? [];
   const page = name === undefined ? undefined : pages[name];
   if (page === undefined || name === undefined) return false;
-  const { headers, status, error } = answer;
+  const { headers, status, error } = draft;
   const title = STATUS_CODES[status] ?? (status < 500 ? "Request Failed" : "Server Error");
   const detail = error?.detail ?? "";
   const body = encoder.encode(page(context, { status, title, detail, refresh }));
@@ -236,7 +236,7 @@ function show(
   else headers.delete("Refresh");
   // A HEAD response has no body, but the length of the page.
   if (context.method === "HEAD") headers.set("Content-Length", String(body.byteLength));
-  answer.replaceBody(body);
+  draft.replaceBody(body);
   return true;
 }
 
@@ -244,8 +244,8 @@ const decoder = new TextDecoder();
 const META = /<meta http-equiv="refresh" content="\d+">\n/;
 
 /** Replaces the refresh of the gateway's own page. */
-function adaptOwnPage(answer: ResponseDraft, refresh: number): void {
-  const { source, wholeBody, headers } = answer;
+function adaptOwnPage(draft: ResponseDraft, refresh: number): void {
+  const { source, wholeBody, headers } = draft;
   if (source !== "gateway" || wholeBody === null) return;
   if (!/^text\/html/.test(headers.get("content-type") ?? "")) return;
   const page = decoder.decode(wholeBody);
@@ -253,5 +253,5 @@ function adaptOwnPage(answer: ResponseDraft, refresh: number): void {
     META,
     refresh === 0 ? "" : `<meta http-equiv="refresh" content="${refresh}">\n`,
   );
-  if (next !== page) answer.replaceBody(encoder.encode(next));
+  if (next !== page) draft.replaceBody(encoder.encode(next));
 }

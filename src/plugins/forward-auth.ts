@@ -110,22 +110,22 @@ async function ask(context: RequestContext, prepared: Prepared): Promise<Outcome
     if (type !== null) headers["content-type"] ??= type;
   }
   const { method, timeout: timeoutMs } = own;
-  let answer: CalloutResponse;
+  let response: CalloutResponse;
   try {
-    answer = await kit.callout({ url: prepared.url, method, headers, body, timeoutMs });
+    response = await kit.callout({ url: prepared.url, method, headers, body, timeoutMs });
   } catch (error) {
     return withoutResponse(context, error as Error, prepared);
   }
-  if (answer.status < 200 || answer.status > 299) return refused(context, answer, prepared);
+  if (response.status < 200 || response.status > 299) return refused(context, response, prepared);
   const fresh: Passed = {
-    upstream: copied(answer.headers, prepared.toUpstream),
+    upstream: copied(response.headers, prepared.toUpstream),
     client: copied(
-      answer.headers,
+      response.headers,
       prepared.toClient.filter((name) => name !== "location"),
     ),
   };
   // A cookie belongs to one response.
-  if (key !== null && !answer.headers.has("set-cookie")) passed.set(key, fresh);
+  if (key !== null && !response.headers.has("set-cookie")) passed.set(key, fresh);
   return pass(context, fresh, prepared);
 }
 
@@ -180,8 +180,8 @@ function withoutResponse(context: RequestContext, error: Error, prepared: Prepar
   });
 }
 
-function refused(context: RequestContext, answer: CalloutResponse, prepared: Prepared): Outcome {
-  const { status, headers, body } = answer;
+function refused(context: RequestContext, response: CalloutResponse, prepared: Prepared): Outcome {
+  const { status, headers, body } = response;
   if (useAnonymous(context, prepared)) {
     context.note("auth.forward.denied");
     return undefined;

@@ -17,7 +17,7 @@ import {
 import { HOP_BY_HOP, isToken } from "../pdk/http.ts";
 import { compileCidrs } from "../pdk/net.ts";
 import { compileTemplate } from "../pdk/template.ts";
-import { Waiting } from "../pdk/waiting.ts";
+import { Delays } from "../pdk/delays.ts";
 
 const MAX_BODY = 1_048_576;
 
@@ -111,16 +111,16 @@ its resources. When 10000 clients of an instance wait, further ones get their re
   check,
   create(own) {
     const mayPass = bypassOf(own.bypass);
-    const answer = answerOf(own);
+    const respond = responder(own);
     const isHit = sharer(own.percent);
-    const waiting = own.delay_ms === 0 ? null : new Waiting();
+    const delays = own.delay_ms === 0 ? null : new Delays();
     return {
       preAuth(context): Outcome | Promise<Outcome> {
         if (mayPass(context) || !isHit()) return undefined;
-        if (waiting === null) return answer(context);
-        return waiting.wait(own.delay_ms, context.signal).then(() => answer(context));
+        if (delays === null) return respond(context);
+        return delays.wait(own.delay_ms, context.signal).then(() => respond(context));
       },
-      close: () => waiting?.end(),
+      close: () => delays?.end(),
     };
   },
 });
@@ -154,7 +154,7 @@ function bypassOf({ cidr: networks, header, cookie }: Config["bypass"]) {
     cookies.some(([name, hash]) => isSame(context.cookie(name), hash));
 }
 
-function answerOf(own: Config): (context: RequestContext) => Outcome {
+function responder(own: Config): (context: RequestContext) => Outcome {
   const { status, json } = own;
   const headers = new Headers(own.headers);
   if (own.retry_after !== null) headers.set("Retry-After", String(own.retry_after));

@@ -1,4 +1,4 @@
-// response-cache: gives answers that were given before, as HTTP allows it.
+// response-cache: caches responses according to HTTP caching rules.
 import { definePlugin, httpScopes, type Purge } from "../pdk/definition.ts";
 import { createInstance } from "./response-cache/instance.ts";
 import { lookUp } from "./response-cache/lookup.ts";
@@ -47,7 +47,7 @@ key reflects the upstream request, and transform, script and the like change eac
 with a \`priority\` below 2500 are part of what is stored; move \`compress\` there to store compressed responses.
 
 \`POST /api/v1/cache/purge\` removes responses in all workers before it returns: \`{"key": "shop.example.com/page?a=1"}\`,
-\`{"prefix": "shop.example.com/images/"}\`, \`{"tag": "news"}\` (a tag of the \`Surrogate-Key\` that the service has sent), or
+\`{"prefix": "shop.example.com/images/"}\`, \`{"tag": "update"}\` (a tag of the \`Surrogate-Key\` that the service has sent), or
 everything; with \`plugin_id\` of one instance only.`,
   group: "content",
   order: 2500,
@@ -65,7 +65,7 @@ everything; with \`plugin_id\` of one instance only.`,
       response: (context, draft) => receive(context, draft, instance),
       log: (context) => finish(context, instance),
       purge(which: Purge) {
-        instance.fills.outdate(() => true);
+        instance.fills.invalidate(() => true);
         return instance.store.purge(
           which.by === "key" ? { by: "key", value: instance.keys.named(which.value) } : which,
         );

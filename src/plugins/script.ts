@@ -1,9 +1,9 @@
-// script: handlers that users write in TypeScript, in a sandbox.
+// script: runs handlers that users write in TypeScript, in a sandbox.
 import { Type as t } from "@sinclair/typebox";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { config, integer } from "../pdk/fields.ts";
-import { hostFunctions, type Scene } from "./script/host-functions.ts";
+import { hostFunctions, type HandlerCall } from "./script/host-functions.ts";
 import { Sandbox } from "./script/sandbox.ts";
 import { compileScript, type HandlerName } from "./script/source.ts";
 
@@ -97,10 +97,10 @@ much again. Time is CPU time of the worker's thread, so that a busy machine stop
   async create(own, kit): Promise<PluginHandlers> {
     const { code, problem } = compileScript(own.source);
     if (code === null) throw new Error(`source ${problem}`);
-    let scene: Scene | null = null;
-    const current = (): Scene => {
-      if (scene === null) throw new TypeError("there is no request");
-      return scene;
+    let call: HandlerCall | null = null;
+    const current = (): HandlerCall => {
+      if (call === null) throw new TypeError("there is no request");
+      return call;
     };
     const sandbox = await Sandbox.start({
       code,
@@ -113,21 +113,21 @@ much again. Time is CPU time of the worker's thread, so that a busy machine stop
       context: RequestContext,
       response: ResponseDraft | null = null,
     ) => {
-      const run: Scene = {
+      const run: HandlerCall = {
         context,
         response,
         isOpen: name === "onRequest",
-        answer: undefined,
+        result: undefined,
         logged: 0,
         isTouched: false,
       };
-      scene = run;
+      call = run;
       try {
         sandbox.run(name, () => !run.isTouched);
       } finally {
-        scene = null;
+        call = null;
       }
-      return run.answer;
+      return run.result;
     };
     return {
       ...(sandbox.has("onRequest") && { request: (context) => handle("onRequest", context) }),

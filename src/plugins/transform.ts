@@ -1,10 +1,10 @@
-// transform: changes requests on their way to the target and answers on their way back.
+// transform: changes requests to the target and responses to the client.
 import { type Outcome, reject } from "../pdk/response.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { compileTemplate } from "../pdk/template.ts";
-import { canChangeBody, changedBytes, forgetBytes, WholeBody } from "./transform/answer-body.ts";
-import { compileAnswerHeaders, compileQuery, compileRequestHeaders } from "./transform/fields.ts";
+import { canChangeBody, changedBytes, forgetBytes, WholeBody } from "./transform/response-body.ts";
+import { compileResponseHeaders, compileQuery, compileRequestHeaders } from "./transform/fields.ts";
 import { compileJsonChanges, parseJson } from "./transform/json-body.ts";
 import {
   bodyEscape,
@@ -87,11 +87,11 @@ function requestHandler({
   };
 }
 
-/** The client's own words made it so. */
+/** Values of the client made the result invalid. */
 const unusable = () =>
-  reject(400, "transform.unusable", { detail: "the request cannot be passed on in this form" });
+  reject(400, "transform.unusable", { detail: "the request cannot be forwarded in this form" });
 
-/** What is compressed or a part only could not be changed. */
+/** Compressed and partial bodies cannot be changed. */
 const askForWhole: RequestChange = ({ upstream }) => {
   upstream.setHeader("accept-encoding", "identity");
   upstream.removeHeader("range");
@@ -134,7 +134,7 @@ const replaced = (
 
 const encoder = new TextEncoder();
 
-/** Methods that say nothing with a body. */
+/** Methods whose body has no meaning. */
 const BODILESS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
 function requestBodyChange(
@@ -171,7 +171,7 @@ function requestBodyChange(
   };
 }
 
-/** Null for what is no JSON. */
+/** Null: no JSON. */
 function changedJson(text: string, change: (document: unknown) => unknown): string | null {
   try {
     return JSON.stringify(change(parseJson(text)));
@@ -180,7 +180,7 @@ function changedJson(text: string, change: (document: unknown) => unknown): stri
   }
 }
 
-/** Something for each kind of escaping that there is, made when it is first needed. */
+/** One variant per kind of escaping, created at first use. */
 function byType<T>(make: (escaped: ReturnType<typeof bodyEscape>) => T): (type: string) => T {
   const made = new Map<string, T>();
   return (type) => {
@@ -200,22 +200,22 @@ const changesBody = ({ body_json, body_replace }: Config["response"]) =>
   hasJsonChanges(body_json) || body_replace.length > 0;
 
 function responseHandler(own: Config["response"]): NonNullable<PluginHandlers["response"]> | null {
-  const headers = compileAnswerHeaders(own.headers);
+  const headers = compileResponseHeaders(own.headers);
   const statuses = new Map(Object.entries(own.status_map));
   const body = changesBody(own) ? answerBodyChange(own) : null;
   if (headers === null && statuses.size === 0 && body === null) return null;
-  return (context, answer) => {
-    if (answer.source === "gateway") return;
-    body?.(context, answer);
-    headers?.(answer.headers, context);
+  return (context, draft) => {
+    if (draft.source === "gateway") return;
+    body?.(context, draft);
+    headers?.(draft.headers, context);
     if (statuses.size === 0) return;
-    const { status } = answer;
+    const { status } = draft;
     const next = statuses.get(String(status)) ?? statuses.get(`${Math.floor(status / 100)}xx`);
-    if (next !== undefined) answer.status = next;
+    if (next !== undefined) draft.status = next;
   };
 }
 
-/** Bodies that are texts for sure. */
+/** Media types of text. */
 const isText = (type: string) =>
   isJson(type) || /^(?:text\/|[^;]*(?:xml|javascript|ecmascript|urlencoded))/i.test(type);
 
@@ -225,25 +225,25 @@ function answerBodyChange(own: Config["response"]) {
     expression: new RegExp(regex, "g"),
     to: byType((escaped) => compileReplacement(to, escaped)),
   }));
-  return (context: RequestContext, answer: ResponseDraft): void => {
-    const { headers, bodyLength } = answer;
+  return (context: RequestContext, draft: ResponseDraft): void => {
+    const { headers, bodyLength } = draft;
     const type = headers.get("content-type") ?? "";
     const isForJson = change !== null && isJson(type);
     if (!isForJson && !(replacements.length > 0 && isText(type))) return;
-    if (!canChangeBody(answer)) return;
+    if (!canChangeBody(draft)) return;
     const tooLong = () => context.note("transform.too_large");
     if (bodyLength !== null && bodyLength > MAX_BODY_BYTES) {
       tooLong();
       return;
     }
     forgetBytes(headers);
-    if (!answer.hasBody) return;
+    if (!draft.hasBody) return;
     const changeText = (text: string) => {
       let next = isForJson ? changedJson(text, (all) => change(all, context)) : null;
       for (const { expression, to } of replacements)
         next = replaced(next ?? text, expression, { to: to(type), context });
       return next;
     };
-    answer.transformBody(new WholeBody(changeText, tooLong));
+    draft.transformBody(new WholeBody(changeText, tooLong));
   };
 }

@@ -1,4 +1,4 @@
-// waf-lite: recognises common attacks by a small set of rules.
+// waf-lite: detects common attacks with a small set of rules.
 import { Type as t } from "@sinclair/typebox";
 import { type Outcome, reject } from "../pdk/response.ts";
 import { Cache } from "../pdk/cache.ts";
@@ -12,36 +12,32 @@ import { type Encoding, viewsOf } from "./waf-lite/views.ts";
 const schema = config({
   mode: oneOf(["detect", "block"], {
     default: "detect",
-    description: "detect: requests pass and what was found is noted; block: they are refused",
+    description: "detect: log matches and allow requests; block: reject requests",
   }),
   rulesets: listOf(oneOf(rulesetNames, { description: "Name of a rule set" }), {
     default: [...rulesetNames],
     maxItems: 10,
-    description: "Rule sets that are asked",
+    description: "Enabled rule sets",
   }),
   exclude: listOf(
     t.String({ minLength: 1, maxLength: 1024, description: "Id of a rule, or a path" }),
     {
       maxItems: 200,
-      description:
-        "Rules that are not asked, and paths (they begin with /) that are not looked at, with all that is below them",
+      description: "Rules to skip by id, and path prefixes (beginning with /) to skip",
     },
   ),
-  inspect_body: flag(
-    false,
-    "Also look at bodies: forms, JSON, XML and other text, and multipart forms",
-  ),
+  inspect_body: flag(false, "Inspect bodies: forms, JSON, XML and other text, and multipart forms"),
   max_body: integer(65_536, {
     minimum: 1,
     maximum: 1_048_576,
-    description: "Bytes; longer bodies are not looked at, which is noted",
+    description: "Maximum size of an inspected body in bytes; longer ones are logged instead",
   }),
-  status: integer(403, { minimum: 400, maximum: 599, description: "Status of the refusal" }),
+  status: integer(403, { minimum: 400, maximum: 599, description: "Status of rejections" }),
 });
 
 type Config = (typeof schema)["static"];
 
-/** Fields that attacks are known to come in, because applications log or evaluate them. */
+/** Headers used for attacks, because applications log or evaluate them. */
 const HEADERS = [
   "user-agent",
   "referer",
@@ -54,11 +50,11 @@ const HEADERS = [
   "x-api-version",
 ] as const;
 
-/** Clients send the same fields again and again. */
+/** Cache size: clients repeat the same header values. */
 const REMEMBERED = { maxEntries: 500, ttlMs: 600_000 };
 const MAX_REMEMBERED_LENGTH = 1024;
 
-/** Attack tools fit many rules at once; a log line need not name them all. */
+/** Rules per log line; attack tools match many at once. */
 const MAX_NOTES = 8;
 
 const listed = rules
@@ -126,7 +122,7 @@ ${listed}`,
   },
 });
 
-/** What becomes of a request in which these were found. */
+/** The outcome of a request with matches. */
 function conclusion({ mode, status }: Config) {
   const detail = "the request looks like an attack";
   return (found: readonly Rule[], context: RequestContext): Outcome => {
@@ -180,7 +176,7 @@ function inspector({ rulesets, exclude }: Config) {
   return { find, isExcluded };
 }
 
-/** Null: such a body is no text. Without a type it may be anything. */
+/** Null: no text. A body without a type may be any text. */
 function encodingOf(contentType: string | null): Encoding | null {
   const type = (contentType ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
   if (type === "application/x-www-form-urlencoded") return "form";
@@ -194,7 +190,7 @@ function encodingOf(contentType: string | null): Encoding | null {
 }
 
 async function bodyText(context: RequestContext, maxBytes: number): Promise<string | null> {
-  // Names of codings have no case, and a client that writes this one in capitals hides nothing by it.
+  // Content codings are case-insensitive, so capitals do not bypass inspection.
   const coding = (context.header("content-encoding") ?? "identity").trim().toLowerCase();
   const bytes = coding === "identity" ? await context.readBody(maxBytes) : null;
   if (bytes !== null) return new TextDecoder().decode(bytes);

@@ -50,9 +50,9 @@ export function createCallout({
     try {
       const response = await session.fetch(url, { ...init, signal: abort.signal });
       isReading = true;
-      const answer = await toResponse(response, request.maxBytes ?? MAX_BYTES);
-      if (managementCookies !== undefined) removeCookies(answer.headers, managementCookies);
-      return answer;
+      const result = await toResponse(response, request.maxBytes ?? MAX_BYTES);
+      if (managementCookies !== undefined) removeCookies(result.headers, managementCookies);
+      return result;
     } catch (error) {
       throw abort.signal.aborted ? new Error("no response in time") : explained(error, isReading);
     } finally {

@@ -239,7 +239,7 @@ function pendingOf(text: string | null): Pending | null {
   return nowSeconds() < pending.at + PENDING_SECONDS ? pending : null;
 }
 
-function answer(
+function respond(
   status: number,
   reason: string,
   parts: {
@@ -254,10 +254,10 @@ function answer(
 }
 
 const redirect = (location: string, reason: string, cookies: readonly string[]) =>
-  answer(302, reason, { headers: { Location: location }, cookies });
+  respond(302, reason, { headers: { Location: location }, cookies });
 
 const page = (body: string, reason: string, cookies: readonly string[]) =>
-  answer(200, reason, {
+  respond(200, reason, {
     headers: {
       "Content-Type": "text/html; charset=utf-8",
       "Content-Security-Policy": "default-src 'none'",

@@ -121,8 +121,8 @@ export class Provider {
     const { callout, timeoutMs } = this.#options;
     const headers = { accept: "application/json", ...request.headers };
     try {
-      const answer = await callout({ ...request, headers, timeoutMs });
-      return { status: answer.status, body: parsed(answer.body) };
+      const response = await callout({ ...request, headers, timeoutMs });
+      return { status: response.status, body: parsed(response.body) };
     } catch (error) {
       const where = URL.parse(request.url)?.host ?? "";
       throw new OidcError("unavailable", `${where}: ${(error as Error).message}`);

@@ -115,20 +115,20 @@ export class Exporter {
   async #try(body: string): Promise<Outcome> {
     const { url, headers, timeoutMs, callout } = this.#options;
     try {
-      const answer = await callout({
+      const response = await callout({
         url,
         method: "POST",
         headers: { ...headers, "content-type": "application/json" },
         body,
         timeoutMs,
       });
-      const { status } = answer;
+      const { status } = response;
       if (status >= 200 && status < 300) return DONE;
       return {
         isDone: false,
         mayRetry: AGAIN.has(status),
-        retryAfterMs: retryAfter(answer.headers.get("retry-after")),
-        why: `the collector answered ${status}`,
+        retryAfterMs: retryAfter(response.headers.get("retry-after")),
+        why: `the collector responded ${status}`,
       };
     } catch (error) {
       const why = error instanceof Error ? error.message : "the collector did not respond";

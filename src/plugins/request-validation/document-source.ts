@@ -49,7 +49,7 @@ export class DocumentSource<T> {
         timeoutMs: TIMEOUT_MS,
         maxBytes: MAX_BYTES,
       });
-      if (status !== 200) throw new Error(`the server answered ${status}`);
+      if (status !== 200) throw new Error(`the server responded ${status}`);
       const text = new TextDecoder().decode(body);
       if (text !== this.#text || this.#current === null) this.#current = compile(text);
       this.#text = text;

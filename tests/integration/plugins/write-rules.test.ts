@@ -91,7 +91,7 @@ test.each([
   ["transform", { response: { status_map: { all: 200 } } }, "config.response.status_map.all: "],
   ["transform", { request: { host: "https://a.test" } }, "config.request.host: "],
   ["script", { source: "throw 1; export function onLog() {}" }, "plugin script: it threw 1"],
-  ["script", { source: "throw {}; export function onLog() {}" }, "plugin script: it threw some"],
+  ["script", { source: "throw {}; export function onLog() {}" }, "plugin script: it threw a value"],
   ["script", { source: "null.x; export function onLog() {}" }, "plugin script: TypeError: cannot"],
   ["script", { source: "for (;;); export function onLog() {}" }, "plugin script: the script took"],
   ["mirror", { url: "http://a.test", methods: ["get"] }, "config.methods[0]: "],

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import CachePolicy from "http-cache-semantics";
 import { isNotModified, rangeOf } from "../../../src/plugins/response-cache/conditional.ts";
 import { parseDirectives, seconds } from "../../../src/plugins/response-cache/directives.ts";
-import { Seat, Sieve } from "../../../src/plugins/response-cache/eviction.ts";
+import { CacheSlot, Sieve } from "../../../src/plugins/response-cache/eviction.ts";
 import { type FreshnessRules, freshnessOf } from "../../../src/plugins/response-cache/freshness.ts";
 import { Store, type Stored } from "../../../src/plugins/response-cache/store.ts";
 import { comparableValue } from "../../../src/plugins/response-cache/storing.ts";
@@ -244,17 +244,17 @@ test.each([
 
 test("what nobody asks for goes before what somebody does", () => {
   const sieve = new Sieve<number>();
-  const seats = [1, 2, 3, 4].map((item) => new Seat(item));
-  for (const seat of seats) sieve.add(seat);
+  const slots = [1, 2, 3, 4].map((item) => new CacheSlot(item));
+  for (const slot of slots) sieve.add(slot);
   const wanted = (item: number) => {
-    for (const seat of seats) if (seat.item === item) seat.isWanted = true;
+    for (const slot of slots) if (slot.item === item) slot.isVisited = true;
   };
   const gone: number[] = [];
   const evict = () => {
-    const seat = sieve.next();
-    if (seat === null) return;
-    sieve.remove(seat);
-    gone.push(seat.item);
+    const slot = sieve.next();
+    if (slot === null) return;
+    sieve.remove(slot);
+    gone.push(slot.item);
   };
   wanted(1);
   wanted(3);

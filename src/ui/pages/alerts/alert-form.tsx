@@ -15,7 +15,7 @@ import { type AlertValues, fieldOf, rules, toBody, toValues } from "./alert-valu
 import { DeliveryState } from "./delivery-state.tsx";
 import { MessageHistory } from "./message-history.tsx";
 import { SinkFields } from "./sink-fields.tsx";
-import { EventFields, PaceFields, ScopeFields } from "./told-fields.tsx";
+import { EventFields, PaceFields, ScopeFields } from "./notification-fields.tsx";
 
 const LIST = pagePath("alerts");
 

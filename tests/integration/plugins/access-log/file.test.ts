@@ -32,7 +32,7 @@ async function newScene(
   config: Record<string, unknown>,
 ): Promise<PluginScene> {
   const scene = await pluginScene({
-    ...(folder === null ? {} : { logDirectories: folder.places }),
+    ...(folder === null ? {} : { logDirectories: folder.directories }),
     plugins: [{ name: "access-log", config: { queue: quick, ...config } }],
   });
   undo.push(() => scene.stop());
@@ -76,7 +76,7 @@ describe("a file that is not where it may be is refused", () => {
   test("an absolute path without --log-dir, and one beside it", async () => {
     expect(await refused(newFolder(), "/tmp/x.log")).toContain("start with --log-dir");
     const elsewhere = newFolder().directory;
-    expect(await refused(newFolder(elsewhere), "/tmp/x.log")).toContain("not below the folder");
+    expect(await refused(newFolder(elsewhere), "/tmp/x.log")).toContain("not below the directory");
     expect(await refused(newFolder(elsewhere), `${elsewhere}-more/x.log`)).toContain("not below");
     expect(await refused(newFolder(elsewhere), `${elsewhere}/../x.log`)).toContain("not below");
     expect(await refused(newFolder(elsewhere), `${elsewhere}/ok/x.log`)).toBe("served");
@@ -84,7 +84,7 @@ describe("a file that is not where it may be is refused", () => {
   });
 
   test("where no files are written at all", async () => {
-    expect(await refused(null, "x.log")).toContain("writes no log files");
+    expect(await refused(null, "x.log")).toContain("log files are disabled");
   });
 
   test("links, to files and on the way, hard links, and what is no file", async () => {
@@ -110,7 +110,7 @@ describe("a file that is not where it may be is refused", () => {
       "pipe.log",
       "hard.log/x.log",
     ])
-      expect(`${path}: ${await refused(folder, path)}`).toContain("cannot be used");
+      expect(`${path}: ${await refused(folder, path)}`).toContain("cannot open the log file");
     expect(readdirSync(outside.directory)).toEqual(["passwd"]);
     expect(statSync(join(outside.directory, "passwd")).size).toBe(4);
   });

@@ -13,7 +13,7 @@ let arrivedAt = 0;
 
 beforeAll(async () => {
   scene = await pluginScene({
-    logDirectories: folder.places,
+    logDirectories: folder.directories,
     consumers: [{ username: "al ice" }],
     credentials: [{ type: "key", consumerId: "al ice", hash: hashToken("k") }],
     plugins: [{ name: "key-auth", routeId: "keyed" }],

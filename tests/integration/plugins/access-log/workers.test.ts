@@ -87,7 +87,7 @@ test("a file below --log-dir is written, one beside it is refused with 400", asy
     config: { sinks: [{ file: { path: "/var/tmp/sluice-no.log" } }] },
   });
   expect(refused.status).toBe(400);
-  expect(((await refused.json()) as { error: string }).error).toContain("not below the folder");
+  expect(((await refused.json()) as { error: string }).error).toContain("not below the directory");
   const { id } = await create({ sinks: [{ file: { path } }], queue: quick });
   await fetch(`http://127.0.0.1:${gateway.httpPort}/x`);
   await eventually(() => linesBelow(join(elsewhere, "own"), "access").length === 1);

@@ -4,7 +4,7 @@
 const MAX_WAITING = 10_000;
 
 /** One for each instance that delays requests. */
-export class Waiting {
+export class Delays {
   readonly #max: number;
   readonly #releases = new Set<() => void>();
 
