@@ -27,7 +27,7 @@ async function start(plugins: readonly PluginSketch[], more: object = {}): Promi
 }
 
 describe("the order", () => {
-  test("is by phase, then by place; the answer comes back the other way round", async () => {
+  test("is by phase, then by place; the response comes back the other way round", async () => {
     const { get } = await start([{ name: "third" }, { name: "first" }, { name: "second" }]);
     const { status, headers } = await get("/");
     expect(status).toBe(200);
@@ -216,8 +216,8 @@ describe("a condition", () => {
   });
 });
 
-describe("an answer of a plugin", () => {
-  test("ends the request; only plugins outside of it see the answer, and all log", async () => {
+describe("a response of a plugin", () => {
+  test("ends the request; only plugins outside of it see the response, and all log", async () => {
     const { get } = await start([
       { name: "first" },
       { name: "second", config: { rejects: ["access"] } },

@@ -1,4 +1,4 @@
-// jwt on a real data plane: which tokens are let in, what the target learns, what is refused and how.
+// jwt on a real data plane: accepted tokens, identity headers, rejections.
 import { beforeAll, describe, expect, test } from "bun:test";
 import { decode } from "../../../src/model/decode.ts";
 import plugin from "../../../src/plugins/jwt.ts";
@@ -19,7 +19,7 @@ describe("a token", () => {
     ["RS256", () => jwt.rsa],
     ["ES256", () => jwt.ec],
     ["EdDSA", () => jwt.ed],
-  ])("signed with %s is let in, and does not go upstream", async (_, key) => {
+  ])("signed with %s is accepted, and does not go upstream", async (_, key) => {
     await jwt.use();
     const { status, seen } = await jwt.get({}, key());
     expect(status).toBe(200);
@@ -214,7 +214,7 @@ describe("a claim", () => {
       () => ({ claims: { a: 2, b: { c: ["y", "x"] }, d: true, "https://e.test/f": 0 } }),
     ],
   ];
-  test.each(passes)("lets in a token %s", async (_, own, parts) => {
+  test.each(passes)("accepts a token %s", async (_, own, parts) => {
     await jwt.use(own);
     expect((await jwt.get(parts())).status).toBe(200);
   });
@@ -226,7 +226,7 @@ describe("a claim", () => {
   });
 });
 
-test("scopes that are missing are told with 403", async () => {
+test("missing scopes get 403", async () => {
   await jwt.use({ scopes_required: ["read", "write"] });
   const refused = await jwt.get({ claims: { scope: "read  other" } });
   expect(refused.status).toBe(403);
@@ -281,7 +281,7 @@ describe("header fields for the target", () => {
   });
 });
 
-test("without a token nothing is said but what is needed, or a stand-in passes", async () => {
+test("without a token the challenge has no error, or the anonymous consumer is used", async () => {
   await jwt.use({ realm: "shop" });
   for (const headers of [{}, { Authorization: "Basic eDp5" }]) {
     const answer = await jwt.scene.get("/", headers as Record<string, string>);

@@ -345,7 +345,7 @@ describe("an OpenAPI document", () => {
     await use({ openapi }, "some");
     expect((await scene.get("/v1/pets/7")).status).toBe(200);
     expect((await scene.get("/v1/pets/x")).status).toBe(400);
-    // Nobody has judged this pattern, so it is not used.
+    // This pattern was not checked, so it is not used.
     const told = await eventually(() =>
       scene.plane.log.find(({ message }) => message.includes("patterns of an OpenAPI")),
     );
@@ -376,7 +376,7 @@ describe("what would hold up others", () => {
       { openapi: { spec: DOCUMENT } },
       "openapi.spec.components.schemas.Pet.properties.name.pattern",
     ],
-  ])("patterns are shown to whoever judges them: %j", (config, path) => {
+  ])("patterns are reported for checking: %j", (config, path) => {
     const regexes = plugin.regexes as unknown as (config: unknown) => readonly { path: string }[];
     expect(regexes(decode(plugin.config, config)).map((each) => each.path)).toEqual([path]);
   });

@@ -1,4 +1,4 @@
-// What is wrong with configurations of plugins beyond their schemas is told when they are written.
+// Writing a plugin's configuration reports problems beyond its schema.
 import { beforeAll, describe, expect, test } from "bun:test";
 import { freePort } from "../../support/data-plane.ts";
 import { useGateway } from "../api/client.ts";

@@ -121,7 +121,7 @@ describe("a request", () => {
   });
 });
 
-describe("an answer", () => {
+describe("a response", () => {
   test("that redirects is given back", async () => {
     const url = serve(() => Response.redirect("/elsewhere", 302));
     const { status, headers } = await call(url);
@@ -144,7 +144,7 @@ describe("an answer", () => {
     expect([headers.get("content-encoding"), headers.get("content-length")]).toEqual([null, null]);
   });
 
-  test("with a coding that nobody knows stays as it came", async () => {
+  test("with an unknown coding stays as it is", async () => {
     const url = serve(() => new Response("hello", { headers: { "content-encoding": "own" } }));
     const { body, headers } = await call(url);
     expect([text(body), headers.get("content-encoding")]).toEqual(["hello", "own"]);
@@ -172,7 +172,7 @@ describe("an answer", () => {
 describe("a failure is called by its name, without the address:", () => {
   const query = "?token=s3cret";
 
-  test("nobody listens", async () => {
+  test("connection refused", async () => {
     expect(await failure(`http://127.0.0.1:1/${query}`)).toBe("the connection was refused");
   });
 
@@ -187,15 +187,15 @@ describe("a failure is called by its name, without the address:", () => {
     await eventually(() => origin.closed === 1);
   });
 
-  test("the answer has a beginning and no end", async () => {
+  test("the response has a beginning and no end", async () => {
     const origin = listen("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
     expect(await failure(origin.url + query, { timeoutMs: 50 })).toBe("no response in time");
     await eventually(() => origin.closed === 1);
   });
 
   test.each([
-    ["before the answer", null],
-    ["within the answer", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc"],
+    ["before the response", null],
+    ["within the response", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc"],
     ["after something that is no HTTP", "hello\r\n\r\n"],
   ])("the connection is closed %s", async (_, answer) => {
     const origin = listen(answer, { thenClose: true });
@@ -204,12 +204,12 @@ describe("a failure is called by its name, without the address:", () => {
     );
   });
 
-  test("the answer is not compressed as it says", async () => {
+  test("the response is not compressed as it says", async () => {
     const url = serve(() => new Response("hello", { headers: { "content-encoding": "gzip" } }));
     expect(await failure(url + query)).toBe("the response cannot be decoded");
   });
 
-  test("nobody vouches for the certificate", async () => {
+  test("untrusted certificate", async () => {
     const tls = await selfSigned();
     const server = Bun.serve({ port: 0, tls, fetch: () => new Response() });
     endings.push(() => server.stop(true));

@@ -70,7 +70,7 @@ test("countries and networks of IPv4 and IPv6 addresses are known once the datab
   expect(log).toEqual([]);
 });
 
-test("settings that nobody prepared for have their files opened", async () => {
+test("settings without a prepare open their files", async () => {
   const { geo } = world();
   geo.configure({ ...none, country_db: put("c", countries) });
   await eventually(() => geo.country("203.0.113.9") === "DE");

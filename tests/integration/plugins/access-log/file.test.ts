@@ -41,7 +41,7 @@ async function newScene(
 
 const file = (own: Record<string, unknown>) => ({ sinks: [{ file: own }] });
 
-test("by default it is access.log, which nobody else can read", async () => {
+test("by default it is access.log, which other users cannot read", async () => {
   const folder = newFolder();
   const scene = await newScene(folder, {});
   await scene.get("/x");
@@ -152,7 +152,7 @@ describe("a file that is full", () => {
 test.each([
   ["renamed", (path: string) => renameSync(path, `${path}.1`)],
   ["deleted", (path: string) => rmSync(path)],
-])("a file that somebody else has %s is made anew", async (_, change) => {
+])("a file that another program has %s is created anew", async (_, change) => {
   const folder = newFolder();
   const scene = await newScene(folder, {});
   await scene.get("/one");

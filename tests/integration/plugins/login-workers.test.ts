@@ -66,7 +66,7 @@ test("a session of oidc holds in both workers, and so does its end", async () =>
   expect(await often("/page", jar.header)).toEqual([302]);
 });
 
-test("a sign-in of oidc can be finished once in both workers together", async () => {
+test("a login of oidc can be finished once in both workers together", async () => {
   const { issuer } = provider;
   await use("oidc", { issuer, client_id: clientId, client_secret: clientSecret });
   const jar = new Jar();
