@@ -1,17 +1,17 @@
-// The pages of plugins in Markdown, made from their definitions; writes no file.
+// Renders the pages of plugins in Markdown from their definitions; writes no file.
 import type { AnyPlugin } from "../src/pdk/definition.ts";
 import { fieldTable, type Schema } from "./field-table.ts";
 
 const GENERATED = "<!-- Written by `make docs` from the plugin itself; do not edit by hand. -->";
 
 const scopeWords: Readonly<Record<string, string>> = {
-  global: "everything",
-  service: "a service",
-  route: "a route",
-  consumer: "a consumer",
-  consumer_route: "a consumer on a route",
-  consumer_service: "a consumer on a service",
-  stream_route: "a stream route",
+  global: "global",
+  service: "service",
+  route: "route",
+  consumer: "consumer",
+  consumer_route: "consumer on a route",
+  consumer_service: "consumer on a service",
+  stream_route: "stream route",
 };
 
 const groupWords: Readonly<Record<AnyPlugin["group"], string>> = {
@@ -26,10 +26,10 @@ const groupWords: Readonly<Record<AnyPlugin["group"], string>> = {
 export function pageOf(plugin: AnyPlugin): string {
   const fails =
     plugin.onError === "closed"
-      ? "A request is refused with 500 when the plugin itself fails; `on_error` changes that."
-      : "A request goes on without the plugin when it fails; `on_error` changes that.";
-  const several = plugin.allowsMultiple === true ? " Several instances may be in one place." : "";
-  const admin = plugin.needsAdmin === true ? " Only admins may write it." : "";
+      ? "When the plugin fails, the gateway responds 500; `on_error` changes that."
+      : "When the plugin fails, the request continues without it; `on_error` changes that.";
+  const several = plugin.allowsMultiple === true ? " A scope may have several instances." : "";
+  const admin = plugin.needsAdmin === true ? " Only admins may write instances." : "";
   return `# ${plugin.name}
 
 ${GENERATED}
@@ -40,9 +40,9 @@ ${plugin.description.trim()}
 
 | | |
 | --- | --- |
-| runs in | ${plugin.phases.join(", ")} |
-| can be put on | ${plugin.scopes.map((scope) => scopeWords[scope] ?? scope).join(", ")} |
-| place in the order | ${plugin.order} |
+| Phases | ${plugin.phases.join(", ")} |
+| Scopes | ${plugin.scopes.map((scope) => scopeWords[scope] ?? scope).join(", ")} |
+| Execution order | ${plugin.order} |
 
 ${fails}${several}${admin}
 
@@ -70,26 +70,25 @@ export function listPage(plugins: readonly AnyPlugin[]): string {
         return `| [${name}](${name}.md) | ${summary} | ${phases.join(", ")} | ${order} |`;
       });
     return [
-      `## ${title}\n\n| plugin | what it does | runs in | order |\n| --- | --- | --- | --- |\n${lines.join("\n")}`,
+      `## ${title}\n\n| Plugin | Purpose | Phases | Order |\n| --- | --- | --- | --- |\n${lines.join("\n")}`,
     ];
   });
   return `# Plugins
 
 ${GENERATED}
 
-A plugin does something with requests on their way: it finds out who the client is, refuses, limits, changes, logs. An
-_instance_ of a plugin is put on everything, on a service, a route, a consumer, or on a consumer with one of these; of several
-instances of one plugin the one in the most special place runs (consumer with route, consumer with service, consumer, route,
-service, everything).
+Plugins authenticate, authorize, limit, change and log requests. An _instance_ of a plugin has a scope: global, a service, a route, a
+consumer, or a consumer with one of these. Of several instances of one plugin the one with the most specific scope runs (consumer
+with route, consumer with service, consumer, route, service, global).
 
 \`\`\`sh
 curl -X POST http://127.0.0.1:9080/api/v1/plugins -H "Content-Type: application/json" \\
   -d '{"name": "key-auth", "route_id": "shop"}'
 \`\`\`
 
-Within a phase (early, auth, access, request) those with a higher number run first; \`priority\` of an instance changes its place.
-Answers pass the plugins in the reverse order, and an answer that a plugin gave passes only those before it. \`when\` limits an
-instance to some requests. \`POST /api/v1/routes/explain\` lists what would run for a request. How to add one of your own:
+Within a phase (pre_auth, auth, access, request) plugins with a higher order run first; \`priority\` of an instance overrides the
+order. Responses pass the plugins in reverse order, and the response of a plugin passes only those with a higher order. \`when\` limits
+an instance to matching requests. \`POST /api/v1/routes/explain\` lists the plugins that would run for a request. To add your own, see
 [writing a plugin](../writing-a-plugin.md).
 
 ${groups.join("\n\n")}

@@ -176,7 +176,7 @@ function createPlanes({ state, options, memory, log }: PlaneParts) {
     instanceId: stored.instanceId,
     stickyKey: box.derive("sticky cookies"),
     pluginKey: box.derive("plugins"),
-    logPlaces: { directory: join(options.dataDir, "logs"), elsewhere: options.logDir },
+    logDirectories: { directory: join(options.dataDir, "logs"), absolute: options.logDir },
     dnsServers,
     ...memory,
     used: (credentialIds) => control.credentialUse.touch(credentialIds),

@@ -1,16 +1,16 @@
-// Writes values in the distinguished encoding of ASN.1 (X.690), as far as certificates need it; knows no certificate.
+// Encodes ASN.1 values in DER (X.690), as far as certificates need it; knows no certificate.
 
-/** A value that holds others one after the other. */
+/** SEQUENCE. */
 export const sequence = (...parts: readonly Uint8Array[]): Buffer => tagged(0x30, ...parts);
 
 export const set = (...parts: readonly Uint8Array[]): Buffer => tagged(0x31, ...parts);
 
-/** `bytes`: big-endian; the first bit says that it is below zero. */
+/** `bytes`: big-endian two's complement. */
 export const integer = (bytes: Uint8Array): Buffer => tagged(0x02, bytes);
 
-export const yes = (): Buffer => tagged(0x01, Uint8Array.of(0xff));
+export const booleanTrue = (): Buffer => tagged(0x01, Uint8Array.of(0xff));
 
-/** `unused`: bits at the end of the last byte that say nothing. */
+/** BIT STRING. `unused`: padding bits at the end of the last byte. */
 export const bits = (bytes: Uint8Array, unused = 0): Buffer =>
   tagged(0x03, Uint8Array.of(unused), bytes);
 
@@ -33,12 +33,12 @@ export function timestamp(time: number): Buffer {
     : tagged(0x18, Buffer.from(`${digits}Z`));
 }
 
-/** A value under a number that its place gives a meaning to. */
-export const numbered = (number: number, ...parts: readonly Uint8Array[]): Buffer =>
+/** A context-specific, constructed tag (`[n]`, explicit). */
+export const contextTag = (number: number, ...parts: readonly Uint8Array[]): Buffer =>
   tagged(0xa0 + number, ...parts);
 
-/** The same for a value that holds no others and stands for itself. */
-export const plainNumbered = (number: number, bytes: Uint8Array): Buffer =>
+/** A context-specific, primitive tag (`[n]`, implicit). */
+export const implicitTag = (number: number, bytes: Uint8Array): Buffer =>
   tagged(0x80 + number, bytes);
 
 function tagged(tag: number, ...parts: readonly Uint8Array[]): Buffer {

@@ -26,7 +26,7 @@ const DAY_MS = 86_400_000;
 /** ECDSA with SHA-256, RFC 5758 section 3.2. */
 const ALGORITHM = der.sequence(der.objectId("1.2.840.10045.4.3.2"));
 /** RFC 5280 section 4.1.2.1: the third version, the only one with extensions, is written as 2. */
-const VERSION = der.numbered(0, der.integer(Uint8Array.of(2)));
+const VERSION = der.contextTag(0, der.integer(Uint8Array.of(2)));
 const COMMON_NAME = der.objectId("2.5.4.3");
 
 const DNS_NAME = 2;
@@ -54,7 +54,7 @@ export async function createSelfSigned(options: SelfSignedOptions): Promise<KeyP
     validity,
     name,
     publicKey.export({ type: "spki", format: "der" }),
-    der.numbered(3, extensionsOf(options)),
+    der.contextTag(3, extensionsOf(options)),
   );
   const signature = sign("sha256", toSign, privateKey);
   return {
@@ -75,13 +75,13 @@ function serialNumber(): Uint8Array {
 
 function extensionsOf({ names, addresses, proof }: SelfSignedOptions): Buffer {
   const alternatives = [
-    ...names.map((name) => der.plainNumbered(DNS_NAME, Buffer.from(name))),
+    ...names.map((name) => der.implicitTag(DNS_NAME, Buffer.from(name))),
     ...addresses.map((address) =>
-      der.plainNumbered(IP_ADDRESS, Uint8Array.from(ipaddr.parse(address).toByteArray())),
+      der.implicitTag(IP_ADDRESS, Uint8Array.from(ipaddr.parse(address).toByteArray())),
     ),
   ];
   const extension = (id: string, value: Buffer, isCritical: boolean) =>
-    der.sequence(der.objectId(id), ...(isCritical ? [der.yes()] : []), der.octets(value));
+    der.sequence(der.objectId(id), ...(isCritical ? [der.booleanTrue()] : []), der.octets(value));
   return der.sequence(
     // Basic constraints: no authority.
     extension("2.5.29.19", der.sequence(), true),

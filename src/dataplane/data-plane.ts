@@ -5,7 +5,7 @@ import type { TargetBoard } from "../shared-memory/target-board.ts";
 import type { WorkerBoard } from "../shared-memory/worker-board.ts";
 import type { Drain, WorkerAnswer, WorkerQuestion } from "../snapshot/message.ts";
 import type { CounterTable } from "../shared-memory/counter-table.ts";
-import type { LogPlaces } from "../pdk/kit.ts";
+import type { LogDirectories } from "../pdk/kit.ts";
 import type { Pace } from "../pace.ts";
 import type { PluginSource } from "../pdk/catalogue.ts";
 import type { SnapshotChange, SnapshotPiece } from "../snapshot/snapshot.ts";
@@ -44,7 +44,7 @@ export interface DataPlaneOptions {
   /** Numbers of plugins, shared by all workers; absent: this data plane has its own. */
   readonly counters?: CounterTable;
   /** Where plugins may write files; absent: nowhere. */
-  readonly logPlaces?: LogPlaces | null;
+  readonly logDirectories?: LogDirectories | null;
   /** Credentials were used, told every few seconds. */
   readonly used?: (credentialIds: readonly string[]) => void;
   /** A client has asked for a name that a certificate could be ordered for. Default: nobody wants to know. */

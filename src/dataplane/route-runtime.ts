@@ -31,7 +31,7 @@ export function chainOf(runtime: RouteRuntime, set: PluginSet): Chain | null {
   const { plugins } = runtime;
   if (plugins.set !== set) {
     plugins.set = set;
-    plugins.chain = set.chainAt({ routeId: runtime.id, serviceId: runtime.route.service_id });
+    plugins.chain = set.chainFor({ routeId: runtime.id, serviceId: runtime.route.service_id });
   }
   return plugins.chain;
 }

@@ -82,7 +82,7 @@ function start(
     ),
     plugins: parts.plugins,
     pluginKey,
-    logPlaces: command.logPlaces,
+    logDirectories: command.logDirectories,
     counters: new CounterTable(command.shared.counters),
     used: (credentialIds) => scope.postMessage({ kind: "used", credentialIds }),
     wanted: (name) => scope.postMessage({ kind: "wanted", name }),

@@ -1,6 +1,6 @@
-// What all authentication plugins have in common: their shared settings, who stands in for nobody, refusals; knows no scheme.
+// Common parts of authentication plugins: shared settings, the anonymous consumer, rejections; knows no scheme.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "./answer.ts";
+import { type Outcome, reject } from "./response.ts";
 import type { CredentialMaterial, CredentialView, RequestContext } from "./context.ts";
 import { consumerReference, flag, nullable } from "./fields.ts";
 
@@ -8,21 +8,20 @@ import { consumerReference, flag, nullable } from "./fields.ts";
 export const authenticationFields = {
   anonymous_consumer: nullable(
     consumerReference({
-      description:
-        "Consumer that stands in for clients that show nothing valid; null: they are refused",
+      description: "Consumer for clients without valid credentials; null: they are rejected",
     }),
   ),
-  hide_credentials: flag(true, "Keep what the client has shown from going upstream"),
+  hide_credentials: flag(true, "Remove the client's credentials from the upstream request"),
   realm: t.String({
     default: "sluice",
     maxLength: 128,
     pattern: '^[^"\\\\\\u0000-\\u001f\\u007f-\\uffff]*$',
     errorMessage: "must be printable ASCII without quotes and backslashes",
-    description: "Name of what is protected, in WWW-Authenticate",
+    description: "Protection realm in WWW-Authenticate",
   }),
   run_on_preflight: flag(
     false,
-    "Also refuse OPTIONS requests of browsers that ask for permission (CORS) and never carry credentials",
+    "Also authenticate CORS preflight requests, which never carry credentials",
   ),
 };
 
@@ -39,17 +38,17 @@ export const isPreflight = (context: RequestContext): boolean =>
   context.header("origin") !== null &&
   context.header("access-control-request-method") !== null;
 
-/** Whether there is nothing to ask of this request. */
+/** Whether the request needs no authentication by this plugin. */
 export function isExempt(
   context: RequestContext,
   config: Pick<AuthenticationConfig, "anonymous_consumer" | "run_on_preflight">,
 ): boolean {
   if (!config.run_on_preflight && isPreflight(context)) return true;
-  // Another plugin with a stand-in of its own has recognised the client already: one of them is enough.
+  // Another plugin has authenticated the client: with an anonymous consumer, one of several plugins is enough.
   return config.anonymous_consumer !== null && context.consumer !== null && !context.isAnonymous;
 }
 
-/** Refuses with 401, or lets the stand-in pass when there is one. */
+/** Rejects with 401, or continues as the anonymous consumer if there is one. */
 export function refuse(
   context: RequestContext,
   config: AuthenticationConfig,
@@ -62,13 +61,13 @@ export function refuse(
     readonly status?: 401 | 403;
   },
 ): Outcome {
-  const { anonymous_consumer: anonymous, realm } = config;
+  const { anonymous_consumer: anonymousId, realm } = config;
   const { reason, detail, challenge, status = 401 } = refusal;
-  const standIn = anonymous === null ? null : context.consumers.byId(anonymous);
-  if (standIn !== null && context.authMode !== "require") {
+  const anonymousConsumer = anonymousId === null ? null : context.consumers.byId(anonymousId);
+  if (anonymousConsumer !== null && context.authMode !== "require") {
     context.note(reason);
-    // Whoever was recognised before stays who it is.
-    if (context.consumer === null) context.authenticate(standIn, { isAnonymous: true });
+    // A client that was authenticated before keeps its identity.
+    if (context.consumer === null) context.authenticate(anonymousConsumer, { isAnonymous: true });
     return undefined;
   }
   const [scheme = "", ...parameters] = challenge.split(" ");
@@ -79,26 +78,26 @@ export function refuse(
   });
 }
 
-/** Stands for what a token said, in the memory of a request. */
+/** Key of the token's claims in the memory of a request. */
 const CLAIMS = {};
 
-/** Keeps the claims of a token that was accepted, for the plugins behind. */
-export function keepClaims(
+/** Stores the claims of an accepted token for later plugins. */
+export function storeClaims(
   context: RequestContext,
   claims: Readonly<Record<string, unknown>>,
 ): void {
   context.memory.set(CLAIMS, claims);
 }
 
-/** Claims of the token that an authentication has accepted; null: there was none. */
+/** Claims of the token that an authentication plugin has accepted; null: there was none. */
 export const claimsOf = (context: RequestContext): Readonly<Record<string, unknown>> | null =>
   (context.memory.get(CLAIMS) as Readonly<Record<string, unknown>> | undefined) ?? null;
 
-/** Whether neither its secret nor the one before is good any more. */
+/** Whether neither its secret nor the previous one is valid any more. */
 export const hasExpired = ({ expiresAt }: CredentialView, now: number): boolean =>
   expiresAt !== null && now >= expiresAt;
 
-/** What of a credential is valid now: the present secret and, for a while, the one before. */
+/** The valid secrets of a credential: the present one and, for a while after a rotation, the previous one. */
 export function validMaterial(credential: CredentialView, now: number): CredentialMaterial[] {
   if (hasExpired(credential, now)) return [];
   const { previous } = credential;

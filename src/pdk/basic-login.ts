@@ -1,4 +1,4 @@
-// Reading a user name and a password out of an Authorization field; knows nothing of how they are checked.
+// Reads user name and password from an Authorization header; knows nothing of how they are checked.
 
 export interface BasicLogin {
   readonly username: string;
@@ -7,7 +7,7 @@ export interface BasicLogin {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** RFC 7617 section 2; null for what is none. */
+/** RFC 7617 section 2; null: not Basic, or malformed. */
 export function readBasicLogin(header: string): BasicLogin | null {
   const [, token] = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header) ?? [];
   if (token === undefined) return null;

@@ -1,14 +1,14 @@
-// What a plugin remembers for a while: bounded in number and in time, one for each instance and worker; knows no plugin.
+// A cache for plugins: bounded in number and in time, one for each instance and worker; knows no plugin.
 
 export interface CacheOptions {
-  /** The one that was written longest ago goes first. */
+  /** The oldest entry is evicted first. */
   readonly maxEntries: number;
   readonly ttlMs: number;
   /** Milliseconds; default `performance.now`. */
   readonly now?: () => number;
 }
 
-/** A bounded map whose entries go by themselves. */
+/** A bounded map whose entries expire. */
 export class Cache<T> {
   readonly #options: CacheOptions;
   readonly #now: () => number;
@@ -31,7 +31,7 @@ export class Cache<T> {
     return undefined;
   }
 
-  /** `ttlMs`: shorter or longer than the others. */
+  /** `ttlMs`: for this entry. */
   set(key: string, value: T, ttlMs = this.#options.ttlMs): void {
     if (ttlMs <= 0 || this.#options.maxEntries <= 0) return;
     this.#entries.delete(key);

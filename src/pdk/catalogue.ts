@@ -1,18 +1,18 @@
-// The plugins of a gateway by name, and when their code is read; knows none of them.
+// Finds plugins by name and loads their code; knows none of them.
 import type { AnyPlugin } from "./definition.ts";
 
-/** Where the plugin of each name is, which its file exports by default. */
+/** Loads the module of each plugin, whose default export is the definition. */
 export type PluginFiles = Readonly<Record<string, () => Promise<{ readonly default: AnyPlugin }>>>;
 
-/** Where a plugin is found when an instance is made of it; a map of all plugins is one. */
+/** Looks up the plugin of a new instance; a map of all plugins is one. */
 export interface PluginSource {
   get(name: string): AnyPlugin | undefined | Promise<AnyPlugin | undefined>;
 }
 
-/** Throws when two have one name. */
+/** Throws when two have the same name. */
 export function catalogueOf(plugins: readonly AnyPlugin[]): ReadonlyMap<string, AnyPlugin> {
   const byName = new Map(plugins.map((plugin) => [plugin.name, plugin]));
-  if (byName.size !== plugins.length) throw new Error("two plugins have one name");
+  if (byName.size !== plugins.length) throw new Error("two plugins have the same name");
   return byName;
 }
 
@@ -22,7 +22,7 @@ export async function loadPlugins(files: PluginFiles): Promise<readonly AnyPlugi
   return modules.map((module) => module.default);
 }
 
-/** Each when it is asked for: a thread that serves no plugin keeps the memory of none. */
+/** Loads each at first use, so that a thread needs no memory for plugins it does not run. */
 export const lazyPlugins = (files: PluginFiles): PluginSource => ({
   get: async (name) => (Object.hasOwn(files, name) ? (await files[name]?.())?.default : undefined),
 });

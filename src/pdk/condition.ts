@@ -1,4 +1,4 @@
-// Conditions on requests, prepared once: which networks, paths, fields, people and times; knows no plugin.
+// Compiles conditions on requests: networks, paths, headers, consumers and times; knows no plugin.
 import type { Condition } from "../model/condition.ts";
 import { normalizeHost } from "../http/authority.ts";
 import { isToken } from "../http/fields.ts";
@@ -8,14 +8,14 @@ import type { RequestContext, StreamContext } from "./context.ts";
 
 type Test = (context: RequestContext) => boolean;
 
-/** What is known of a request and of a stream connection alike. */
+/** What requests and stream connections have in common. */
 type Arrival = Pick<
   RequestContext & StreamContext,
   "clientAddress" | "country" | "asn" | "startedAt"
 >;
 type ArrivalTest = (context: Arrival) => boolean;
 
-/** Members of a condition that can be judged of a stream connection. */
+/** Members of a condition that apply to stream connections. */
 export const STREAM_MEMBERS: ReadonlySet<string> = new Set([
   "cidr",
   "country",
@@ -24,10 +24,10 @@ export const STREAM_MEMBERS: ReadonlySet<string> = new Set([
   "not",
 ]);
 
-/** Members that are only known once the client is: before, they do not hold. */
+/** Members that never match before authentication. */
 const OF_CONSUMER = ["consumer", "group"] as const;
 
-/** Whether the condition asks who the client is. */
+/** Whether the condition depends on the consumer. */
 export function asksForConsumer(condition: Condition): boolean {
   const { not } = condition;
   return OF_CONSUMER.some(
@@ -35,7 +35,7 @@ export function asksForConsumer(condition: Condition): boolean {
   );
 }
 
-/** Prepares a condition that `conditionProblems` finds nothing wrong with. */
+/** Compiles a condition for which `conditionProblems` returns nothing. */
 export function compileCondition(condition: Condition): Test {
   const { not, ...own } = condition;
   const tests = testsOf(own);
@@ -46,7 +46,7 @@ export function compileCondition(condition: Condition): Test {
   return all(tests);
 }
 
-/** The same for stream connections: what asks for anything of HTTP does not hold. */
+/** The same for stream connections: conditions on HTTP never match. */
 export function compileStreamCondition(condition: Condition): (context: StreamContext) => boolean {
   const { not, ...own } = condition;
   const isOfHttp = (members: object) =>
@@ -131,7 +131,7 @@ function hostTest(hosts: readonly string[]): Test {
   return ({ host }) => exact.has(host) || suffixes.some((suffix) => host.endsWith(suffix));
 }
 
-/** Paths are compared in the form in which routes compare them, or a policy could be got around by spelling one differently. */
+/** Compares paths as routes do: otherwise another spelling of a path would bypass a policy. */
 function pathTest(paths: readonly string[]): Test {
   const tests = paths.map((path): ((comparable: string) => boolean) => {
     if (path.startsWith("~")) {
@@ -151,16 +151,16 @@ function pathTest(paths: readonly string[]): Test {
   };
 }
 
-/** As a request for it comes in; null: no request has it. */
+/** The path of a request for it; null: no request can have it. */
 function requestedPath(path: string): string | null {
   const url = /[?#]/.test(path) ? null : URL.parse(`http://host${path}`);
   return url === null ? null : canonicalPath(url.pathname);
 }
 
-/** Of a path as people write it: `/über` comes in as `/%C3%BCber`. */
+/** Of a path as written by people: requests have `/%C3%BCber` for `/über`. */
 const comparableForm = (path: string): string => comparablePath(requestedPath(path) ?? path);
 
-/** A rule that never holds keeps nobody out. */
+/** Rejects paths that can never match, because such a rule would deny no request. */
 function pathProblem(path: string): string | null {
   if (path.includes("?")) return "must not have a query: use query";
   if (path.includes("#")) return "must not have a fragment";
@@ -226,7 +226,7 @@ export interface ConditionProblem {
   readonly message: string;
 }
 
-/** Everything wrong with a condition beyond its schema. `regexProblem` judges regular expressions. */
+/** All problems of a condition beyond its schema. `regexProblem` checks regular expressions. */
 export function conditionProblems(
   condition: Condition,
   regexProblem: (source: string) => string | null,

@@ -1,8 +1,8 @@
-// What a plugin may see and do while it handles a request, an answer or a stream connection; knows no implementation.
+// What a plugin can read and do while it handles a request, a response or a stream connection; knows no implementation.
 import type { CredentialAlgorithm, CredentialType } from "../model/credential.ts";
 import type { ScopeName } from "../model/plugin.ts";
 
-/** Somebody who uses the proxied APIs, as the worker knows it. Only enabled ones are known. */
+/** A client of the proxied APIs. Workers know only enabled consumers. */
 export interface ConsumerView {
   readonly id: string;
   readonly username: string;
@@ -10,7 +10,7 @@ export interface ConsumerView {
   readonly groups: readonly string[];
 }
 
-/** What is compared with what a client shows. */
+/** What a client's credential is compared with. */
 export interface CredentialMaterial {
   /** key: SHA-256, hexadecimal; basic: argon2id; null for the others. */
   readonly hash: string | null;
@@ -18,7 +18,7 @@ export interface CredentialMaterial {
   readonly secret: string | null;
 }
 
-/** An enabled credential of an enabled consumer. Whether it has expired is for the plugin to check: `isExpired`. */
+/** An enabled credential of an enabled consumer. The plugin checks whether it has expired: `hasExpired`. */
 export interface CredentialView extends CredentialMaterial {
   readonly id: string;
   readonly consumer: ConsumerView;
@@ -31,39 +31,39 @@ export interface CredentialView extends CredentialMaterial {
   readonly publicKey: string | null;
   /** Milliseconds since 1970; null: never. */
   readonly expiresAt: number | null;
-  /** What was valid before the last rotation, until that time in milliseconds since 1970. */
+  /** The secret before the last rotation, valid until that time in milliseconds since 1970. */
   readonly previous: (CredentialMaterial & { readonly until: number }) | null;
 }
 
-/** All consumers and credentials, in the version of the configuration that the request is served with. */
+/** All consumers and credentials, in the version of the configuration that serves the request. */
 export interface Consumers {
   byId(id: string): ConsumerView | null;
   byUsername(username: string): ConsumerView | null;
   byCustomId(customId: string): ConsumerView | null;
-  /** O(1). `key`: the SHA-256 of the key, hexadecimal, also of one that was rotated away; others: the identifier. */
+  /** O(1). `key`: the SHA-256 of the key, hexadecimal, present or rotated; others: the identifier. */
   credential(type: CredentialType, key: string): CredentialView | null;
 }
 
-/** What is known of the client's TLS connection. Plain listeners that no front stands before know nothing of it. */
+/** The client's TLS connection; unknown on plain listeners. */
 export interface ClientTls {
   /** `TLSv1.3`; null when unknown. */
   readonly version: string | null;
   /** Lower-case SNI; null when there was none. */
   readonly serverName: string | null;
-  /** DER of the certificate that the client has shown and that was accepted, null when there is none. */
+  /** DER of the client's verified certificate, null when there is none. */
   readonly clientCertificate: Uint8Array | null;
 }
 
-/** What a name in the configuration stands for, as far as a plugin needs it. */
+/** A named object of the configuration. */
 export interface NamedObject {
   readonly id: string;
   readonly name: string | null;
 }
 
-/** How the request goes upstream. Every change is checked: what no request may hold throws a TypeError. */
+/** The request that goes upstream. Every change is checked: an invalid value throws a TypeError. */
 export interface UpstreamRequest {
   readonly method: string;
-  /** Host field that a plugin has chosen; null: what route and service say. */
+  /** Host header that a plugin has set; null: that of route and service. */
   readonly host: string | null;
   /** Service that a plugin has chosen; null: the route's. */
   readonly serviceId: string | null;
@@ -71,62 +71,62 @@ export interface UpstreamRequest {
   readonly path: string;
   /** Without `?`. */
   readonly query: string;
-  /** The value as it will go out, null when there is none; what the gateway adds itself is not seen. */
+  /** The value that goes upstream, null when there is none; without the gateway's own headers. */
   header(name: string): string | null;
-  /** Lower-case names of fields that plugins have set or taken away, and of those that say who the client is. */
+  /** Lower-case names of headers that plugins have set or removed, and of those that name the client. */
   readonly changed: readonly string[];
-  /** The same as `header` as it is now, whatever is changed later. */
+  /** `header` in its present state, which later changes do not affect. */
   snapshot(): (name: string) => string | null;
-  /** In the place of every field of that name. */
+  /** Replaces every header of that name. */
   setHeader(name: string, value: string): void;
-  /** Beside what is there. */
+  /** Adds to existing ones. */
   addHeader(name: string, value: string): void;
   removeHeader(name: string): void;
   removeCookie(name: string): void;
   removeQuery(name: string): void;
   /** Percent-encoded as needed; null removes it. */
   setQuery(name: string, value: string | null): void;
-  /** The whole query in the place of the client's, as it is, without `?`. */
+  /** Replaces the whole query, without `?`, not encoded. */
   setWholeQuery(query: string): void;
   setMethod(method: string): void;
-  /** A path that is taken as final: the route neither strips nor rewrites it; the service's base path still goes before it. */
+  /** A final path: the route neither strips nor rewrites it; the service's base path still precedes it. */
   setPath(path: string): void;
-  /** The Host field, whatever route and service say. */
+  /** The Host header, whatever route and service say. */
   setHost(host: string): void;
   /** Another service by id; false when there is none that speaks HTTP. */
   setService(id: string): boolean;
-  /** In the place of the client's body, with its length. */
+  /** Replaces the client's body and its length. */
   setBody(body: Uint8Array): void;
 }
 
 /**
  * - `default`: authentication plugins run.
- * - `skip`: they do not: a policy has let the client in.
- * - `require`: they run, and nobody passes as anonymous.
+ * - `skip`: they do not, because a policy allows the client.
+ * - `require`: they run, and the anonymous consumer is not used.
  */
 export type AuthMode = "default" | "skip" | "require";
 
-/** What plugins keep for one request or connection, each by an object of its own. */
+/** Values that plugins store for one request or connection, each under an object as its key. */
 export interface Memory {
-  get(place: object): unknown;
-  set(place: object, value: unknown): void;
-  delete(place: object): void;
+  get(key: object): unknown;
+  set(key: object, value: unknown): void;
+  delete(key: object): void;
 }
 
-/** One request, from its head to the last byte of its answer. */
+/** One request, from its head to the last byte of its response. */
 export interface RequestContext {
   /** UUIDv7, unless `setId` gave another. */
   readonly id: string;
-  /** Names the request in logs, pages and upstream. */
+  /** Sets the request id for logs, error pages and upstream. */
   setId(id: string): void;
   readonly method: string;
   /** Lower case, without port. */
   readonly host: string;
-  /** Host field as the client sent it, or as a trusted proxy says. */
+  /** Host header as the client sent it, or as a trusted proxy forwards it. */
   readonly clientHost: string;
-  /** Scheme that the client used, as far as a trusted proxy tells. */
+  /** The client's scheme, also behind a trusted proxy. */
   readonly scheme: "http" | "https";
-  /** Port that the client used, as far as a trusted proxy tells. */
+  /** The port that the client connected to, also behind a trusted proxy. */
   readonly port: string;
   /** Canonical path. */
   readonly path: string;
@@ -134,9 +134,9 @@ export interface RequestContext {
   readonly query: string;
   /** Path and query. */
   readonly target: string;
-  /** The client's fields: lower-case names, repeated ones joined with a comma. */
+  /** The client's headers: lower-case names, repeated ones joined with a comma. */
   readonly headers: Readonly<Record<string, string>>;
-  /** By lower-case name; null too for what only the gateway says of clients, whatever they send under these names. */
+  /** By lower-case name; null also for the identity headers that only the gateway sets, whatever the client sends. */
   header(name: string): string | null;
   /** First cookie of that name. */
   cookie(name: string): string | null;
@@ -153,34 +153,34 @@ export interface RequestContext {
   /** Number of the autonomous system of the client's address; null when unknown. */
   asn(): number | null;
   readonly tls: ClientTls | null;
-  /** Null for a request that no route takes. */
+  /** Null when no route matches. */
   readonly route: NamedObject | null;
   readonly service: NamedObject | null;
   /** Another service that speaks HTTP, by id; null: there is none. */
   serviceNamed(id: string): NamedObject | null;
-  /** Aborted when the client goes away. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
-  /** Milliseconds since 1970 at which the request came. */
+  /** When the request arrived, in milliseconds since 1970. */
   readonly startedAt: number;
 
   readonly consumers: Consumers;
-  /** Who the client is; null: nobody yet. */
+  /** Null before authentication. */
   readonly consumer: ConsumerView | null;
   readonly credential: CredentialView | null;
   /**
-   * Tells who the client is apart from others also where it is no consumer: id of the credential, or the name of somebody whom
-   * an authentication has recognised. Null: nobody yet, or a stand-in.
+   * Identifies the client even when it is no consumer: id of the credential, or the name that an authentication plugin has
+   * verified. Null: not authenticated, or anonymous.
    */
   readonly credentialId: string | null;
-  /** Whether `consumer` only stands for those that did not say who they are. */
+  /** Whether `consumer` is the anonymous consumer. */
   readonly isAnonymous: boolean;
-  /** Whether an authentication has recognised the client, be it as a consumer or as somebody of another's. */
+  /** Whether an authentication plugin has authenticated the client, as a consumer or as an external identity. */
   readonly isAuthenticated: boolean;
-  /** Groups of the consumer and those that an authentication has told. */
+  /** Groups of the consumer and those that the authentication plugin has added. */
   readonly groups: readonly string[];
   /**
-   * Says who the client is. The fields that name it upstream are set from this. `credentialId` names what was shown when it
-   * is no credential of ours, such as the subject of a token; `groups` come on top of the consumer's.
+   * Sets the identity of the client, and with it the identity headers for the target. `credentialId` names an external
+   * credential, such as the subject of a token; `groups` add to the consumer's.
    */
   authenticate(
     consumer: ConsumerView | null,
@@ -195,9 +195,9 @@ export interface RequestContext {
 
   readonly upstream: UpstreamRequest;
   /**
-   * Makes the same request once more on the gateway's own account: whatever comes after the calling plugin runs for it, and
-   * plugins inside of the caller see the answer; nobody waits but the caller, and no client is told. To be called while a
-   * handler of a phase before the answer runs, or from what that handler has begun. The copy has no body but what `prepare` sets.
+   * Sends the same request once more, without a client: the plugins after the calling one run for it and see its response,
+   * which goes to the caller. Call it while a handler of a phase before the response runs, or from what that handler has
+   * started. The copy has no body but what `prepare` sets.
    */
   refetch(options: RefetchOptions): Promise<Refetched>;
   /** Whether the request has a body. */
@@ -205,54 +205,54 @@ export interface RequestContext {
   /** Declared length, -1 when unknown, 0 when there is none. */
   readonly bodyLength: number;
   /**
-   * The whole body; null when it is longer than `maxBytes`. Either way it still goes upstream. A client that sends too
-   * slowly is refused by the gateway, and then the promise never resolves.
+   * The whole body; null when it is longer than `maxBytes`. Either way it still goes upstream. The gateway refuses a client
+   * that sends too slowly, and then the promise never resolves.
    */
   readBody(maxBytes: number): Promise<Uint8Array | null>;
-  /** More than this is refused with 413 while the body is passed on, for this reason; the lowest of several limits counts. */
+  /** The gateway responds 413 to a longer body, also while it streams it upstream; the lowest of several limits applies. */
   limitBody(maxBytes: number, reason: string): void;
   /**
-   * Leads the body through something on its way from the client to whoever reads it; nothing is read before somebody wants it.
-   * False: there is no body, or it was read already.
+   * Pipes the body through a stream before anything else reads it; nothing is read before there is a reader. False: there is
+   * no body, or it was read already.
    */
   passBody(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean;
 
-  /** What plugins keep for this request, by an object of their own, such as their handlers. */
+  /** Values that plugins store for this request, each under an object of its own, such as its handlers. */
   readonly memory: Memory;
-  /** Notes why something was decided, in dotted words: `rl.exceeded`. Shown in the request log. */
+  /** Records the reason of a decision, in dotted words: `rl.exceeded`. Shown in the request log. */
   note(reason: string): void;
-  /** It has waited so long for its turn. Shown in the request log. */
+  /** Adds to the time in a queue. Shown in the request log. */
   queued(milliseconds: number): void;
   readonly reasons: readonly string[];
-  /** What became of it; null until the `log` phase. */
+  /** Null until the `log` phase. */
   readonly result: RequestResult | null;
 }
 
 export interface RefetchOptions {
   readonly method: string;
-  /** For everything until the last byte; default: what route and service say. */
+  /** For everything until the last byte; default: the timeouts of route and service. */
   readonly timeoutMs?: number;
-  /** A longer body is left out. */
+  /** A longer body is dropped. */
   readonly maxBytes: number;
-  /** Changes the copy of the request that goes upstream; the client's own is not touched. */
+  /** Changes the copy; the client's request stays as it is. */
   readonly prepare?: (upstream: UpstreamRequest) => void;
 }
 
-/** An answer that no client has seen. */
+/** The response to a copy of a request. */
 export interface Refetched {
-  /** Who made it; `gateway` mostly means that the target gave none. */
+  /** `gateway` mostly means that the target did not respond. */
   readonly source: ResponseDraft["source"];
   readonly status: number;
   readonly headers: Headers;
-  /** Null: it is longer than was asked for, or broke off. */
+  /** Null: longer than `maxBytes`, or incomplete. */
   readonly body: Uint8Array | null;
 }
 
-/** Facts for the `log` phase. Times in milliseconds, null when the request did not get that far. */
+/** The outcome of a request, for the `log` phase. Times in milliseconds, null when the request did not get that far. */
 export interface RequestResult {
-  /** Sent to the client; 499 when it went away before. */
+  /** Sent to the client; 499 when it disconnected before. */
   readonly status: number;
-  /** Of the target's answer; null when none gave one. */
+  /** Of the target's response; null when there is none. */
   readonly upstreamStatus: number | null;
   readonly bytesIn: number;
   readonly bytesOut: number;
@@ -260,7 +260,7 @@ export interface RequestResult {
   readonly firstByteMs: number | null;
   readonly targetId: string | null;
   readonly attempts: number;
-  /** The time with targets, in milliseconds since the request came; null when it went to none. */
+  /** The time with targets, in milliseconds since the request arrived; null when it went to none. */
   readonly upstream: {
     readonly startMs: number;
     readonly endMs: number;
@@ -269,19 +269,19 @@ export interface RequestResult {
   } | null;
 }
 
-/** The head of an answer before it goes to the client, and what becomes of its body. */
+/** A response before its head goes to the client. */
 export interface ResponseDraft {
-  /** Who made the answer: the target, the gateway (an error page, a redirect), or a plugin. */
+  /** The target, the gateway (an error page, a redirect), or a plugin. */
   readonly source: "upstream" | "gateway" | "plugin";
   status: number;
   readonly headers: Headers;
   /**
-   * The same as `headers.set` and `headers.delete`, and cheaper: as long as nobody looks at `headers`, answers that look the
-   * same share them. What no field can hold must not be given.
+   * The same as `headers.set` and `headers.delete`, and cheaper: similar responses share one object until a plugin reads
+   * `headers`. The value must be valid.
    */
   setHeader(name: string, value: string): void;
   removeHeader(name: string): void;
-  /** Several at once, cheapest with the same array of names each time. Neither array may be changed afterwards. */
+  /** Sets several at once, cheapest with the same array of names each time. Neither array may be changed afterwards. */
   setHeaders(names: readonly string[], values: readonly string[]): void;
   /** Of a failed request; null otherwise. */
   readonly error: {
@@ -291,34 +291,34 @@ export interface ResponseDraft {
   } | null;
   /** Bytes of the body when that is known at this point, else null. */
   readonly bodyLength: number | null;
-  /** Whether the answer has a body that goes to the client: not for HEAD, 204 and 304. */
+  /** Whether the response has a body for the client: not for HEAD, 204 and 304. */
   readonly hasBody: boolean;
-  /** The whole body in one piece when it is at hand (error pages, replies); null while it is still to come. */
+  /** The whole body when it is available (error pages, replies); null while it is still to come. */
   readonly wholeBody: Uint8Array | null;
-  /** Another body in its place; what the target still sends is dropped. Null: none. */
+  /** Replaces the body, and drops what the target still sends. Null: no body. */
   replaceBody(body: Uint8Array | null): void;
-  /** Passes the body through `transform`; the last one that was given gets the bytes last. */
+  /** Pipes the body through `transform`, after those that were added before. */
   transformBody(transform: BodyTransform): void;
 }
 
-/** Changes or watches a body. Bytes that are handed in belong to the gateway: copy what is kept beyond the call. */
+/** Changes or observes a body. The gateway reuses the bytes it passes: copy what is needed after the call. */
 export interface BodyTransform {
-  /** What goes on for these bytes; null or an empty array: nothing yet. */
+  /** Returns the bytes to send for these; null or an empty array: nothing yet. */
   push(chunk: Uint8Array): Uint8Array | null | Promise<Uint8Array | null>;
-  /** What is left at the end. */
+  /** Returns the rest at the end. */
   end(): Uint8Array | null | Promise<Uint8Array | null>;
   /**
-   * Called once in the place of `push` and `end` when the whole body is there before any of it goes on. Default: those two are
-   * called. What it gives back must not be changed afterwards.
+   * Called once instead of `push` and `end` when the whole body is available before any of it is sent. Default: those two
+   * are called. The result must not be changed afterwards.
    */
   whole?(pieces: readonly Uint8Array[]): readonly Uint8Array[] | Promise<readonly Uint8Array[]>;
-  /** The answer breaks off: the end never comes. */
+  /** The response is incomplete: `end` is not called. */
   abort?(): void;
-  /** Whether the bytes pass unchanged, so that their number is still known; default false. */
+  /** Whether the bytes stay unchanged, so that Content-Length still holds; default false. */
   readonly isObserver?: boolean;
-  /** Whether it makes the body wait: then it is sent as it comes, also where all of it could go at once; default false. */
+  /** Whether it delays the body, which then streams even when all of it is available; default false. */
   readonly isSlow?: boolean;
-  /** Longer chunks are handed in in pieces of so many bytes; default: as they come. */
+  /** Longer chunks are split to this size; default: not split. */
   readonly pieceBytes?: number;
 }
 
@@ -340,14 +340,14 @@ export interface StreamContext {
   readonly reasons: readonly string[];
 }
 
-/** A connection that is refused; it is closed without a word. */
+/** Closes a connection without a response. */
 export interface StreamRefusal {
   readonly reason: string;
-  /** Whether a TCP connection ends with a reset in the place of an orderly end; default true. */
+  /** Whether a TCP connection ends with a reset instead of FIN; default true. */
   readonly reset?: boolean;
 }
 
-/** What became of a stream connection. */
+/** The outcome of a stream connection. */
 export interface StreamResult {
   readonly bytesIn: number;
   readonly bytesOut: number;

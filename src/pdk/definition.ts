@@ -1,7 +1,7 @@
-// What a plugin is: its name, its place in the order, its configuration and its handlers; knows no plugin.
+// The definition of a plugin: name, order, configuration and handlers; knows no plugin.
 import type { Static, TObject } from "@sinclair/typebox";
 import type { ScopeName } from "../model/plugin.ts";
-import type { Outcome } from "./answer.ts";
+import type { Outcome } from "./response.ts";
 import type {
   NamedObject,
   RequestContext,
@@ -12,82 +12,84 @@ import type {
 } from "./context.ts";
 import type { Counters, PluginKit } from "./kit.ts";
 
-/** The moments in the life of a request at which plugins run, in their order; `connect` is that of stream connections. */
-export const phaseNames = [
-  "connect",
-  "early",
-  "auth",
-  "access",
-  "request",
-  "response",
-  "body",
-  "log",
-] as const;
-export type PhaseName = (typeof phaseNames)[number];
+/**
+ * The phases of a request, in their order, and the handler that runs in each: the API and the docs write phases in snake_case.
+ * Stream connections have only `connect`; plugins change bodies from `response`.
+ */
+export const phaseHandlers = {
+  connect: "connect",
+  pre_auth: "preAuth",
+  auth: "auth",
+  access: "access",
+  request: "request",
+  response: "response",
+  body: "response",
+  log: "log",
+} as const satisfies Record<string, keyof PluginHandlers>;
+export type PhaseName = keyof typeof phaseHandlers;
+export const phaseNames = Object.keys(phaseHandlers) as readonly PhaseName[];
 
 type Handler = (context: RequestContext) => Outcome | Promise<Outcome>;
 
 /**
- * What an instance does. All handlers may run for many requests at a time. A handler that has no need to wait should not
- * return a promise: it is cheaper by a turn of the event loop.
+ * The handlers of an instance. All handlers may run for many requests at a time. A handler that does not wait should not
+ * return a promise, which costs a turn of the event loop.
  */
 export interface PluginHandlers {
   /**
-   * Takes away what only this instance may tell targets, such as fields that say who the client is. Runs before all phases,
-   * for every request of the instance's place: also where its condition keeps it out, and nothing else would stop a client
-   * from writing these fields itself.
+   * Removes the fields by which only this instance names the client to targets. Runs before all phases, for every request of
+   * the instance's scope: also where `when` does not match, or a client could send these fields itself.
    */
-  readonly protect?: (context: RequestContext) => void;
-  /** Before it is known who the client is; may answer. */
-  readonly early?: Handler;
-  /** Says who the client is, or refuses. */
+  readonly stripIdentity?: (context: RequestContext) => void;
+  /** Before the client is authenticated; may respond. */
+  readonly preAuth?: Handler;
+  /** Authenticates the client, or rejects the request. */
   readonly auth?: Handler;
   /**
-   * In the place of `auth` where a policy lets the request in without asking, and after it where a stand-in passes: takes away
-   * what the client shows to this instance, and leaves what may be meant for the application.
+   * Runs instead of `auth` when a policy skips authentication, and after it when the anonymous consumer is used: hides the
+   * credentials of this instance from upstream, and leaves what may be addressed to the application.
    */
-  readonly waived?: (context: RequestContext) => void;
+  readonly authSkipped?: (context: RequestContext) => void;
   /** Limits, policies, validation. */
   readonly access?: Handler;
-  /** Changes what goes upstream. */
+  /** Changes the upstream request. */
   readonly request?: Handler;
   /**
-   * Changes the head of an answer and says what becomes of its body. Plugins see the answer in the reverse of the order in
-   * which they saw the request; an answer that a plugin gave is seen only by those before it in that order.
+   * Changes a response. Plugins see the response in the reverse order of the request; the response of a plugin is seen only
+   * by plugins with a higher order.
    */
   readonly response?: (context: RequestContext, response: ResponseDraft) => void;
-  /** After the last byte, exactly once, whatever happened. Nobody waits for it. */
+  /** After the last byte, exactly once, whatever happened. */
   readonly log?: (context: RequestContext) => void;
   /**
-   * In the place of `log`, for instances that can wait: called for many requests in a row, up to 20 ms after their end, which
-   * is several times cheaper. The context is reused for the next request after the call: what is wanted later has to be copied
-   * out of it, and nothing can be waited for.
+   * Instead of `log`, at a fraction of its cost: called for many requests in a row, up to 20 ms after their end. The gateway
+   * reuses the context after the call: copy what is needed later, and do not wait.
    */
-  readonly logLater?: (context: RequestContext) => void;
+  readonly logBatch?: (context: RequestContext) => void;
   /** A stream connection was accepted. */
   readonly connect?: (context: StreamContext) => StreamRefusal | undefined;
-  /** A stream connection that `connect` was asked about has ended. */
+  /** A stream connection has ended for which `connect` was called. */
   readonly disconnect?: (context: StreamContext, result: StreamResult) => void;
-  /** Forgets stored answers, also those that are still on their way; how many there were. */
+  /** Removes stored responses, including those still being received; returns their number. */
   readonly purge?: (which: Purge) => number;
   /**
-   * The instance is gone, was replaced by another version of itself, or the gateway stops, which waits for a promise for less
-   * than a second: long enough to send what is left.
+   * The instance was removed or replaced by a new version, or the gateway stops, which waits for a promise for less than a
+   * second: long enough to send the rest of a queue.
    */
   readonly close?: () => void | Promise<void>;
 }
 
-/** Which stored answers are meant. */
+/** Selects stored responses. */
 export type Purge =
   | { readonly by: "all" }
-  /** `host/path?query`, or `/path?query` on any host; without query only what was asked for without one. */
+  /** `host/path?query`, or `/path?query` on any host; without query only requests without one. */
   | { readonly by: "key"; readonly value: string }
-  /** What begins like this, in the same form. */
+  /** Keys with this prefix, in the same form. */
   | { readonly by: "prefix"; readonly value: string }
-  /** One of the words of their Surrogate-Key. */
+  /** One of the tags of their Surrogate-Key. */
   | { readonly by: "tag"; readonly value: string };
 
-/** An instance and what there is around it, for its metrics. */
+/** An instance and its surroundings, for metrics. */
 export interface MetricInstance {
   readonly id: string;
   /** Label, or id. */
@@ -100,61 +102,61 @@ export interface MetricInstance {
   readonly services: readonly NamedObject[];
 }
 
-/** What a plugin shows in the metrics beside its decisions. */
+/** A metric of a plugin, beside the count of its decisions. */
 export interface PluginMetric {
   /** `sluice_circuit_state`; of a counter without `_total`. */
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge";
-  /** Of one enabled instance, from its counters; runs in the main thread whenever somebody asks. */
+  /** Reads the values of one enabled instance from its counters; runs in the main thread at each scrape. */
   readonly read: (
     instance: MetricInstance,
     counters: Counters,
   ) => readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
 }
 
-/** A plugin as its file exports it. */
+/** A plugin as its module exports it. */
 export interface PluginDefinition<S extends TObject = TObject> {
   /** Unique, `key-auth`. */
   readonly name: string;
-  /** One sentence for lists. */
+  /** One sentence, for lists. */
   readonly summary: string;
-  /** Some paragraphs of Markdown for its page. */
+  /** Markdown, for its page. */
   readonly description: string;
   readonly group: "authentication" | "access" | "traffic" | "content" | "observability";
-  /** Place within a phase, higher first. Bands: see docs/writing-a-plugin.md. */
+  /** Execution order within a phase, higher first. Bands: see docs/writing-a-plugin.md. */
   readonly order: number;
   readonly phases: readonly PhaseName[];
   readonly scopes: readonly ScopeName[];
-  /** Its settings: every field with a description, and with a default unless it is required. */
+  /** Its settings: every field has a description, and a default unless it is required. */
   readonly config: S;
   /** A configuration for its page, which a test runs. */
   readonly example: Record<string, unknown>;
-  /** What happens to a request when a handler throws. */
+  /** When a handler throws: `open` continues, `closed` responds 500. */
   readonly onError: "open" | "closed";
-  /** Several enabled instances in one place; default false. */
+  /** Whether one scope may have several enabled instances; default false. */
   readonly allowsMultiple?: boolean;
-  /** Whether it gives requests their ids, in the place of the gateway; default false. */
+  /** Whether it sets request ids instead of the gateway; default false. */
   readonly namesRequests?: boolean;
-  /** Only admins may write instances; default false. */
+  /** Whether only admins may write instances; default false. */
   readonly needsAdmin?: boolean;
   /**
-   * Regular expressions in texts and objects that no field made with `regex` holds, with their paths inside the configuration:
-   * the gateway refuses those that could take long.
+   * Regular expressions outside of fields made with `regex`, with their paths inside the configuration: the gateway rejects
+   * expressions with unbounded backtracking.
    */
   readonly regexes?: (
     config: Static<S>,
   ) => readonly { readonly path: string; readonly source: string }[];
-  /** What is wrong beyond the schema: the path inside the configuration, and a message that follows it. */
+  /** Problems beyond the schema: the path inside the configuration, and a message that follows it. */
   readonly check?: (
     config: Static<S>,
   ) => readonly { readonly path: string; readonly message: string }[];
   readonly metrics?: readonly PluginMetric[];
-  /** Makes an instance; runs in every worker when it is written or the worker starts. Heavy packages are imported here. */
+  /** Creates an instance; runs in every worker when it is written or the worker starts. Import heavy packages here. */
   readonly create: (config: Static<S>, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
 }
 
-/** A definition whose configuration nobody looks into. */
+/** A definition without the type of its configuration. */
 export type AnyPlugin = Omit<PluginDefinition, "check" | "create" | "regexes"> & {
   readonly regexes?: (
     config: never,
@@ -165,11 +167,11 @@ export type AnyPlugin = Omit<PluginDefinition, "check" | "create" | "regexes"> &
   readonly create: (config: never, kit: PluginKit) => PluginHandlers | Promise<PluginHandlers>;
 };
 
-/** Gives the definition back, with the type of its configuration worked out. */
+/** Infers the type of the configuration from the schema. */
 export const definePlugin = <S extends TObject>(definition: PluginDefinition<S>): AnyPlugin =>
   definition as unknown as AnyPlugin;
 
-/** Where plugins for HTTP apply unless they say otherwise. */
+/** The usual scopes of HTTP plugins. */
 export const httpScopes: readonly ScopeName[] = [
   "global",
   "service",
@@ -179,5 +181,5 @@ export const httpScopes: readonly ScopeName[] = [
   "consumer_service",
 ];
 
-/** Where plugins that find out who the client is apply: not to those whom they would have to know already. */
+/** The scopes of authentication plugins: the consumer is not known before them. */
 export const authScopes: readonly ScopeName[] = ["global", "service", "route"];

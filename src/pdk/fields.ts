@@ -1,10 +1,10 @@
-// Pieces of configuration schemas that plugins share, and what else holds of their texts; knows no plugin.
+// Building blocks for configuration schemas of plugins, and the kinds of their texts; knows no plugin.
 import { type TSchema, Type as t } from "@sinclair/typebox";
 import { type Condition, condition as conditionSchema } from "../model/condition.ts";
 import { KEPT_THERE } from "../model/fields.ts";
 import { alternativeOf, KIND, memberSchema } from "../model/schema-walk.ts";
 
-/** What a text in a configuration is, beyond its schema; the gateway checks it when the instance is written. */
+/** The kind of a text, which the gateway checks beyond its schema when the instance is written. */
 export type TextKind =
   | "secret"
   | "regex"
@@ -28,8 +28,8 @@ const text = (kind: TextKind, options: TextOptions) =>
   t.String({ maxLength: 4096, ...options, [KIND]: kind });
 
 /**
- * Write-only: stored encrypted, left out of every answer, kept when it is absent from a later write. May be given as
- * `{"$secret": "name"}`. Handlers get the value. Wrap it in `t.Optional` when it need not be there.
+ * Write-only: stored encrypted, never in responses, unchanged when absent from a later write. May be given as
+ * `{"$secret": "name"}`. Handlers get the value. Wrap it in `t.Optional` when it is not required.
  */
 export const secret = ({ description, ...options }: Omit<TextOptions, "default">) =>
   t.String({
@@ -39,17 +39,17 @@ export const secret = ({ description, ...options }: Omit<TextOptions, "default">
     [KIND]: "secret",
   });
 
-/** A regular expression that cannot take long. */
+/** A regular expression without unbounded backtracking. */
 export const regex = (options: TextOptions) => text("regex", { ...options, maxLength: 1024 });
 
-/** A text that must be equal, or `~` and a regular expression that must fit the whole; see `compileTexts`. */
+/** An exact text, or `~` and a regular expression that must match the whole; see `compileTexts`. */
 export const textOrRegex = (options: TextOptions) =>
   t.String({ minLength: 1, maxLength: 1024, ...options, [KIND]: "text_or_regex" });
 
-/** The expression of such a text: one that fits only a part would let `https://a.example.evil.com` pass for `a.example`. */
+/** The anchored expression of such a text: without anchors `https://a.example.evil.com` would match `a.example`. */
 export const wholeRegex = (text: string): string => `^(?:${text.slice(1)})$`;
 
-/** Whether a text is one of these. Longer ones than an expression should be asked about are none. */
+/** Whether a text matches one of these. Expressions do not match texts longer than `maxLength`. */
 export function compileTexts(
   texts: readonly string[],
   maxLength = 1024,
@@ -62,7 +62,7 @@ export function compileTexts(
     exact.has(text) || (text.length <= maxLength && regexes.some((each) => each.test(text)));
 }
 
-/** A condition on requests; prepare it with `compileCondition`. */
+/** A condition on requests; compile it with `compileCondition`. */
 export const condition = (description: string) =>
   t.Unsafe<Condition>({ ...conditionSchema, default: {}, description, [KIND]: "condition" });
 
@@ -108,13 +108,13 @@ export const listOf = <T extends TSchema>(
   },
 ) => t.Array(schema, { default: [], maxItems: 1000, ...options });
 
-/** One of some words. */
+/** An enumeration of words. */
 export const oneOf = <const T extends readonly string[]>(
   words: T,
   options: { readonly description: string; readonly default?: T[number] },
 ) => t.Unsafe<T[number]>({ type: "string", enum: [...words], ...options });
 
-/** One of some statuses. */
+/** An enumeration of status codes. */
 export const statusOf = <const T extends readonly number[]>(
   statuses: T,
   options: { readonly description: string; readonly default: T[number] },
@@ -132,7 +132,7 @@ export const integer = (
 export const milliseconds = (initial: number, description: string) =>
   integer(initial, { minimum: 1, maximum: 86_400_000, description });
 
-/** An object whose fields all have defaults, so that it may be left out. */
+/** An object whose fields all have defaults, so that it may be absent. */
 export const group = <T extends Record<string, TSchema>>(properties: T, description: string) =>
   t.Object(properties, { additionalProperties: false, default: {}, description });
 
@@ -140,18 +140,18 @@ export const group = <T extends Record<string, TSchema>>(properties: T, descript
 export const config = <T extends Record<string, TSchema>>(properties: T) =>
   t.Object(properties, { additionalProperties: false });
 
-/** One text of a kind, where it stands. */
+/** A text of a kind, with its path. */
 export interface KindedText {
   readonly kind: TextKind;
   /** Inside the configuration: `users[0].password`. */
   readonly path: string;
-  /** As it is there: mostly a string; of a secret also what stands for one. */
+  /** Mostly a string; of a secret also the reference to one. */
   readonly value: unknown;
 }
 
 /**
- * A copy of `value` in which every text with a kind is what `replace` gives for it; undefined leaves a member out. Values that
- * do not fit the schema are copied as they are.
+ * A copy of `value` in which `replace` has replaced every text with a kind; undefined drops a member. Values that do not
+ * match the schema are copied as they are.
  */
 export function mapTexts(
   schema: TSchema,
@@ -161,13 +161,13 @@ export function mapTexts(
   return walk({ schema, value, path: "" }, replace);
 }
 
-interface Spot {
+interface Node {
   readonly schema: TSchema;
   readonly value: unknown;
   readonly path: string;
 }
 
-function walk({ schema, value, path }: Spot, replace: (text: KindedText) => unknown): unknown {
+function walk({ schema, value, path }: Node, replace: (text: KindedText) => unknown): unknown {
   const kind = schema[KIND] as TextKind | undefined;
   if (kind !== undefined && value !== null && value !== undefined)
     return replace({ kind, path, value });

@@ -1,9 +1,9 @@
-// What an instance of a plugin is given to work with beside requests; interfaces only.
+// What the gateway provides to a plugin instance beside requests; interfaces only.
 import type { InstanceView } from "./context.ts";
 
 /** A count in windows of time that all workers share. */
 export interface WindowCount {
-  /** In the present window, with what was added just now. */
+  /** In the present window, including the present call. */
   readonly current: number;
   /** In the window before. */
   readonly previous: number;
@@ -11,20 +11,20 @@ export interface WindowCount {
   readonly elapsedMs: number;
 }
 
-/** What is asked of a count in a window. */
+/** A cost to add to a window. */
 export interface WindowCost {
   readonly cost: number;
   readonly windowMs: number;
 }
 
 export interface WindowDemand extends WindowCost {
-  /** What there may be in the window, with the cost. */
+  /** Limit of the window, including the cost. */
   readonly max: number;
-  /** Whether the window before counts too, for the part of it that is less than a window ago. */
+  /** Whether the previous window counts too, weighted by the part of it that a sliding window covers. */
   readonly isSliding: boolean;
 }
 
-/** What became of a demand, and what the window holds after it. */
+/** The result of a demand, and the counts after it. */
 export interface Admission extends WindowCount {
   readonly isAdmitted: boolean;
   /** Names the window, for `revoke`. */
@@ -32,34 +32,34 @@ export interface Admission extends WindowCount {
 }
 
 /**
- * Numbers by key, in memory that all workers share: exact over all of them, lost when the gateway stops. Keys are told apart
- * by instance. When the memory is full, the keys that were idle longest are forgotten.
+ * Numbers by key, in memory that all workers share: exact over all of them, lost when the gateway stops. Each instance has
+ * its own keys. When the memory is full, the least recently used keys are evicted.
  */
 export interface Counters {
-  /** Milliseconds since 1970, as they go by for windows, buckets and values. */
+  /** The clock of windows, buckets and values, in milliseconds since 1970. */
   now(): number;
-  /** Adds to a count in windows of `windowMs`, which begin at multiples of it; 0 only reads. */
+  /** Adds to a count in windows of `windowMs`, which begin at multiples of it; an amount of 0 only reads. */
   add(key: string, amount: number, windowMs: number): WindowCount;
-  /** Adds the cost if there is room for it: looked at and added in one step. A cost of 0 only looks. */
+  /** Adds the cost if the limit allows it, atomically. A cost of 0 only reads. */
   admit(key: string, demand: WindowDemand): Admission;
-  /** Takes a cost that was admitted back out of its window. */
+  /** Subtracts an admitted cost from its window. */
   revoke(key: string, admission: Pick<Admission, "window">, cost: WindowCost): void;
   /**
-   * Takes `cost` from a bucket that holds at most `capacity` and gains `perSecond`. `wait`: milliseconds until that much is
-   * there, 0 when it was taken. A negative cost puts something back.
+   * Takes `cost` from a token bucket of `capacity` that gains `perSecond`. `wait`: milliseconds until it holds that much, 0
+   * when it was taken. A negative cost returns tokens.
    */
   take(
     key: string,
     bucket: { readonly capacity: number; readonly perSecond: number; readonly cost: number },
   ): { readonly remaining: number; readonly wait: number };
-  /** Counts one more that is there at the same time; false when there are `max` already. Every true needs a `leave`. */
+  /** Increments a count of concurrent users; false at `max`. Every true needs a `leave`. */
   enter(key: string, max: number): boolean;
   leave(key: string): void;
-  /** How many are there. */
+  /** The number of concurrent users. */
   inside(key: string): number;
-  /** A number that was put there with `replace`; 0 when there is none. */
+  /** A number that was stored with `replace`; 0 when there is none. */
   value(key: string): number;
-  /** Puts `next` in the place of `expected`; false when another number is there. It is forgotten after `keepMs`. */
+  /** Compare and set; false when the value is not `expected`. It expires after `keepMs`. */
   replace(
     key: string,
     change: { readonly expected: number; readonly next: number; readonly keepMs: number },
@@ -74,7 +74,7 @@ export interface CalloutRequest {
   readonly body?: Uint8Array | string | null;
   /** For everything until the last byte. */
   readonly timeoutMs: number;
-  /** A longer answer is an error; default 1 MiB. */
+  /** A longer response is an error; default 1 MiB. */
   readonly maxBytes?: number;
 }
 
@@ -85,17 +85,17 @@ export interface CalloutResponse {
 }
 
 /**
- * One HTTP request to somebody else: bounded in number, time and size, connections are kept, redirects are given back and
- * not followed, and the gateway itself refuses what comes from here. Throws an Error in words when there was no answer.
+ * One HTTP request to another server: bounded in number, time and size, on keep-alive connections, without following
+ * redirects. The gateway rejects requests to itself. Throws an Error with a message for people when there is no response.
  */
 export type Callout = (request: CalloutRequest) => Promise<CalloutResponse>;
 
-/** Where plugins may write files, as absolute paths of folders. */
-export interface LogPlaces {
-  /** The gateway's own, below which relative paths are; made when it is needed. */
+/** Where plugins may write log files, as absolute paths of directories. */
+export interface LogDirectories {
+  /** Base of relative paths; created when needed. */
   readonly directory: string;
-  /** Below this one, absolute paths may be; null: nowhere. */
-  readonly elsewhere: string | null;
+  /** Absolute paths must be below this one (`--log-dir`); null: none may be used. */
+  readonly absolute: string | null;
 }
 
 export interface PluginKit {
@@ -106,17 +106,17 @@ export interface PluginKit {
   readonly workers: number;
   readonly counters: Counters;
   readonly callout: Callout;
-  /** 32 bytes, the same in all workers and after a restart, another for each instance and purpose. */
+  /** 32 bytes, the same in all workers and after a restart, different for each instance and purpose. */
   deriveKey(purpose: string): Uint8Array;
   readonly log: (
     level: "debug" | "info" | "warn" | "error",
     message: string,
     fields?: Readonly<Record<string, unknown>>,
   ) => void;
-  /** Null: this gateway writes no files for plugins. */
-  readonly logPlaces: LogPlaces | null;
-  /** So many records of what happened were lost, for the counters. */
+  /** Null: plugins may write no files. */
+  readonly logDirectories: LogDirectories | null;
+  /** Counts dropped log records. */
   dropped(count: number): void;
-  /** A credential was used; told to people now and then. */
+  /** Reports the use of a credential, which the API shows as its last use. */
   used(credentialId: string): void;
 }

@@ -1,14 +1,14 @@
-// Origins as browsers send them, and lists of those that a plugin knows; knows no request.
+// Matches the Origin header of browsers against lists; knows no request.
 import { compileTexts } from "./fields.ts";
 
 /** Of browsers, with or without a host: `moz-extension://…`, `https://a.example:8443`. */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s@\\*]+$/;
 /** Every host below one, at any depth, as in the Gateway API. */
 const WILDCARD = /^([a-z][a-z0-9+.-]*:\/\/)\*(\.[^/?#\s@\\*]+)$/;
-/** No origin that anybody means is longer. */
+/** Longer origins never match. */
 const MAX_LENGTH = 512;
 
-/** What is wrong with one entry of a list of origins, worded to follow its field; null when nothing is. */
+/** The problem of one entry of a list of origins, worded to follow its field; null: none. */
 export function originProblem(text: string): string | null {
   if (text === "*" || text === "null" || text.startsWith("~")) return null;
   const [, scheme, below] = WILDCARD.exec(text) ?? [];
@@ -17,7 +17,7 @@ export function originProblem(text: string): string | null {
     return problem?.replace("://x.", "://*.") ?? null;
   }
   if (text.includes("*"))
-    return 'may hold a "*" only in the place of the first labels of a host: https://*.example.com';
+    return 'may have "*" only as the first label of a host: https://*.example.com';
   const sent = URL.parse(text)?.origin ?? null;
   if (sent !== null && sent !== "null" && sent !== text)
     return `must be written as browsers send it: ${sent}`;
@@ -26,7 +26,7 @@ export function originProblem(text: string): string | null {
     : 'must be an origin such as https://app.example.com, "*" or "~…"';
 }
 
-/** Whether an origin is one of these: equal, below a wildcard, or fitting an expression as a whole. `*` alone is left to the caller. */
+/** Whether an origin equals one of these, is below a wildcard, or fully matches an expression. The caller handles `*` alone. */
 export function compileOrigins(origins: readonly string[]): (origin: string) => boolean {
   const texts = origins.filter((each) => each !== "*");
   return compileTexts(
@@ -35,7 +35,7 @@ export function compileOrigins(origins: readonly string[]): (origin: string) => 
   );
 }
 
-/** `https://*.example.com` as an expression: one or more labels stand for the wildcard, and nothing else. */
+/** `https://*.example.com` as an expression: the wildcard stands for one or more labels. */
 function wildcardRegex(text: string): string {
   const [, scheme = "", below = ""] = WILDCARD.exec(text) ?? [];
   const literal = (part: string) => part.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");

@@ -1,23 +1,23 @@
-// A map that forgets what was not asked for lately; knows nothing of what it holds.
+// A map that evicts entries not used lately; knows nothing of what it holds.
 
-/** Where fewer than this share of what is asked for was remembered, remembering does not pay. */
+/** Below this hit ratio, caching does not pay. */
 const WORTH_IT = 0.25;
-/** Then nothing is remembered until so many times `size` were asked for. */
+/** Then nothing is cached for so many times `size` lookups. */
 const STAND_ASIDE = 16;
 
 /**
- * Holds what was used last: at least `size` entries, at most twice as many. Where nearly everything that is asked for is
- * new, it stands aside for a while: entries that live a little and are of no use cost the garbage collector more than
- * making them anew, 5 microseconds of a request's 40 where 100,000 clients come in turn.
+ * Holds the entries used last: at least `size`, at most twice as many. When nearly every lookup misses, it stops caching for
+ * a while: short-lived entries without hits cost the garbage collector more than creating them again, 5 microseconds of a
+ * request's 40 with 100,000 clients in turn.
  */
 export class RecentMap<K, V> {
   readonly #size: number;
   #young = new Map<K, V>();
   #old: ReadonlyMap<K, V> = new Map();
-  /** Since the map was last turned over. */
+  /** Lookups and hits since the last turnover. */
   #asked = 0;
   #known = 0;
-  /** Questions until something is remembered again. */
+  /** Lookups until caching resumes. */
   #standsAside = 0;
 
   constructor(size: number) {
@@ -48,7 +48,7 @@ export class RecentMap<K, V> {
     this.#young.set(key, value);
   }
 
-  /** Makes room; false: it is better to remember nothing. */
+  /** Makes room; false: caching does not pay. */
   #turnOver(): boolean {
     const isWorthIt = this.#known >= this.#asked * WORTH_IT;
     this.#asked = 0;

@@ -1,4 +1,4 @@
-// By what requests are told apart where they are counted: the setting, and the key of a request; knows no count.
+// The key by which plugins count requests: the setting, and the key of a request; knows no count.
 import { Type as t } from "@sinclair/typebox";
 import { claimsOf } from "./authentication.ts";
 import type { RequestContext, StreamContext } from "./context.ts";
@@ -31,7 +31,7 @@ export const requestKey = (initial: string, description: string) =>
 export const partsOf = (key: string | readonly string[]): readonly string[] =>
   typeof key === "string" ? [key] : key;
 
-/** What is wrong with a key beyond its schema; null: nothing. */
+/** The problem of a key beyond its schema; null: none. */
 export function keyProblem(key: string | readonly string[]): string | null {
   const header = partsOf(key).find((each) => each.startsWith("header:") && !isToken(each.slice(7)));
   return header === undefined ? null : `"${header.slice(7)}" is not the name of a header field`;
@@ -41,11 +41,11 @@ export function keyProblem(key: string | readonly string[]): string | null {
 export const asksForClient = (key: string | readonly string[]): boolean =>
   partsOf(key).some((each) => /^(?:consumer$|credential$|jwt:)/.test(each));
 
-/** Whether the key tells clients apart, not only where requests go. */
+/** Whether the key depends on the client, and not only on route and service. */
 export const isOfClient = (key: string | readonly string[]): boolean =>
   partsOf(key).some((each) => each !== "route" && each !== "service");
 
-/** Prepares the key. Whoever leaves out what it is made of is told apart by its address: it must not go uncounted. */
+/** Compiles the key. A request without the value is counted by its address, so that omitting the value evades no limit. */
 export function keyReader(key: string | readonly string[], ipv6Prefix = 64): Read {
   const reads = partsOf(key).map((each) => readerOf(each, ipv6Prefix));
   const [only] = reads;
@@ -61,7 +61,7 @@ export function keyReader(key: string | readonly string[], ipv6Prefix = 64): Rea
   };
 }
 
-/** The same for stream connections, of which only address, route and service are known; the rest is the address. */
+/** The same for stream connections, which have only address, route and service; other parts use the address. */
 export function streamKeyReader(
   key: string | readonly string[],
   ipv6Prefix = 64,
@@ -79,7 +79,7 @@ export function streamKeyReader(
 
 function readerOf(each: string, ipv6Prefix: number): Read {
   const address: Read = (context) => networkOf(context.clientAddress(), ipv6Prefix);
-  // An address has no equals sign, so no value can be taken for one.
+  // An address has no equals sign, so that no value can collide with one.
   const orAddress =
     (read: (context: RequestContext) => string | null): Read =>
     (context) => {
@@ -112,13 +112,13 @@ function readerOf(each: string, ipv6Prefix: number): Read {
   }
 }
 
-/** A stand-in is nobody: all that it stands for would share one count. */
+/** Anonymous clients would otherwise share one count. */
 function clientOf({ consumer, isAnonymous, credentialId }: RequestContext): string | null {
   if (isAnonymous) return null;
   return consumer?.id ?? credentialId;
 }
 
-/** Only of a token that an authentication has accepted. */
+/** Only of a token that an authentication plugin has accepted. */
 function claimText(context: RequestContext, name: string): string | null {
   const value = claimAt(claimsOf(context), name);
   if (typeof value === "string") return value;

@@ -1,10 +1,10 @@
-// Texts with `${...}` in them, prepared once and filled in for each request; knows no plugin.
+// Texts with `${...}` variables, compiled once and rendered for each request; knows no plugin.
 import type { RequestContext } from "./context.ts";
 
-/** A text ready to be filled in. What a variable does not find is the empty text. */
+/** A compiled template. A variable without a value renders as the empty text. */
 export type Template = (context: RequestContext) => string;
 
-/** Variables that a plugin has beside the general ones, or in their place; null: it has none of that name. */
+/** Variables of a plugin, which precede the general ones; null: unknown name. */
 export type OwnVariables = (
   variable: string,
 ) => ((context: RequestContext) => string | null) | null;
@@ -51,7 +51,7 @@ const named: Readonly<Record<string, (context: RequestContext, name: string) => 
 };
 
 /**
- * Null for a text that `compileTemplate` takes; otherwise what is wrong, worded to follow a field name. Variables:
+ * Null for a valid template; otherwise the problem, worded to follow a field name. Variables:
  * `request.id|method|scheme|host|path|query|target`, `request.header.<name>`, `request.query.<name>`,
  * `request.cookie.<name>`, `path.<number>` (segment of the path, from 1), `client.address|country|asn`,
  * `consumer.id|username|custom_id|groups`, `credential.name`, `route.id|name`, `service.id|name`, `env.SLUICE_ENV_<name>`.
@@ -61,18 +61,18 @@ export function templateProblem(source: string, own = NO_VARIABLES): string | nu
     if (own(variable) !== null) continue;
     if (Object.hasOwn(plain, variable)) continue;
     const prefix = Object.keys(named).find((each) => variable.startsWith(each));
-    if (prefix === undefined) return `holds \${${variable}}, which is no known variable`;
+    if (prefix === undefined) return `has the unknown variable \${${variable}}`;
     const name = variable.slice(prefix.length);
-    if (name === "") return `holds \${${variable}}, which names nothing`;
+    if (name === "") return `has \${${variable}} without a name`;
     if (prefix === "path." && !/^[1-9]\d{0,2}$/.test(name))
-      return `holds \${${variable}}: segments of the path are numbers from 1`;
+      return `has \${${variable}}: path segments are numbered from 1`;
     if (prefix === "env." && !name.startsWith(ENVIRONMENT))
-      return `holds \${${variable}}: only environment variables named ${ENVIRONMENT}... can be read`;
+      return `has \${${variable}}: only environment variables named ${ENVIRONMENT}... can be read`;
   }
-  return /\$\{[^}]*$/.test(source.replace(PLACEHOLDER, "")) ? "holds ${ without an end" : null;
+  return /\$\{[^}]*$/.test(source.replace(PLACEHOLDER, "")) ? "has ${ without }" : null;
 }
 
-/** Prepares a text that `templateProblem` finds nothing wrong with. `escaped` is applied to what variables stand for. */
+/** Compiles a template for which `templateProblem` returns null. `escaped` is applied to the values of variables. */
 export function compileTemplate(
   source: string,
   escaped: ((value: string) => string) | null = null,

@@ -1,11 +1,11 @@
-// access-log: writes down every request and stream connection, to files, log servers and collectors.
+// access-log: logs requests and stream connections to files, log servers and collectors.
 import { compileCondition, compileStreamCondition } from "../pdk/condition.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { parseTraceParent } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
 import { FileSink } from "./access-log/file-sink.ts";
-import { type Format, formatOf, needsAnswer, textOf } from "./access-log/format.ts";
+import { type Format, formatOf, needsResponse, textOf } from "./access-log/format.ts";
 import { HttpSink, listBody, lokiBody, otlpBody, withPath } from "./access-log/http-sinks.ts";
 import { Queue, type QueueOptions, type Sink } from "./access-log/queue.ts";
 import { Redaction } from "./access-log/redaction.ts";
@@ -26,33 +26,34 @@ import {
 } from "./access-log/socket-sinks.ts";
 import { StdoutSink } from "./access-log/stdout-sink.ts";
 import { type Subject, streamSubject } from "./access-log/subject.ts";
-import { WaitingEntries, WaitingLines } from "./access-log/waiting.ts";
+import { PendingEntries, PendingLines } from "./access-log/pending-records.ts";
 
 export default definePlugin({
   name: "access-log",
-  summary: "Writes down every request and stream connection, to files, log servers and collectors",
-  description: `Each record is one line. The format \`json\` has time, id, client, method, host, target, status, bytes of bodies, durations,
-route, service, target, attempts, consumer, reasons, User-Agent and Referer, and the header fields that \`include\` names. \`clf\` and
-\`combined\` are the formats that Apache and nginx write; the version in them is always HTTP/1.1, because the server does not tell.
-A \`template\` may hold the variables of all templates and \`\${time}\`, \`\${status}\`, \`\${bytes_in}\`, \`\${bytes_out}\`, \`\${duration_ms}\`,
+  summary:
+    "Writes an access log of requests and stream connections to files, log servers and collectors",
+  description: `Each record is one line. The format \`json\` has time, id, client, method, host, target, status, body sizes, durations, route,
+service, upstream target, attempts, consumer, reasons, User-Agent and Referer, and the headers that \`include\` names. \`clf\` and
+\`combined\` are the formats of Apache and nginx; their protocol version is always HTTP/1.1, because the server does not report it.
+A \`template\` may use the variables of all templates and \`\${time}\`, \`\${status}\`, \`\${bytes_in}\`, \`\${bytes_out}\`, \`\${duration_ms}\`,
 \`\${first_byte_ms}\`, \`\${upstream.status}\`, \`\${upstream.address}\`, \`\${upstream.duration_ms}\`, \`\${target.id}\`, \`\${attempts}\`,
-\`\${reasons}\`, \`\${kind}\` and \`\${response.header.<name>}\`; what is not there is a dash. Whatever clients send, a record stays one line:
-control characters, quotes and characters that turn the order of text around are escaped.
+\`\${reasons}\`, \`\${kind}\` and \`\${response.header.<name>}\`; missing values are a dash. A record is always one line: control
+characters, quotes and bidirectional control characters are escaped.
 
-Records wait in memory and are handed over in batches by each worker, for each sink by itself: a sink that is slow or gone holds
-up no request and no other sink. A batch that is not taken is tried again, with pauses that double, until \`max_retry_time\` is over;
-when a queue is full, new records are dropped. Both are counted in \`sluice_plugin_dropped_total\` and told in the gateway's log once a
-minute. Records that wait when the gateway is killed are lost; when it stops, they are handed over once. A batch whose receipt
-got lost is handed over twice; what was under way on a TCP connection that breaks may be lost, because syslog has no receipts.
+Each worker queues records for each sink and sends them in batches: a slow or unreachable sink delays no request and no other
+sink. The gateway retries a failed batch, with doubling delays, for up to \`max_retry_time\`; when a queue is full, it drops new
+records. It counts dropped records in \`sluice_plugin_dropped_total\` and logs their number once a minute. Queued records are lost
+when the gateway is killed; when it stops, it sends them once. A batch whose acknowledgment is lost is sent twice; records in
+flight on a TCP connection that breaks may be lost, because syslog has no acknowledgments.
 
-Several workers write the same file, whole lines each. When it is full, one of them renames it to \`access-20270131T120000000-0.log\`
-(the time in UTC) and deletes the oldest beyond \`keep\`. A file that somebody else renames or deletes is made anew.
-Files have the mode 0600; links and hard links are refused. On standard output, lines longer than 4096 bytes may be torn apart
-when its reader falls behind.
+All workers write whole lines to the same file. When the file is full, one of them renames it to \`access-20270131T120000000-0.log\`
+(UTC) and deletes the oldest files beyond \`keep\`. The gateway creates a file anew when another program has renamed or deleted it.
+Files have the mode 0600; symbolic and hard links are refused. On standard output, lines longer than 4096 bytes may be interleaved
+when the reader is slow.
 
-All \`filters\` must let a request through; for "failed or slow", use two instances. Stream connections have no status: with a filter
-on the status, or one on anything of HTTP, none is written. \`redact\` holds for header fields, for variables and for Referer; with
-\`ip\` other than \`full\`, fields such as X-Forwarded-For are not written either. Secrets in paths cannot be recognised.`,
+A request is logged when it matches all \`filters\`; for "failed or slow", use two instances. Stream connections have no status: a
+filter on the status or on a property of HTTP excludes them. \`redact\` applies to headers, variables and Referer; with an \`ip\`
+other than \`full\`, headers such as X-Forwarded-For are not logged. Secrets in paths cannot be recognized.`,
   group: "observability",
   order: 9900,
   phases: ["connect", "response", "log"],
@@ -73,12 +74,12 @@ on the status, or one on anything of HTTP, none is written. \`redact\` holds for
   },
 });
 
-/** A sink with what waits for it. */
+/** A sink with its queue. */
 type Outlet =
-  | { readonly queue: Queue<Uint8Array>; readonly lines: WaitingLines }
-  | { readonly queue: Queue; readonly entries: WaitingEntries; readonly isTraced: boolean };
+  | { readonly queue: Queue<Uint8Array>; readonly lines: PendingLines }
+  | { readonly queue: Queue; readonly entries: PendingEntries; readonly isTraced: boolean };
 
-/** Sinks whose lines look the same. */
+/** Sinks with the same line format. */
 interface Group {
   readonly format: Format;
   readonly outlets: Outlet[];
@@ -116,17 +117,17 @@ function outletOf(
   isTraced: boolean,
 ): Outlet {
   if (sink instanceof FileSink) {
-    const waiting = new WaitingLines();
+    const waiting = new PendingLines();
     return { queue: new Queue({ ...settings, sink, waiting }), lines: waiting };
   }
-  const waiting = new WaitingEntries();
+  const waiting = new PendingEntries();
   return { queue: new Queue({ ...settings, sink, waiting }), entries: waiting, isTraced };
 }
 
 const closeAll = (groups: readonly Group[]) =>
   Promise.all(groups.flatMap(({ outlets }) => outlets.map(({ queue }) => queue.close())));
 
-/** Adds the record to all that take it. */
+/** Adds the record to the queues of all groups. */
 function writeTo({ format, outlets }: Group, subject: Subject): void {
   const { context, result } = subject;
   let line: string | null = null;
@@ -160,12 +161,12 @@ interface Opened {
 }
 
 async function openSink(own: SinkConfig, kit: PluginKit): Promise<Opened> {
-  const { callout, worker, logPlaces: places } = kit;
+  const { callout, worker, logDirectories: directories } = kit;
   const { file, stdout, http, syslog, tcp, udp, loki, otlp } = own;
   if (file !== undefined) {
     const { path, keep, rotate_size: rotateSize } = file;
     const counters = () => kit.counters;
-    const sink = await FileSink.open({ path, keep, rotateSize, places, worker, counters });
+    const sink = await FileSink.open({ path, keep, rotateSize, directories, worker, counters });
     return { name: "file", lines: file, sink };
   }
   if (stdout !== undefined) return { name: "stdout", lines: stdout, sink: new StdoutSink() };
@@ -198,7 +199,7 @@ async function openSink(own: SinkConfig, kit: PluginKit): Promise<Opened> {
       lines: udp,
       sink: new UdpSink(addressOf(udp.address), ({ line }) => line),
     };
-  throw new Error("a sink of an access log names none");
+  throw new Error("a sink of an access log has no destination");
 }
 
 function openSyslog(own: NonNullable<SinkConfig["syslog"]>): Sink {
@@ -226,17 +227,19 @@ function handlersOf(own: Config, groups: readonly Group[], kit: PluginKit): Plug
       for (const group of groups) writeTo(group, subject);
     } catch (error) {
       kit.dropped(1);
-      kit.log("warn", "a record of an access log could not be written", { error: String(error) });
+      kit.log("warn", "cannot write a record of an access log", { error: String(error) });
     }
   };
-  // What this plugin keeps in the memory of a request.
+  // Memory key of the response headers.
   const key = {};
   const handlers: PluginHandlers = {
-    logLater(context: RequestContext) {
+    logBatch(context: RequestContext) {
       const { result } = context;
       if (result === null || !isWanted(context)) return;
-      const answer = asksForAnswer ? (context.memory.get(key) as Headers | undefined) : undefined;
-      write({ kind: "http", context, result, answer: answer ?? null });
+      const responseHeaders = usesResponseHeaders
+        ? (context.memory.get(key) as Headers | undefined)
+        : undefined;
+      write({ kind: "http", context, result, responseHeaders: responseHeaders ?? null });
     },
     connect: () => undefined,
     disconnect(context, result) {
@@ -246,10 +249,10 @@ function handlersOf(own: Config, groups: readonly Group[], kit: PluginKit): Plug
       await closeAll(groups);
     },
   };
-  const asksForAnswer = own.sinks.some((each) =>
-    Object.values(each).some((lines) => needsAnswer(lines, own.include)),
+  const usesResponseHeaders = own.sinks.some((each) =>
+    Object.values(each).some((lines) => needsResponse(lines, own.include)),
   );
-  if (!asksForAnswer) return handlers;
+  if (!usesResponseHeaders) return handlers;
   return {
     ...handlers,
     response(context: RequestContext, draft: ResponseDraft) {

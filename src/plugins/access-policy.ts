@@ -1,6 +1,6 @@
-// access-policy: rules in order say who is let in, who is kept out and who has to sign in.
+// access-policy: ordered rules that allow, deny or challenge requests.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import { type Outcome, reject, reply } from "../pdk/response.ts";
 import { isPreflight } from "../pdk/authentication.ts";
 import { asksForConsumer, compileCondition } from "../pdk/condition.ts";
 import type { RequestContext } from "../pdk/context.ts";
@@ -17,38 +17,37 @@ const rule = t.Object(
       maxLength: 64,
       pattern: "^[A-Za-z0-9_. -]*$",
       errorMessage: "must be letters, digits, spaces and . _ -",
-      description: "For the log: `policy.deny:office`; empty: rule-1, rule-2 ...",
+      description: "Name for the log: `policy.deny:office`; default: rule-1, rule-2 ...",
     }),
-    when: condition("Which requests the rule is about; {}: all"),
+    when: condition("Requests that the rule matches; {}: all"),
     action: oneOf(actions, {
       description:
-        "allow: let in without signing in; deny: refuse; challenge: let in whoever signs in; continue: go on as without a policy",
+        "allow: skip authentication; deny: reject; challenge: require authentication; continue: as without a policy",
     }),
-    comment: t.String({ default: "", maxLength: 1024, description: "For people" }),
+    comment: t.String({ default: "", maxLength: 1024, description: "Comment" }),
   },
-  { additionalProperties: false, description: "What becomes of some requests" },
+  { additionalProperties: false, description: "One rule" },
 );
 
 const schema = config({
   rules: t.Array(rule, {
     default: [],
     maxItems: 500,
-    description: "In order; the first whose condition holds decides, and no other is looked at",
+    description: "Rules in order; the first that matches decides",
   }),
   default: oneOf(actions, {
     default: "continue",
-    description: "What becomes of requests that no rule is about",
+    description: "Action for requests that no rule matches",
   }),
   deny_status: integer(403, {
     minimum: 400,
     maximum: 599,
-    description: "Status for those who are refused",
+    description: "Status of rejections",
   }),
   deny_body: nullable(
     t.String({
       maxLength: 65_536,
-      description:
-        "What they are shown, HTML when it begins with <; null: the gateway's page in the form that they like",
+      description: "Body of rejections, HTML when it begins with <; null: the gateway's error page",
     }),
   ),
 });
@@ -61,36 +60,35 @@ function check({ rules }: Config) {
     if (name === "") return [];
     const first = seen.get(name);
     seen.set(name, first ?? at);
-    const message = `is the name of rules[${first}] already`;
+    const message = `is already the name of rules[${first}]`;
     return first === undefined ? [] : [{ path: `rules[${at}].name`, message }];
   });
 }
 
 export default definePlugin({
   name: "access-policy",
-  summary: "Says by rules who is let in, who is kept out and who has to sign in",
-  description: `Each rule has a condition and an action; the first rule whose condition holds decides:
+  summary: "Allows, denies or challenges requests by ordered rules",
+  description: `Each rule has a condition and an action; the first rule that matches decides:
 
-- \`allow\`: the request goes on, and authentication plugins do not run. What is shown to those with \`hide_credentials\` does not
-  reach the application all the same; an \`Authorization\` that is meant for somebody else does.
-- \`deny\`: it is refused.
-- \`challenge\`: the authentication plugins of the route run, and nobody passes as their stand-in for unknown clients. Whoever
-  none of them has recognised gets 401, also where there is no such plugin. Browsers that ask for permission (CORS preflight)
-  never sign in and pass, unless an authentication plugin has \`run_on_preflight\`.
-- \`continue\`: the route's plugins decide, as if there were no policy.
+- \`allow\`: the request continues, and authentication plugins do not run. Those with \`hide_credentials\` still remove their
+  credentials; an \`Authorization\` of another scheme reaches the application.
+- \`deny\`: the gateway rejects the request.
+- \`challenge\`: the authentication plugins of the route run, without their anonymous consumer. A client that none of them has
+  authenticated gets 401, also where there is no such plugin. CORS preflight requests carry no credentials and pass, unless an
+  authentication plugin has \`run_on_preflight\`.
+- \`continue\`: the route's plugins decide, as without a policy.
 
-_From home or with a login_: one rule \`allow\` for your own networks, \`default\` \`challenge\`, and an authentication plugin on
-the same route.
+_Own network or login_: one rule \`allow\` for your own networks, \`default\` \`challenge\`, and an authentication plugin on the same
+route.
 
-A rule that asks for a consumer or a group can only be judged after authentication. So everything up to the first such rule
-is decided before, and the rest afterwards; an \`allow\` behind it lets nobody in whom authentication has refused.
+Rules on consumers or groups need authentication. The rules before the first of them decide before authentication, the others
+after it; an \`allow\` after it cannot admit a client that authentication has rejected.
 
-Paths are compared in the form in which the most generous server reads them, so \`/admin\` also means \`//admin\`, \`/%61dmin\` and
-\`/admin;x\`. \`country\` and \`asn\` need the databases of \`settings.geoip\`. Addresses are those of clients, after
-\`settings.trusted_proxies\`.`,
+Paths are compared in their most permissive reading, so that \`/admin\` also matches \`//admin\`, \`/%61dmin\` and \`/admin;x\`.
+\`country\` and \`asn\` need the databases of \`settings.geoip\`. Addresses are those of clients, after \`settings.trusted_proxies\`.`,
   group: "access",
   order: 8800,
-  phases: ["early", "access"],
+  phases: ["pre_auth", "access"],
   scopes: httpScopes,
   config: schema,
   example: {
@@ -108,13 +106,13 @@ Paths are compared in the form in which the most generous server reads them, so 
 interface Rule {
   readonly decide: Decide;
   readonly holds: (context: RequestContext) => boolean;
-  /** Whether it can only be judged after authentication. */
+  /** Whether it can be evaluated only after authentication. */
   readonly isLate: boolean;
 }
 
 type Decide = (context: RequestContext) => Outcome;
 
-/** Where a request stands: the rule to go on with, or one of these. */
+/** The state of a request: the rule to resume with, or one of these. */
 const DECIDED = -1;
 const CHALLENGED = -2;
 
@@ -134,7 +132,7 @@ class Policy {
         : this.#decision(own.default, "default", own);
   }
 
-  readonly early = (context: RequestContext): Outcome => {
+  readonly preAuth = (context: RequestContext): Outcome => {
     const rules = this.#rules;
     for (let at = 0; at < rules.length; at++) {
       const rule = rules[at];
@@ -149,7 +147,7 @@ class Policy {
   };
 
   readonly access = (context: RequestContext): Outcome => {
-    // An instance for this consumer alone has not seen the request before.
+    // An instance of the consumer's scope has not run before authentication.
     const from = (context.memory.get(this) as number | undefined) ?? 0;
     if (from === CHALLENGED) return isRecognised(context) ? undefined : UNKNOWN;
     if (from === DECIDED) return undefined;
@@ -195,20 +193,20 @@ class Policy {
 
 function refusal(reason: string, { deny_status: status, deny_body: body }: Config): Decide {
   if (body === null) {
-    const answer = reject(status, reason, { detail: "the request is not allowed" });
-    return () => answer;
+    const rejection = reject(status, reason, { detail: "the request is not allowed" });
+    return () => rejection;
   }
   const type = body.trimStart().startsWith("<") ? "text/html" : "text/plain";
   const headers = { "Content-Type": `${type}; charset=utf-8`, "Cache-Control": "no-store" };
   return () => reply(status, reason, { headers, body });
 }
 
-/** Browsers ask for permission without credentials; what authentication plugins ask of them is theirs. */
+/** Preflight requests carry no credentials; authentication plugins decide about them. */
 const isRecognised = (context: RequestContext) =>
   (context.isAuthenticated && !context.isAnonymous) || isPreflight(context);
 
-/** RFC 9110 section 15.5.2 demands a scheme even where there is none to sign in with. */
+/** RFC 9110 section 15.5.2 requires a challenge even where no scheme is available. */
 const UNKNOWN = reject(401, "policy.unknown_client", {
-  detail: "nobody has recognised the client",
+  detail: "authentication is required",
   headers: { "WWW-Authenticate": 'Sluice realm="sluice"' },
 });

@@ -1,6 +1,6 @@
-// acl: lets clients in or keeps them out by the groups that they are in.
+// acl: allows or denies clients by their groups.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { authScopes, definePlugin } from "../pdk/definition.ts";
 import { config, flag, listOf } from "../pdk/fields.ts";
@@ -15,23 +15,22 @@ const groupName = t.String({
 
 const schema = config({
   allow: listOf(groupName, {
-    description: "Groups of which a client must be in one; or give deny",
+    description: "Groups that are allowed: a client must be in one; exclusive with deny",
   }),
   deny: listOf(groupName, {
-    description: "Groups of which a client must be in none; or give allow",
+    description: "Groups that are denied: a client must be in none; exclusive with allow",
   }),
-  hide_groups_header: flag(true, "Do not tell the target the groups in X-Consumer-Groups"),
+  hide_groups_header: flag(true, "Do not send the groups to the target in X-Consumer-Groups"),
 });
 
 const HEADER = "x-consumer-groups";
 
 export default definePlugin({
   name: "acl",
-  summary: "Lets in only consumers of some groups, or all but those of some groups",
-  description: `Needs an authentication plugin in the same place: a client that nobody has recognised is refused with 403, whichever
-of the two lists is there. That is also so when an access policy lets a client in without asking who it is. The groups are
-those of the consumer and those that an authentication has told, such as the claim of an identity provider. Consumers that
-stand in for anonymous clients are judged by their groups like any other.`,
+  summary: "Allows or denies consumers by their groups",
+  description: `Needs an authentication plugin in the same scope: a client without an identity gets 403, with either list, also when an access
+policy has allowed it without authentication. Groups are those of the consumer and those that the authentication plugin adds,
+such as a claim of an identity provider. The groups of an anonymous consumer count like those of any other.`,
   group: "access",
   order: 7500,
   phases: ["access"],
@@ -67,7 +66,7 @@ stand in for anonymous clients are judged by their groups like any other.`,
 const refuse = (reason: string): Outcome =>
   reject(403, reason, { detail: "the client is not allowed to do this" });
 
-/** Groups that somebody else has told may be called anything: what would be read as another or as two is left out. */
+/** Groups of an identity provider may have any name: names that could be read as another or as two are dropped. */
 function tell({ groups, upstream }: RequestContext): void {
   const names = groups.filter((group) => /^[\x21-\x2b\x2d-\x7e]+$/.test(group));
   if (names.length > 0) upstream.setHeader(HEADER, names.join(", "));

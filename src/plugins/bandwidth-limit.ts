@@ -1,32 +1,31 @@
-// bandwidth-limit: bodies pass no faster than so many bytes in a second.
+// bandwidth-limit: limits the rate of request and response bodies.
 import { Type as t } from "@sinclair/typebox";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
 import { config, nullable } from "../pdk/fields.ts";
 import { keyProblem, keyReader, requestKey } from "../pdk/request-key.ts";
-import { Pace, pacedAnswer, pacedBody } from "./bandwidth-limit/pace.ts";
+import { Pace, pacedResponse, pacedBody } from "./bandwidth-limit/pace.ts";
 
 const bytes = (description: string) =>
   nullable(t.Integer({ minimum: 1, maximum: 1_000_000_000_000, description }));
 
 const schema = config({
-  download_bps: bytes("Bytes in a second to clients; null: no limit"),
-  upload_bps: bytes("Bytes in a second from clients; null: no limit"),
-  burst: bytes(
-    "Bytes that may go at once after a time of rest; null: as many as go in a tenth of a second",
-  ),
-  key: requestKey("ip", "What shares a limit"),
+  download_bps: bytes("Bytes per second to clients; null: no limit"),
+  upload_bps: bytes("Bytes per second from clients; null: no limit"),
+  burst: bytes("Burst in bytes after an idle period; null: a tenth of a second's worth"),
+  key: requestKey("ip", "Key of the limit"),
 });
 
 export default definePlugin({
   name: "bandwidth-limit",
-  summary: "Lets bodies pass no faster than so many bytes in a second",
-  description: `The limits are in **bytes** per second and hold for all requests of one key together, over all workers: two downloads
-of one address share what it has. Heads of requests and answers are not counted.
+  summary: "Limits the bandwidth of request and response bodies",
+  description: `The limits are in **bytes** per second and apply to all requests with the same key together, over all workers: two downloads from
+one address share its bandwidth. Heads of requests and responses are not counted.
 
-An answer goes out piece by piece, at most a tenth of a second's worth at a time, and without a Content-Length; the target is
-read no faster than the client may read. Bytes are counted before compress makes fewer of them. Of a request that another plugin has read whole (such as a validation), the body is
-there already and is not held back. While a body is held back, neither \`body_read_timeout\` nor \`body_min_rate\` counts. WebSockets and connections of stream routes are not limited.`,
+The gateway sends a response in chunks of at most a tenth of a second's worth, without a Content-Length, and reads the target no
+faster than that. It counts bytes before compress shortens them. A request body that another plugin has read as a whole (such as
+request-validation) is not delayed. While a body is delayed, \`body_read_timeout\` and \`body_min_rate\` do not apply. WebSockets and
+connections of stream routes are not limited.`,
   group: "traffic",
   order: 6800,
   phases: ["access", "response", "body", "log"],
@@ -56,7 +55,7 @@ there already and is not held back. While a body is held back, neither \`body_re
         ? {}
         : {
             access: (context) => upwards(context, upload),
-            // Whoever waits for a body that nobody wants any more is let go.
+            // Releases a reader that waits for a body after the request has ended.
             log: ({ memory }) => (memory.get(place) as Pace | undefined)?.end(),
           }),
       ...(download === null
@@ -66,7 +65,7 @@ there already and is not held back. While a body is held back, neither \`body_re
               if (!response.hasBody) return;
               const rate = { bytesPerSecond: download, burst };
               response.transformBody(
-                pacedAnswer(new Pace(counters, `down ${keyOf(context)}`, rate)),
+                pacedResponse(new Pace(counters, `down ${keyOf(context)}`, rate)),
               );
             },
           }),

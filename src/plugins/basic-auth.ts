@@ -1,7 +1,7 @@
-// basic-auth: clients show a user name and a password.
+// basic-auth: authenticates clients by user name and password.
 import { createHmac } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import { authenticationFields, isExempt, refuse, validMaterial } from "../pdk/authentication.ts";
 import { type BasicLogin, readBasicLogin } from "../pdk/basic-login.ts";
 import { Cache } from "../pdk/cache.ts";
@@ -21,13 +21,13 @@ const user = t.Object(
       maxLength: 256,
       pattern: "^[^:\\u0000-\\u001f\\u007f]+$",
       errorMessage: "must be text without colons and control characters",
-      description: "Name of the user",
+      description: "User name",
     }),
     password_hash: stays(
       "it is only compared with what clients send",
       secret({
         description:
-          "Hash of the password: argon2id in PHC form, or bcrypt as `htpasswd -nB` prints",
+          "Hash of the password: argon2id in PHC format, or bcrypt as printed by `htpasswd -nB`",
       }),
     ),
   },
@@ -37,7 +37,7 @@ const user = t.Object(
 const schema = config({
   users: listOf(user, {
     description:
-      "Users that belong to no consumer; they go before consumers with credentials of the same name",
+      "Users without a consumer; they precede consumers with credentials of the same name",
   }),
   consumers: flag(
     true,
@@ -53,17 +53,17 @@ const CHALLENGE = 'Basic charset="UTF-8"';
 const CACHE_MS = 60_000;
 const MAX_CACHED = 10_000;
 const WINDOW_MS = 60_000;
-/** Wrong passwords in one window from one address. */
+/** Wrong passwords per window and address. */
 const MAX_FAILURES = 10;
-/** An IPv6 client has at least such a network to itself. */
+/** An IPv6 client has at least such a network. */
 const IPV6_PREFIX = 64;
-/** Passwords being checked at once; each one takes about 20 MB and 30 ms. */
+/** Concurrent password checks; each takes about 20 MB and 30 ms. */
 const MAX_UNDER_WAY = 256;
 
 const ARGON2ID =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{16,172}$/;
 const BCRYPT = /^\$2[aby]\$(\d\d)\$[A-Za-z0-9./]{53}$/;
-/** What checking one password may cost: 256 MiB, ten passes. */
+/** Limits of one password check: 256 MiB, ten passes. */
 const MAX_ARGON2_KIB = 262_144;
 const MAX_ARGON2_PASSES = 10;
 const MAX_BCRYPT_COST = 14;
@@ -75,7 +75,7 @@ function hashProblem(hash: string): string | null {
     const [kib, passes, lanes] = argon2.slice(1).map(Number);
     const isFair =
       (kib ?? 0) <= MAX_ARGON2_KIB && (passes ?? 0) <= MAX_ARGON2_PASSES && (lanes ?? 0) <= 16;
-    return isFair ? null : "takes too long or too much memory to check: at most m=262144, t=10";
+    return isFair ? null : "is too expensive to check: at most m=262144, t=10";
   }
   const bcrypt = BCRYPT.exec(hash);
   if (bcrypt === null) return "must be an argon2id or bcrypt hash";
@@ -85,14 +85,14 @@ function hashProblem(hash: string): string | null {
 
 export default definePlugin({
   name: "basic-auth",
-  summary: "Lets in clients that show a user name and a password",
-  description: `Users are either written into this configuration, or are consumers with credentials of the type \`basic\`
-(\`POST /api/v1/consumers/:id/credentials\`). Passwords are checked beside the requests of others; one that was right is
-remembered for a minute, so that only the first request of a client waits for it.
+  summary: "Authenticates clients by user name and password (HTTP Basic)",
+  description: `Users are part of this configuration, or are consumers with credentials of the type \`basic\`
+(\`POST /api/v1/consumers/:id/credentials\`). Passwords are hashed outside of the request threads; a correct one is cached for a
+minute, so that only the first request of a client waits for it.
 
-After ten wrong passwords in a minute from one address (of IPv6: from one /64 network), further ones are not even checked
-and get 429, in all workers together. Whoever is remembered is not affected. Without TLS, anybody on the way can read the
-passwords. bcrypt looks at the first 72 bytes of a password only, and other programs cut longer ones differently.`,
+After ten wrong passwords in a minute from one address (IPv6: one /64 network), the gateway responds 429 without checking further
+ones, in all workers together. Cached logins are not affected. Without TLS, anyone on the network path can read the passwords.
+bcrypt uses only the first 72 bytes of a password, and other programs truncate longer ones differently.`,
   group: "authentication",
   order: 8200,
   phases: ["auth"],
@@ -112,40 +112,40 @@ passwords. bcrypt looks at the first 72 bytes of a password only, and other prog
     return users.flatMap(({ username, password_hash: hash }, at) => {
       const isKnown = names.has(username);
       names.add(username);
-      // A secret that does not exist is reported by the gateway itself.
+      // The gateway reports a missing secret itself.
       const problem = hash === "-" ? null : hashProblem(hash);
       return [
-        ...(isKnown ? [{ path: `users[${at}].username`, message: "is there already" }] : []),
+        ...(isKnown ? [{ path: `users[${at}].username`, message: "is used twice" }] : []),
         ...(problem === null ? [] : [{ path: `users[${at}].password_hash`, message: problem }]),
       ];
     });
   },
   create(own, kit) {
-    const guard = new Guard(own, kit);
+    const authenticator = new Authenticator(own, kit);
     return {
-      auth: (context) => guard.auth(context),
-      waived: (context) => guard.waived(context),
+      auth: (context) => authenticator.auth(context),
+      authSkipped: (context) => authenticator.authSkipped(context),
     };
   },
 });
 
-/** Whom a login may be of: the hashes, any of which its password may fit. */
+/** The user a login may belong to: its password must match one of the hashes. */
 interface Candidate {
   readonly credential: CredentialView | null;
   readonly verify: (password: string) => Promise<boolean>;
-  /** All that must stay the same for an earlier verdict to hold. */
+  /** Everything that must be unchanged for a cached result to hold. */
   readonly fingerprint: string;
   readonly isKnown: boolean;
 }
 
-class Guard {
+class Authenticator {
   readonly #own: Config;
   readonly #kit: PluginKit;
   readonly #users: ReadonlyMap<string, string>;
-  /** Hashes to check the passwords of unknown users with; null: that of consumers. */
+  /** Hashes for checking the passwords of unknown users; null: that of consumers. */
   readonly #decoys: readonly (string | null)[];
   readonly #key: Uint8Array;
-  /** Logins that were right. */
+  /** Correct logins. */
   readonly #right = new Cache<true>({ maxEntries: MAX_CACHED, ttlMs: CACHE_MS });
   readonly #underWay = new Map<string, Promise<boolean>>();
 
@@ -160,18 +160,23 @@ class Guard {
   auth(context: RequestContext): Outcome | Promise<Outcome> {
     if (isExempt(context, this.#own)) return undefined;
     const header = context.header("authorization");
-    if (header === null) return this.#no(context, "auth.basic.missing", "a password is needed");
+    if (header === null)
+      return this.#reject(context, "auth.basic.missing", "user name and password are required");
     const login = readBasicLogin(header);
     if (login === null)
-      return this.#no(context, "auth.basic.malformed", "the user name and password are not valid");
+      return this.#reject(
+        context,
+        "auth.basic.malformed",
+        "the user name and password are not valid",
+      );
     const candidate = this.#candidateOf(context, login.username);
     const digest = this.#digest(login.username, login.password, candidate.fingerprint);
-    if (this.#right.get(digest) === true) return this.#letIn(context, login, candidate);
+    if (this.#right.get(digest) === true) return this.#accept(context, login, candidate);
     return this.#check(context, { login, candidate, digest });
   }
 
-  /** The password of a user who is known here is nothing for the application; others may have signed in there. */
-  waived(context: RequestContext): void {
+  /** Removes the password of a user of this instance; the application may have its own users. */
+  authSkipped(context: RequestContext): void {
     const login = readBasicLogin(context.header("authorization") ?? "");
     if (login === null || !this.#own.hide_credentials) return;
     const { username } = login;
@@ -188,7 +193,7 @@ class Guard {
     if (verdict === undefined) {
       if (this.#underWay.size >= MAX_UNDER_WAY)
         return reject(503, "auth.basic.busy", {
-          detail: "too many passwords are being checked",
+          detail: "too many concurrent password checks",
           headers: { "Retry-After": "1" },
         });
       const waitSeconds = this.#reserve(context);
@@ -201,8 +206,8 @@ class Guard {
       this.#underWay.set(digest, verdict);
     }
     if (!(await verdict))
-      return this.#no(context, "auth.basic.wrong", "the user name and password are not valid");
-    return this.#letIn(context, login, candidate);
+      return this.#reject(context, "auth.basic.wrong", "the user name and password are not valid");
+    return this.#accept(context, login, candidate);
   }
 
   async #verify(
@@ -217,7 +222,7 @@ class Guard {
       const isRight = (await candidate.verify(login.password)) && candidate.isKnown;
       if (isRight) {
         this.#right.set(digest, true);
-        this.#kit.counters.add(placeOf(context), -1, WINDOW_MS);
+        this.#kit.counters.add(networkKey(context), -1, WINDOW_MS);
       }
       return isRight;
     } finally {
@@ -226,19 +231,19 @@ class Guard {
   }
 
   /**
-   * Counts an attempt as a failure before its password is checked, or many at a time would slip through; 0 when it may be
-   * made, else the seconds until one may be.
+   * Counts an attempt as a failure before its password is checked, because concurrent ones would exceed the limit otherwise.
+   * Returns 0 when the attempt is allowed, else the seconds until the next one is.
    */
   #reserve(context: RequestContext): number {
     const { counters } = this.#kit;
-    const key = placeOf(context);
-    // In one step: an attempt that is counted and taken off again would keep out one of another worker.
+    const key = networkKey(context);
+    // Atomic: adding and subtracting again could reject an attempt of another worker.
     const { isAdmitted, current, previous, elapsedMs } = counters.admit(key, {
       ...{ windowMs: WINDOW_MS, max: MAX_FAILURES, cost: 1, isSliding: true },
     });
     if (isAdmitted) return 0;
     const left = WINDOW_MS - elapsedMs;
-    // While this window lasts, that before counts less and less; after it, this one does.
+    // The weight of the previous window falls during this window, and that of this window during the next.
     const waitMs =
       current < MAX_FAILURES
         ? left - (WINDOW_MS * (MAX_FAILURES - 1 - current)) / previous
@@ -267,19 +272,19 @@ class Guard {
     return this.#own.consumers ? context.consumers.credential("basic", username) : null;
   }
 
-  /** Takes as long as one of the known users would, and always the same one: time does not tell who exists. */
+  /** Takes as long as for a known user, and the same time on each attempt: timing does not reveal which users exist. */
   #decoyOf(username: string): Candidate {
     const [first = 0] = createHmac("sha256", this.#key).update(`decoy ${username}`).digest();
     return ofHash(this.#decoys[first % this.#decoys.length] ?? null, false);
   }
 
-  /** Names a login without telling the password. */
+  /** Identifies a login without the password. */
   #digest(username: string, password: string, fingerprint: string): string {
     const text = JSON.stringify([username, password, fingerprint]);
     return createHmac("sha256", this.#key).update(text).digest("base64");
   }
 
-  #letIn(context: RequestContext, { username }: BasicLogin, { credential }: Candidate): Outcome {
+  #accept(context: RequestContext, { username }: BasicLogin, { credential }: Candidate): Outcome {
     if (credential === null) {
       const credentialId = isFieldValue(username) ? username : null;
       context.authenticate(null, { credentialId });
@@ -291,19 +296,19 @@ class Guard {
     return undefined;
   }
 
-  #no(context: RequestContext, reason: string, detail: string): Outcome {
+  #reject(context: RequestContext, reason: string, detail: string): Outcome {
     return refuse(context, this.#own, { reason, detail, challenge: CHALLENGE });
   }
 }
 
-const placeOf = (context: RequestContext) => networkOf(context.clientAddress(), IPV6_PREFIX);
+const networkKey = (context: RequestContext) => networkOf(context.clientAddress(), IPV6_PREFIX);
 
 const hashesOf = (credential: CredentialView): string[] =>
   validMaterial(credential, Date.now())
     .map(({ hash }) => hash)
     .filter((hash) => hash !== null);
 
-/** Hashes that somebody else made are of the password as it is sent. */
+/** Hashes of other programs are of the password as sent. */
 const ofHash = (hash: string | null, isKnown: boolean): Candidate => ({
   credential: null,
   fingerprint: hash ?? "",
@@ -314,7 +319,7 @@ const ofHash = (hash: string | null, isKnown: boolean): Candidate => ({
 
 async function verifyAsSent(password: string, hash: string): Promise<boolean> {
   try {
-    // Bun refuses to look at nothing at all.
+    // Bun rejects an empty password.
     const fits = await Bun.password.verify(password || "\0", hash);
     return fits && password !== "";
   } catch {

@@ -1,8 +1,8 @@
-// bot-detection: refuses programs by what they call themselves.
-import { type Outcome, reject, type Rejection } from "../pdk/answer.ts";
+// bot-detection: rejects programs by their User-Agent.
+import { type Outcome, reject, type Rejection } from "../pdk/response.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { config, integer, listOf, oneOf, regex } from "../pdk/fields.ts";
-import { Waiting } from "../pdk/waiting.ts";
+import { Delays } from "../pdk/delays.ts";
 import { aiCrawlers } from "./bot-detection/ai-crawlers.ts";
 import { scanners } from "./bot-detection/scanners.ts";
 
@@ -13,65 +13,65 @@ const presets: Readonly<Record<(typeof presetNames)[number], readonly string[]>>
 };
 
 const patterns = (description: string) =>
-  listOf(regex({ description: "Regular expression, in upper or lower case" }), {
+  listOf(regex({ description: "Regular expression, case-insensitive" }), {
     description,
     maxItems: 200,
   });
 
 const schema = config({
-  deny: patterns("Clients whose User-Agent fits one of these are refused"),
-  allow: patterns("Clients whose User-Agent fits one of these pass, whatever else fits"),
+  deny: patterns("User-Agent patterns to reject"),
+  allow: patterns("User-Agent patterns to allow, whatever else matches"),
   presets: listOf(oneOf(presetNames, { description: "Name of a list" }), {
     default: [...presetNames],
     maxItems: 10,
     description:
-      "Lists that come with the gateway: ai-crawlers (crawlers for language models), scanners (programs that look for weak spots)",
+      "Built-in lists: ai-crawlers (crawlers for language models), scanners (vulnerability scanners)",
   }),
   missing_ua: oneOf(["allow", "deny"], {
     default: "allow",
-    description: "What becomes of clients without a User-Agent",
+    description: "Action for requests without User-Agent",
   }),
-  status: integer(403, { minimum: 400, maximum: 599, description: "Status of the refusal" }),
+  status: integer(403, { minimum: 400, maximum: 599, description: "Status of rejections" }),
   tarpit_ms: integer(0, {
     minimum: 0,
     maximum: 600_000,
-    description: "Milliseconds for which a refused client is made to wait",
+    description: "Delay of rejections in milliseconds",
   }),
 });
 
 type Config = (typeof schema)["static"];
 
-/** Longer names are judged by their beginning. */
+/** Only the beginning of longer values is matched. */
 const MAX_NAME = 2048;
 
 export default definePlugin({
   name: "bot-detection",
-  summary: "Refuses crawlers and scanners by what they call themselves",
-  description: `Looks at \`User-Agent\` only: it keeps out programs that are honest about themselves, which most crawlers are, and is no
-protection from those that lie.
+  summary: "Rejects crawlers and scanners by their User-Agent",
+  description: `Checks \`User-Agent\` only: it rejects programs that identify themselves, as most crawlers do, and is no protection from those that
+pretend to be browsers.
 
 The lists of the presets: [ai-crawlers](../../src/plugins/bot-detection/ai-crawlers.ts),
-[scanners](../../src/plugins/bot-detection/scanners.ts). Search engines are on none of them.
+[scanners](../../src/plugins/bot-detection/scanners.ts). They contain no search engines.
 
-\`tarpit_ms\` makes the refused wait for their answer: it costs them a connection, and the gateway a little memory. When 10000
-of an instance wait, the next ones are refused at once.`,
+\`tarpit_ms\` delays the response to rejected clients: it costs them a connection, and the gateway a little memory. When 10000
+clients of an instance wait, further ones are rejected at once.`,
   group: "access",
   order: 9200,
-  phases: ["early"],
+  phases: ["pre_auth"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { presets: ["scanners"], deny: ["^python-requests/"], allow: ["uptime"] },
   onError: "open",
   create(own) {
     const judge = judgeOf(own);
-    const waiting = own.tarpit_ms === 0 ? null : new Waiting();
+    const delays = own.tarpit_ms === 0 ? null : new Delays();
     return {
-      early(context): Outcome | Promise<Outcome> {
+      preAuth(context): Outcome | Promise<Outcome> {
         const refusal = judge(context.header("user-agent"));
-        if (refusal === undefined || waiting === null) return refusal;
-        return waiting.wait(own.tarpit_ms, context.signal).then(() => refusal);
+        if (refusal === undefined || delays === null) return refusal;
+        return delays.wait(own.tarpit_ms, context.signal).then(() => refusal);
       },
-      close: () => waiting?.end(),
+      close: () => delays?.end(),
     };
   },
 });

@@ -1,6 +1,6 @@
-// circuit-breaker: leaves a service alone for a while when it fails too often.
+// circuit-breaker: stops sending requests to a service that fails too often.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import { type Outcome, reject, reply } from "../pdk/response.ts";
 import type { NamedObject, RequestContext, RequestResult } from "../pdk/context.ts";
 import {
   definePlugin,
@@ -11,37 +11,41 @@ import {
 import { config, group, headerValue, integer, listOf, nullable } from "../pdk/fields.ts";
 import { HOP_BY_HOP, isToken } from "../pdk/http.ts";
 import type { PluginKit } from "../pdk/kit.ts";
-import { Circuits, type Experience, type Pass, phaseOf } from "./circuit-breaker/circuit.ts";
+import { Circuits, type RequestOutcome, type Pass, phaseOf } from "./circuit-breaker/circuit.ts";
 
 const schema = config({
   error_ratio: t.Number({
     default: 0.5,
     exclusiveMinimum: 0,
     maximum: 1,
-    description: "Part of the requests of a window that must fail for the circuit to open",
+    description: "Share of failed requests in a window that opens the circuit",
   }),
   min_requests: integer(20, {
     minimum: 1,
     maximum: 1_000_000,
-    description: "With fewer requests in a window, their parts say nothing",
+    description: "Minimum number of requests in a window for failure and latency shares to count",
   }),
-  window: integer(10, { minimum: 1, maximum: 3600, description: "Seconds that are looked back" }),
+  window: integer(10, {
+    minimum: 1,
+    maximum: 3600,
+    description: "Length of the window in seconds",
+  }),
   statuses: listOf(t.Integer({ minimum: 100, maximum: 599, description: "A status" }), {
     default: [500, 502, 503, 504],
     maxItems: 100,
     description:
-      "Answers of targets that are failures; a target that cannot be reached or does not answer in time always is one",
+      "Response statuses that count as failures; connection errors and timeouts always do",
   }),
   consecutive: integer(0, {
     minimum: 0,
     maximum: 1_000_000,
-    description: "So many failures in a row open the circuit too; 0: they do not",
+    description: "Consecutive failures that open the circuit; 0: off",
   }),
   latency_ms: nullable(
     t.Integer({
       minimum: 1,
       maximum: 3_600_000,
-      description: "A target that takes longer than so many milliseconds is slow; null: off",
+      description: "Latency in milliseconds above which a response is slow; null: off",
     }),
   ),
   latency_quantile: nullable(
@@ -49,37 +53,40 @@ const schema = config({
       exclusiveMinimum: 0,
       exclusiveMaximum: 1,
       description:
-        "Part of the requests that must not be slow: with 0.95 the circuit opens when more than one in twenty is; null: off",
+        "Share of requests that must not be slow: with 0.95 the circuit opens when more than one in twenty is; null: off",
     }),
   ),
   open_for: integer(10, {
     minimum: 1,
     maximum: 86_400,
-    description: "Seconds until it is tried again; twice as long each time that fails, up to 300",
+    description: "Seconds that the circuit stays open; doubled after each failed probe, up to 300",
   }),
   half_open_requests: integer(5, {
     minimum: 1,
     maximum: 10_000,
-    description: "How many requests may be under way at the same time to try whether it works",
+    description: "Concurrent probe requests while half open",
   }),
   close_after: integer(3, {
     minimum: 1,
     maximum: 10_000,
-    description: "So many of them must succeed, and none fail, for the circuit to close",
+    description: "Successful probe requests that close the circuit; a failed one opens it again",
   }),
   response: group(
     {
-      status: integer(503, { minimum: 400, maximum: 599, description: "Status of the answer" }),
+      status: integer(503, { minimum: 400, maximum: 599, description: "Status of the response" }),
       body: nullable(
-        t.String({ maxLength: 65_536, description: "The answer; null: the gateway's error page" }),
+        t.String({
+          maxLength: 65_536,
+          description: "Body of the response; null: the gateway's error page",
+        }),
       ),
       headers: t.Record(
         t.String({ minLength: 1, maxLength: 256 }),
         headerValue({ description: "A value" }),
-        { default: {}, description: "More header fields, such as the Content-Type of the body" },
+        { default: {}, description: "Additional headers, such as the Content-Type of the body" },
       ),
     },
-    "What clients get while the circuit is open",
+    "Response while the circuit is open",
   ),
 });
 
@@ -87,24 +94,24 @@ type Config = (typeof schema)["static"];
 
 export default definePlugin({
   name: "circuit-breaker",
-  summary: "Leaves a service alone for a while when it fails too often",
-  description: `Each service has a circuit, or each route when the instance is put on a route; all workers share it. While it is **closed**,
-requests pass and what becomes of them is counted: answers with one of \`statuses\`, targets that cannot be reached or
-do not answer in time. With retries, the last attempt counts. What clients do wrong, and what never went to a target, does not.
-Too many failures **open** it: requests are answered at once, with \`Retry-After\` and
+  summary: "Stops sending requests to a service while it fails too often",
+  description: `Each service has a circuit, or each route when the instance's scope is a route; all workers share it. While it is **closed**,
+requests pass and the gateway counts failures: responses with one of \`statuses\`, unreachable targets and timeouts. With retries,
+the last attempt counts. Client errors and requests that never went to a target do not count. Too many failures **open** the
+circuit: the gateway responds at once, with \`Retry-After\` and
 \`Proxy-Status: sluice; error=destination_unavailable; details="circuit_open"\`. After \`open_for\` it is **half open**: a few
-requests pass; when \`close_after\` of them succeed it closes, and the first that fails opens it again for twice as long.
+requests pass; when \`close_after\` of them succeed it closes, and the first failure opens it again for twice as long.
 
-The window slides: of the one before counts the part that is less than a window ago, as if its requests had come evenly.
-\`latency_ms\` and \`latency_quantile\` belong together and look at the time to the head of an answer. Where traffic-split
-sends requests elsewhere, the circuit is still that of the route's service.
+The window slides: the previous window counts in proportion to its overlap, as if its requests were evenly spread. \`latency_ms\`
+and \`latency_quantile\` belong together and measure the time to the response head. When traffic-split sends requests to another
+service, the circuit is still that of the route's service.
 
-A response-cache in the same place is asked first: what it has is given while the circuit is open too, also what is too old where its
-\`stale_if_error\` allows that.
+A response-cache in the same scope runs first: it serves stored responses while the circuit is open, and stale ones as far as its
+\`stale_if_error\` allows.
 
 The metric \`sluice_circuit_state\` is 0 for closed, 1 for half open and 2 for open circuits.`,
   group: "traffic",
-  // Behind the cache: what it answers needs no service, and what it would do for a service that fails it does for an open circuit.
+  // Inside of the cache, which serves stored and stale responses while the circuit is open.
   order: 2400,
   phases: ["request", "log"],
   scopes: httpScopes,
@@ -129,7 +136,7 @@ The metric \`sluice_circuit_state\` is 0 for closed, 1 for half open and 2 for o
 
 const values = { closed: 0, half_open: 1, open: 2 } as const;
 
-/** Circuits that are shown for one instance. */
+/** Most circuits of one instance in the metrics. */
 const MOST_SHOWN = 1000;
 
 function subjectsOf({ route, service, services }: MetricInstance): {
@@ -141,7 +148,7 @@ function subjectsOf({ route, service, services }: MetricInstance): {
   return all.map((of) => ({ kind: "service", of }));
 }
 
-/** Of the answer while a circuit is open: what is told of it, and the length of the body. */
+/** Headers of the open circuit's response that the gateway sets. */
 const OWN_FIELDS: ReadonlySet<string> = new Set(["content-length", "retry-after", "proxy-status"]);
 
 function problemsOf({ latency_ms, latency_quantile, response }: Config) {
@@ -149,13 +156,13 @@ function problemsOf({ latency_ms, latency_quantile, response }: Config) {
   if ((latency_ms === null) !== (latency_quantile === null))
     problems.push({
       path: latency_ms === null ? "latency_ms" : "latency_quantile",
-      message: "must be given too: latency_ms and latency_quantile belong together",
+      message: "is required too: latency_ms and latency_quantile belong together",
     });
   for (const name of Object.keys(response.headers)) {
     const path = `response.headers.${name}`;
-    if (!isToken(name)) problems.push({ path, message: "must be the name of a header field" });
+    if (!isToken(name)) problems.push({ path, message: "must be a valid header name" });
     else if (HOP_BY_HOP.has(name.toLowerCase()) || OWN_FIELDS.has(name.toLowerCase()))
-      problems.push({ path, message: "belongs to the gateway" });
+      problems.push({ path, message: "is reserved for the gateway" });
   }
   return problems;
 }
@@ -167,7 +174,7 @@ function createHandlers(own: Config, { counters, instance, log }: PluginKit): Pl
       [isOfRoute ? "route" : "service"]: key,
     }),
   );
-  const answer = answerOf(own);
+  const respond = responder(own);
   const isFailure = new Set(own.statuses);
   return {
     request(context): Outcome {
@@ -175,7 +182,7 @@ function createHandlers(own: Config, { counters, instance, log }: PluginKit): Pl
       // Nothing to fail.
       if (of === null) return undefined;
       const pass = circuits.enter(of.id);
-      if (typeof pass === "number") return answer(pass);
+      if (typeof pass === "number") return respond(pass);
       context.memory.set(circuits, pass);
       return undefined;
     },
@@ -183,18 +190,18 @@ function createHandlers(own: Config, { counters, instance, log }: PluginKit): Pl
       const pass = context.memory.get(circuits) as Pass | undefined;
       if (pass === undefined || context.result === null) return;
       context.memory.delete(circuits);
-      circuits.ended(pass, experienceOf(context.result, { isFailure, slowMs: own.latency_ms }));
+      circuits.ended(pass, outcomeOf(context.result, { isFailure, slowMs: own.latency_ms }));
     },
   };
 }
 
-/** Null: it says nothing about the service. */
-function experienceOf(
+/** Null: the result does not concern the service. */
+function outcomeOf(
   { attempts, upstreamStatus, status, upstream, firstByteMs }: RequestResult,
   by: { readonly isFailure: ReadonlySet<number>; readonly slowMs: number | null },
-): Experience | null {
+): RequestOutcome | null {
   if (attempts === 0 || upstream === null) return null;
-  // Without an answer of a target it is the gateway that says what went wrong; below 500 it was the client.
+  // Without a response of a target, the status is the gateway's; below 500 the client caused the failure.
   if (upstreamStatus === null && status < 500) return null;
   const tookMs = (upstreamStatus === null ? upstream.endMs : (firstByteMs ?? 0)) - upstream.startMs;
   return {
@@ -203,8 +210,8 @@ function experienceOf(
   };
 }
 
-/** The answer by the milliseconds that it is still open. */
-function answerOf({ response }: Config): (leftMs: number) => Outcome {
+/** The response, for the milliseconds until the next probe. */
+function responder({ response }: Config): (leftMs: number) => Outcome {
   const { status, body } = response;
   const reason = "circuit.open";
   const given = new Headers({ "Cache-Control": "no-store" });
@@ -219,7 +226,7 @@ function answerOf({ response }: Config): (leftMs: number) => Outcome {
     return (leftMs) => reply(status, reason, { headers: headersFor(leftMs), body });
   return (leftMs) =>
     reject(status, reason, {
-      detail: "the service does not work at the moment",
+      detail: "the service is temporarily unavailable",
       headers: headersFor(leftMs),
       token: "destination_unavailable",
     });

@@ -1,4 +1,4 @@
-// compress: makes answers shorter on their way to clients that can read them so.
+// compress: compresses response bodies for clients that accept it.
 import { Type as t } from "@sinclair/typebox";
 import type { BodyTransform, RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
@@ -21,12 +21,12 @@ const schema = config({
     default: [...CODINGS],
     minItems: 1,
     maxItems: CODINGS.length,
-    description: "Codings; of those that a client likes equally the first one is taken",
+    description: "Content codings in order of preference, for clients that accept several equally",
   }),
   min_bytes: integer(1024, {
     minimum: 0,
     maximum: 1_073_741_824,
-    description: "Bodies that are known to be shorter than so many bytes stay as they are",
+    description: "Minimum body size in bytes",
   }),
   types: listOf(
     t.String({
@@ -45,24 +45,24 @@ const schema = config({
         "application/wasm",
       ],
       maxItems: 200,
-      description: "Media types that are compressed: `text/html`, or `text/*` for all of a kind",
+      description: "Media types to compress: `text/html`, or `text/*` for all of a kind",
     },
   ),
-  br_level: integer(4, { minimum: 0, maximum: 11, description: "Effort for br" }),
-  gzip_level: integer(5, { minimum: 1, maximum: 9, description: "Effort for gzip" }),
-  zstd_level: integer(3, { minimum: 1, maximum: 19, description: "Effort for zstd" }),
+  br_level: integer(4, { minimum: 0, maximum: 11, description: "Compression level of br" }),
+  gzip_level: integer(5, { minimum: 1, maximum: 9, description: "Compression level of gzip" }),
+  zstd_level: integer(3, { minimum: 1, maximum: 19, description: "Compression level of zstd" }),
   flush: flag(
     false,
-    "Also compress streams of events, and pass everything that comes on at once, at the price of longer output",
+    "Also compress event streams, and flush every chunk at once, which compresses less",
   ),
 });
 
 type Config = (typeof schema)["static"];
 
-/** A piece of a stream that is shorter than this is all that there is at the moment: somebody may be waiting for it. */
+/** Chunks of a stream shorter than this are flushed: the client may be waiting for them. */
 const FLUSH_BELOW_BYTES = 8192;
 
-/** Fields that hold a digest or a range of the body as it is. */
+/** Headers with a digest or a range of the uncompressed body. */
 const ABOUT_THE_BODY = [
   ...["content-range", "content-digest", "repr-digest", "digest", "content-md5"],
 ] as const;
@@ -72,7 +72,7 @@ interface Prepared {
   readonly levels: Levels;
   readonly negotiate: (accept: string | null) => Coding | null;
   readonly isWanted: (type: string) => boolean;
-  /** Coded bodies of plugins that answer with the same one again and again. */
+  /** Compressed bodies of plugins that respond with the same body repeatedly. */
   readonly known: WeakMap<Uint8Array, Map<Coding, Uint8Array>>;
 }
 
@@ -89,7 +89,7 @@ function prepare(own: Config): Prepared {
   };
 }
 
-/** Whether the answer would be compressed for a client that takes it so. */
+/** Whether the response would be compressed for a client that accepts it. */
 function isCompressible(draft: ResponseDraft, { own, isWanted }: Prepared): boolean {
   const { status, headers } = draft;
   if (status < 200 || status === 204 || status === 206 || status === 304) return false;
@@ -104,7 +104,7 @@ function isCompressible(draft: ResponseDraft, { own, isWanted }: Prepared): bool
   return length === null || length >= own.min_bytes;
 }
 
-/** Of the body that GET gets; null: not known. */
+/** Length of the body of a GET response; null: unknown. */
 function lengthOf({ bodyLength, hasBody, headers }: ResponseDraft): number | null {
   if (hasBody) return bodyLength;
   const length = headers.get("content-length");
@@ -112,8 +112,8 @@ function lengthOf({ bodyLength, hasBody, headers }: ResponseDraft): number | nul
 }
 
 /**
- * A page of another site makes a browser ask with its cookies, and sees how long the answer is: that is how BREACH guesses what
- * is in it.
+ * BREACH: a page of another site makes the browser send requests with its cookies, and guesses the content from the length of
+ * the responses.
  */
 const isExposed = (context: RequestContext): boolean =>
   context.header("sec-fetch-site") === "cross-site" && context.header("cookie") !== null;
@@ -137,13 +137,13 @@ function respond(context: RequestContext, draft: ResponseDraft, prepared: Prepar
   if (draft.hasBody) draft.transformBody(new Compression(coding, draft, prepared));
 }
 
-/** A client that shows the weak tag it was given gets it back. */
+/** A client that sends the weak tag gets it back. */
 function weaken(context: RequestContext, headers: Headers): void {
   const tag = headers.get("etag");
   if (tag === null || tag.startsWith("W/")) return;
   if (context.header("if-none-match")?.includes(`W/${tag}`) !== true) return;
   headers.set("ETag", `W/${tag}`);
-  // RFC 9110 section 15.4.5: as in the answer whose tag that is. A cache takes the fields of a 304 over.
+  // RFC 9110 section 15.4.5: a 304 has the headers of the response with that tag, because caches update theirs from it.
   addVary(headers, ["Accept-Encoding"]);
 }
 
@@ -177,7 +177,7 @@ class Compression implements BodyTransform {
     return [coded];
   }
 
-  /** A cache answers with the same bytes each time: once is enough, and it goes when they go. */
+  /** A cache responds with the same bytes each time: they are compressed once, and cached as long as they exist. */
   #remember(body: Uint8Array, coded: Uint8Array): void {
     const { known } = this.#prepared;
     const all = known.get(body) ?? new Map<Coding, Uint8Array>();
@@ -213,27 +213,28 @@ class Compression implements BodyTransform {
 
 export default definePlugin({
   name: "compress",
-  summary: "Makes answers shorter on their way to clients that can read them so",
-  description: `The coding is the one that the client gives the highest weight in \`Accept-Encoding\`, and among equals the first one of
-\`encodings\`. Answers that could be compressed say \`Vary: Accept-Encoding\`, whoever asks; a compressed one has a weak \`ETag\`, no
-\`Accept-Ranges\` and no length, and HEAD gets the same head.
+  summary: "Compresses response bodies for clients that accept it",
+  description: `The client's highest weight in \`Accept-Encoding\` selects the coding, and the order of \`encodings\` breaks ties. Compressible
+responses have \`Vary: Accept-Encoding\` for every client; a compressed one has a weak \`ETag\`, no \`Accept-Ranges\` and no length, and
+HEAD gets the same head.
 
-Left as they are: what is coded already, \`Cache-Control: no-transform\`, parts (206) and requests for parts, bodies that are known to
-be shorter than \`min_bytes\`, types that are not listed, answers with a digest of their body, and streams of events unless \`flush\` is
-set. Bodies that are there as a whole are compressed at once, up to a quarter of a megabyte (or 32 KiB from \`br_level\` 7,
-\`gzip_level\` 8 and \`zstd_level\` 11 on); longer ones, streams, and everything from \`br_level\` 10 and \`zstd_level\` 15 on in another
-thread. Of a stream whose length is unknown, short pieces are passed on at once, because somebody may be waiting for them.
+Not compressed: responses that have a coding already, \`Cache-Control: no-transform\`, partial responses (206) and range requests,
+bodies known to be shorter than \`min_bytes\`, types that are not listed, responses with a digest of their body, and event streams
+unless \`flush\` is set. Bodies that are available as a whole are compressed at once, up to a quarter of a megabyte (or 32 KiB from
+\`br_level\` 7, \`gzip_level\` 8 and \`zstd_level\` 11 on); longer ones, streams, and everything from \`br_level\` 10 and \`zstd_level\` 15
+on are compressed in another thread. Short chunks of a stream of unknown length are flushed at once, because the client may be
+waiting for them.
 
-A client that shows a weak tag in \`If-Match\` gets 412 from services that compare strongly; that is so with every proxy that compresses.
+A client that sends a weak tag in \`If-Match\` gets 412 from services that compare strongly, as with every compressing proxy.
 
-**BREACH.** Where a secret (a CSRF token, say) and something that an attacker chooses stand in the same compressed body, the length of the
-answer tells the secret letter by letter to whoever can see that length and make a browser ask. No setting can tell such pages from
-others. What a page of another site asks for with cookies (\`Sec-Fetch-Site: cross-site\`) is therefore never compressed, which
-takes the attacker's way to ask; beyond that, mask secrets anew in each answer, set cookies with \`SameSite\`, or leave the plugin off
-for such pages with \`when\`.
+**BREACH.** When a secret (such as a CSRF token) and data chosen by an attacker are in the same compressed body, the length of the
+response reveals the secret letter by letter to an attacker who can see that length and make a browser send requests. No setting
+can detect such pages. Responses to cross-site requests with cookies (\`Sec-Fetch-Site: cross-site\`) are therefore never
+compressed, which removes the attacker's requests; beyond that, mask secrets in each response, set cookies with \`SameSite\`, or
+exclude such pages with \`when\`.
 
-Together with \`response-cache\` answers are stored plain, and the compressed form of a stored answer is remembered as long as it is
-stored, beside its \`max_total\`. With a \`priority\` below 2500 this plugin runs inside of the cache, which then stores each coding.`,
+With \`response-cache\`, responses are stored uncompressed, and the compressed form of a stored response is cached with it, outside
+of its \`max_total\`. With a \`priority\` below 2500 this plugin runs inside of the cache, which then stores each coding.`,
   group: "content",
   order: 9500,
   phases: ["response", "body"],

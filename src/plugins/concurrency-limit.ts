@@ -1,6 +1,6 @@
-// concurrency-limit: so many requests or connections at the same time, and a short queue for more.
+// concurrency-limit: limits concurrent requests or connections, with a short queue.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, type Rejection, reject } from "../pdk/answer.ts";
+import { type Outcome, type Rejection, reject } from "../pdk/response.ts";
 import type { RequestContext, StreamContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { config, integer } from "../pdk/fields.ts";
@@ -12,40 +12,40 @@ import {
   requestKey,
   streamKeyReader,
 } from "../pdk/request-key.ts";
-import { Places } from "./concurrency-limit/places.ts";
+import { ConcurrencySlots } from "./concurrency-limit/slots.ts";
 
 const schema = config({
   max: t.Integer({
     minimum: 1,
     maximum: 1_000_000,
-    description: "How many requests or connections of one key there may be at the same time",
+    description: "Maximum concurrent requests or connections per key",
   }),
   queue: integer(0, {
     minimum: 0,
     maximum: 100_000,
-    description: "How many more of one key may wait for their turn; connections never wait",
+    description: "Queue size per key; connections never wait",
   }),
   queue_timeout: integer(1000, {
     minimum: 1,
     maximum: 3_600_000,
-    description: "Milliseconds after which a request that waits is refused",
+    description: "Maximum wait in the queue in milliseconds",
   }),
-  key: requestKey("service", "What is counted together"),
+  key: requestKey("service", "Key of the limit"),
 });
 
 type Config = (typeof schema)["static"];
 
 export default definePlugin({
   name: "concurrency-limit",
-  summary: "Lets so many requests or connections be under way at the same time and no more",
-  description: `A request counts from before it goes to a target until its last byte has gone to the client or the client is gone; a
-WebSocket counts as long as it is open. On stream routes and on services for TCP and UDP connections are counted; one too many
-is closed at once.
+  summary: "Limits concurrent requests or connections",
+  description: `A request counts from before it goes to a target until its last byte has gone to the client or the client has disconnected; a
+WebSocket counts while it is open. On stream routes and on services for TCP and UDP, connections are counted; the gateway closes
+excess connections at once.
 
-The number is exact over all workers. A request too many is refused with 503, or with 429 when the key tells clients apart
-(anything but \`route\` and \`service\`), and \`Retry-After: 1\`. With a \`queue\`, it waits first. Those that wait
-in one worker are served in the order in which they came; a place that comes free in one worker is noticed in the others
-within 20 milliseconds, and whichever of them looks first has it. A client that goes away while it waits loses its place.`,
+The limit is exact over all workers. An excess request gets 503, or 429 when the key depends on the client (anything but \`route\`
+and \`service\`), and \`Retry-After: 1\`. With a \`queue\`, it waits first. Each worker serves its queue in order; a slot that another
+worker frees is noticed within 20 milliseconds, and the first worker to look takes it. A waiting client that disconnects leaves
+the queue.`,
   group: "traffic",
   order: 6900,
   phases: ["connect", "access", "log"],
@@ -60,38 +60,38 @@ within 20 milliseconds, and whichever of them looks first has it. A client that 
   create: (own, { counters }) => createHandlers(own, counters),
 });
 
-/** What a request holds: none of it once it is released. */
-interface Stay {
+/** A request's slot, until it is released. */
+interface HeldSlot {
   readonly key: string;
   isInside: boolean;
 }
 
 function createHandlers(own: Config, counters: Counters): PluginHandlers {
-  const places = new Places(own, counters);
+  const slots = new ConcurrencySlots(own, counters);
   const keyOf = keyReader(own.key);
   const streamKeyOf = streamKeyReader(own.key);
   const refusal = (reason: string) => refusalOf(own, reason);
   const [full, late, gone] = [refusal("cl.full"), refusal("cl.timeout"), refusal("cl.gone")];
 
   const enter = (context: RequestContext | StreamContext, key: string) =>
-    context.memory.set(places, { key, isInside: true } satisfies Stay);
+    context.memory.set(slots, { key, isInside: true } satisfies HeldSlot);
   const leave = (context: RequestContext | StreamContext) => {
-    const stay = context.memory.get(places) as Stay | undefined;
-    if (stay?.isInside !== true) return;
-    stay.isInside = false;
-    places.leave(stay.key);
+    const held = context.memory.get(slots) as HeldSlot | undefined;
+    if (held?.isInside !== true) return;
+    held.isInside = false;
+    slots.leave(held.key);
   };
 
   return {
     access(context): Outcome | Promise<Outcome> {
       const key = keyOf(context);
-      if (places.enter(key)) {
+      if (slots.enter(key)) {
         enter(context, key);
         return undefined;
       }
       if (own.queue === 0) return full;
       const began = performance.now();
-      return places.wait(key, context.signal).then((end) => {
+      return slots.wait(key, context.signal).then((end) => {
         if (end !== "full") context.queued(performance.now() - began);
         if (end === "entered") {
           enter(context, key);
@@ -115,8 +115,8 @@ function refusalOf({ key }: Config, reason: string): Rejection {
   const isClients = isOfClient(key);
   return reject(isClients ? 429 : 503, reason, {
     detail: isClients
-      ? "there are too many requests of this client at the same time"
-      : "there are too many requests at the same time",
+      ? "too many concurrent requests of this client"
+      : "too many concurrent requests",
     headers: { "Retry-After": "1" },
     token: isClients ? "http_request_denied" : "connection_limit_reached",
   });

@@ -1,6 +1,6 @@
-// cors: lets pages of other origins read answers, and answers browsers that ask for permission.
+// cors: allows pages of other origins to read responses, and responds to preflight requests.
 import { Type as t } from "@sinclair/typebox";
-import { reply } from "../pdk/answer.ts";
+import { reply } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { config, flag, headerName, integer, listOf, oneOf, textOrRegex } from "../pdk/fields.ts";
@@ -13,10 +13,10 @@ const schema = config({
   origins: listOf(
     textOrRegex({
       description:
-        '`https://app.example.com`, `https://*.example.com` for all hosts below, "*" for all, or "~" and a regular expression for the whole origin',
+        '`https://app.example.com`, `https://*.example.com` for all hosts below, "*" for all, or "~" and a regular expression that matches the whole origin',
       maxLength: 512,
     }),
-    { description: "Origins whose pages may read answers; none by default" },
+    { description: "Allowed origins; none by default" },
   ),
   methods: listOf(t.String({ minLength: 1, maxLength: 64, description: "Method" }), {
     default: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
@@ -25,40 +25,37 @@ const schema = config({
   }),
   allow_headers: t.Union(
     [
-      oneOf([REFLECT], { description: "Whatever the browser asks for" }),
-      t.Array(headerName({ description: "Name of a header field" }), { maxItems: 200 }),
+      oneOf([REFLECT], { description: "Whatever the preflight request asks for" }),
+      t.Array(headerName({ description: "Name of a header" }), { maxItems: 200 }),
     ],
     {
       default: REFLECT,
       description: 'Header fields that these pages may send; "reflect": whatever they ask for',
     },
   ),
-  expose_headers: listOf(headerName({ description: "Name of a header field" }), {
+  expose_headers: listOf(headerName({ description: "Name of a header" }), {
     maxItems: 200,
-    description: "Header fields of answers that these pages may read beside the usual ones",
+    description: "Response headers that pages may read beside the CORS-safelisted ones",
   }),
-  credentials: flag(
-    false,
-    "Whether these pages may send cookies and other credentials; not with the origin *",
-  ),
+  credentials: flag(false, "Allow cookies and other credentials; not with the origin *"),
   max_age: integer(600, {
     minimum: 0,
     maximum: 86_400,
-    description: "Seconds for which a browser need not ask again",
+    description: "Seconds for which browsers cache the preflight response",
   }),
   private_network: flag(
     false,
-    "Whether public pages may reach this gateway at an address of a private network",
+    "Allow public pages to reach this gateway at a private address (Private Network Access)",
   ),
   preflight_continue: flag(
     false,
-    "Let the service answer browsers that ask for permission; the gateway only says who has it",
+    "Let the service respond to preflight requests; the gateway only sets the CORS headers",
   ),
 });
 
 type Config = (typeof schema)["static"];
 
-/** Everything that only a policy may say: a target that has one of its own does not count beside this. */
+/** CORS headers, which replace those of the target. */
 const ANSWERS = [
   "Access-Control-Allow-Origin",
   "Access-Control-Allow-Credentials",
@@ -86,20 +83,20 @@ function check({ origins, credentials, methods }: Config) {
 
 export default definePlugin({
   name: "cors",
-  summary: "Says which pages of other origins may read answers (CORS)",
-  description: `Browsers let a page read answers of another origin only when these say so. Before some requests they ask for permission
-(\`OPTIONS\` with \`Access-Control-Request-Method\`); the gateway answers that itself with 204, before anybody has to sign in.
+  summary: "Allows pages of other origins to read responses (CORS)",
+  description: `Browsers let a page read responses of another origin only when the responses allow it. Before some requests they send a preflight
+request (\`OPTIONS\` with \`Access-Control-Request-Method\`); the gateway responds 204 itself, before authentication.
 
-CORS protects no service from requests: whoever is not a browser does not care. An origin that is not listed gets its answer
-without the fields, so that the browser keeps it from the page. What a service says about CORS itself is replaced.
+CORS protects no service from requests: only browsers enforce it. A request of an origin that is not listed gets its response
+without the headers, and the browser hides it from the page. The gateway replaces CORS headers of the service.
 
-\`https://*.example.com\` takes every host below example.com, at any depth, on the default port, and not example.com itself:
-whoever can put a page on any of them gets what you allow here.
+\`https://*.example.com\` matches every host below example.com, at any depth, on the default port, and not example.com itself: all
+pages on these hosts get the access that you allow here.
 
-A regular expression has to fit the whole origin: \`~https://[a-z0-9-]+\\.example\\.com\`.`,
+A regular expression has to match the whole origin: \`~https://[a-z0-9-]+\\.example\\.com\`.`,
   group: "content",
   order: 9800,
-  phases: ["early", "response"],
+  phases: ["pre_auth", "response"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { origins: ["https://app.example.com"], credentials: true },
@@ -108,7 +105,7 @@ A regular expression has to fit the whole origin: \`~https://[a-z0-9-]+\\.exampl
   create(own) {
     const policy = compile(own);
     return {
-      early(context) {
+      preAuth(context) {
         const origin = context.header("origin");
         if (origin === null || !isPreflight(context) || own.preflight_continue) return undefined;
         const headers = new Headers();
@@ -137,11 +134,11 @@ const isPreflight = (context: RequestContext): boolean =>
 
 function compile(own: Config) {
   const { origins, credentials, allow_headers: allowHeaders } = own;
-  // Without credentials every page may have what everybody can have, and one answer fits all.
+  // Without credentials the response is the same for all origins.
   const isForAll = origins.includes("*");
   const isListed = compileOrigins(origins);
   const methods = own.methods.join(", ");
-  // Beside credentials browsers take "*" for a name of its own.
+  // With credentials browsers treat "*" as a literal name.
   const namesMethod = credentials && own.methods.includes("*");
   const allowed =
     typeof allowHeaders === "string" || (credentials && allowHeaders.includes("*"))
@@ -161,12 +158,12 @@ function compile(own: Config) {
       "Access-Control-Request-Headers",
       ...(own.private_network ? ["Access-Control-Request-Private-Network"] : []),
     ],
-    /** Of an answer that the page wants to read. */
+    /** Headers of a response to the page. */
     show(headers: Headers, origin: string): void {
       say(headers, origin);
       if (exposed !== "") headers.set("Access-Control-Expose-Headers", exposed);
     },
-    /** Of an answer to a browser that asks beforehand. */
+    /** Headers of a preflight response. */
     permit(headers: Headers, context: RequestContext, origin: string): void {
       say(headers, origin);
       const wanted = context.header("access-control-request-method");
@@ -187,7 +184,7 @@ function compile(own: Config) {
   };
 }
 
-/** The names that are asked for; nothing when they are no names. */
+/** The requested names; empty when one is invalid. */
 function wantedFields(value: string | null): string {
   const names = (value ?? "").split(",").map((each) => each.trim());
   return names.every(isToken) ? names.join(", ") : "";

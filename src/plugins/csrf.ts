@@ -1,7 +1,7 @@
-// csrf: refuses requests that pages of other origins make browsers send with the cookies of their user.
+// csrf: rejects cross-origin requests that carry a user's cookies.
 import { createHmac, randomBytes } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
-import { reject, type Rejection } from "../pdk/answer.ts";
+import { reject, type Rejection } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { hashToken, isSameHash } from "../pdk/crypto.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
@@ -13,30 +13,30 @@ const schema = config({
   mode: oneOf(["origin", "double_submit"], {
     default: "origin",
     description:
-      "origin: judge by Sec-Fetch-Site and Origin; double_submit: a page has to send the value of a cookie in a header field",
+      "origin: check Sec-Fetch-Site and Origin; double_submit: pages send the value of a cookie in a header",
   }),
   allowed_origins: listOf(
     textOrRegex({
       description:
-        '`https://app.example.com`, `https://*.example.com` for all hosts below, or "~" and a regular expression for the whole origin',
+        '`https://app.example.com`, `https://*.example.com` for all hosts below, or "~" and a regular expression that matches the whole origin',
       maxLength: 512,
     }),
-    { maxItems: 100, description: "Other origins whose pages may send such requests" },
+    { maxItems: 100, description: "Other allowed origins" },
   ),
   missing_origin: oneOf(["allow", "deny"], {
     default: "allow",
     description:
-      "What becomes of requests with neither Sec-Fetch-Site nor Origin: programs, and browsers from before 2020",
+      "Action for requests with neither Sec-Fetch-Site nor Origin: programs, and browsers before 2020",
   }),
   cookie_name: t.String({
     default: "sluice_csrf",
     pattern: "^[!#$%&'*+\\-.^_`|~0-9A-Za-z]{1,128}$",
     errorMessage: "must be the name of a cookie",
-    description: "With double_submit: the cookie, which the gateway sets",
+    description: "With double_submit: name of the cookie that the gateway sets",
   }),
   header_name: headerName({
     default: "X-CSRF-Token",
-    description: "With double_submit: the header field in which pages send its value",
+    description: "With double_submit: header in which pages send its value",
   }),
 });
 
@@ -47,15 +47,15 @@ const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
 export default definePlugin({
   name: "csrf",
-  summary: "Refuses requests that pages of other origins send with the cookies of a user",
-  description: `Only unsafe methods are judged, and the opening of a WebSocket, which no other rule of browsers keeps from being opened by
-any page. So services must not change anything in answer to GET.
+  summary: "Rejects cross-origin requests that carry a user's cookies (CSRF)",
+  description: `Applies to unsafe methods, and to WebSocket handshakes, which browsers allow from any page. Services must therefore not change
+state in response to GET.
 
-\`origin\` needs nothing of the pages: browsers say by \`Sec-Fetch-Site\` and \`Origin\` where a request comes from.
-\`double_submit\` is for pages that have to work with browsers that do not: answers to safe requests set a cookie, and
-scripts send its value back in \`header_name\`. WebSockets are judged by their origin in both modes.
+\`origin\` needs no change of the pages: browsers send the origin of a request in \`Sec-Fetch-Site\` and \`Origin\`. \`double_submit\`
+also works with browsers that do not: responses to safe requests set a cookie, and scripts send its value back in \`header_name\`.
+WebSockets are checked by their origin in both modes.
 
-Behind a proxy that ends TLS, name it in \`settings.trusted_proxies\`, or the port in \`Origin\` may not fit.`,
+Behind a proxy that terminates TLS, add it to \`settings.trusted_proxies\`: otherwise the port in \`Origin\` may not match.`,
   group: "access",
   order: 8700,
   phases: ["access", "response"],
@@ -66,7 +66,7 @@ Behind a proxy that ends TLS, name it in \`settings.trusted_proxies\`, or the po
   check: ({ allowed_origins: origins }) =>
     origins.flatMap((text, at) => {
       const message =
-        text === "*" ? "would allow every page: name those that you mean" : originProblem(text);
+        text === "*" ? "would allow every page: list the origins" : originProblem(text);
       return message === null ? [] : [{ path: `allowed_origins[${at}]`, message }];
     }),
   create(own, kit) {
@@ -86,7 +86,7 @@ Behind a proxy that ends TLS, name it in \`settings.trusted_proxies\`, or the po
         const secure = context.scheme === "https" ? "; Secure" : "";
         const cookie = `${own.cookie_name}=${tokens.create()}; Path=/; SameSite=Lax${secure}`;
         headers.append("Set-Cookie", cookie);
-        // Whoever keeps the answer would hand the cookie on.
+        // A cache would serve the cookie to other clients.
         if (!/\bno-store\b/i.test(headers.get("cache-control") ?? ""))
           headers.set("Cache-Control", "private, no-store");
       },
@@ -100,10 +100,10 @@ const isWebSocket = (context: RequestContext) =>
 const isExposed = (context: RequestContext) => !SAFE.has(context.method) || isWebSocket(context);
 
 const refuse = (reason: string, detail: string) => reject(403, reason, { detail });
-const crossSite = refuse("csrf.origin", "the request comes from a page of another origin");
-const nowhere = refuse("csrf.origin_missing", "the request does not say where it comes from");
-const noToken = refuse("csrf.token_missing", "the token against forged requests is missing");
-const wrongToken = refuse("csrf.token", "the token against forged requests is not valid");
+const crossSite = refuse("csrf.origin", "cross-origin requests are not allowed");
+const nowhere = refuse("csrf.origin_missing", "the origin of the request is unknown");
+const noToken = refuse("csrf.token_missing", "the CSRF token is missing");
+const wrongToken = refuse("csrf.token", "the CSRF token is not valid");
 
 function originJudge(own: Config) {
   const isAllowed = compileOrigins(own.allowed_origins);
@@ -111,14 +111,14 @@ function originJudge(own: Config) {
     const site = context.header("sec-fetch-site");
     const origin = context.header("origin");
     if (origin !== null && isAllowed(origin)) return undefined;
-    // Browsers let no page write this field; what a page of the same site may do, its origin says.
+    // Pages cannot set Sec-Fetch-Site; those of the same site need an allowed origin.
     if (site !== null) return site === "same-origin" || site === "none" ? undefined : crossSite;
     if (origin === null) return own.missing_origin === "allow" ? undefined : nowhere;
     return isOwn(origin, context) ? undefined : crossSite;
   };
 }
 
-/** Whether the origin is where the request went. A proxy that nobody trusts may hide that this is https. */
+/** Whether the request is same-origin. Behind an untrusted proxy the gateway may not know that the client uses https. */
 function isOwn(origin: string, { scheme, clientHost }: RequestContext): boolean {
   const from = URL.parse(origin);
   if (from === null || !/^https?:$/.test(from.protocol)) return false;
@@ -138,7 +138,7 @@ function judgeToken(context: RequestContext, own: Config, tokens: Tokens): Rejec
   return isSame && tokens.areValid(cookies) ? undefined : wrongToken;
 }
 
-/** Values that only this instance can make: another host of the same domain can set the cookie, but not invent one. */
+/** Values that only this instance can create: another host of the same domain can set the cookie, but not forge a value. */
 class Tokens {
   readonly #key: Uint8Array;
 
@@ -151,7 +151,7 @@ class Tokens {
     return `${value}.${this.#sign(value)}`;
   }
 
-  /** Of several cookies with the name one may be somebody else's. */
+  /** Another host of the domain may have set a cookie of the same name. */
   areValid(tokens: readonly string[]): boolean {
     const [token = ""] = tokens;
     const [value = "", signature = "", more] = token.split(".");

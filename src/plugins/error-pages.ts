@@ -1,4 +1,4 @@
-// error-pages: pages of one's own for failed requests, in the form that the client likes.
+// error-pages: custom error pages in the media type that the client accepts.
 import { STATUS_CODES } from "node:http";
 import { type Static, Type as t } from "@sinclair/typebox";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
@@ -17,36 +17,36 @@ const schema = config({
     t.String({ pattern: "^[45](?:[0-9]{2}|xx)$" }),
     t.Object(
       {
-        html: form("Page for browsers; variables are escaped"),
-        json: form("JSON text; variables stand inside of its texts, and are escaped"),
+        html: form("HTML page; variables are escaped"),
+        json: form("JSON text; variables are allowed inside of strings, and are escaped"),
         text: form("Plain text"),
       },
       {
         additionalProperties: false,
-        // Without it, what is left out of a page would not be filled in.
+        // Without it, missing members of a page would get no default.
         default: {},
-        description: "The page in one form at least",
+        description: "The page in at least one form",
       },
     ),
     {
       additionalProperties: false,
       default: {},
       maxProperties: 50,
-      description: "Pages by status such as `404`, or by class such as `5xx`",
+      description: "Pages by status such as `404`, or class such as `5xx`",
     },
   ),
-  replace_upstream: flag(false, "Also put pages in the place of what targets answer"),
+  replace_upstream: flag(false, "Also replace error responses of targets"),
   auto_refresh_s: integer(5, {
     minimum: 0,
     maximum: 86_400,
     description:
-      "Seconds after which a browser asks again by itself after 502, 503 and 504; a longer Retry-After counts; 0: never",
+      "Seconds after which a browser retries after 502, 503 and 504; a longer Retry-After wins; 0: never",
   }),
 });
 
 type Config = Static<typeof schema>;
 
-/** What of a failed answer pages may show; the rest is known of the request. */
+/** Variables of the error response; the others come from the request. */
 interface Failure {
   readonly status: number;
   readonly title: string;
@@ -64,7 +64,7 @@ const typeOf: Readonly<Record<Form, string>> = {
   text: "text/plain; charset=utf-8",
 };
 
-/** The first one is for clients that take anything. */
+/** The first one is for clients that accept anything. */
 const OFFERS = [
   ["text/plain", "text"],
   ["text/html", "html"],
@@ -88,7 +88,7 @@ const readers: Readonly<Record<string, (failure: Failure) => string>> = {
 const isKnownVariable: OwnVariables = (variable) =>
   Object.hasOwn(readers, variable) ? () => null : null;
 
-/** Of an answer of a target, what belonged to the body that is gone. */
+/** Headers of a target's response that describe the replaced body. */
 const OF_THE_BODY = [
   ...["content-encoding", "content-range", "content-language", "content-location"],
   ...["content-disposition", "content-length", "content-md5", "content-digest", "repr-digest"],
@@ -97,19 +97,19 @@ const OF_THE_BODY = [
 
 export default definePlugin({
   name: "error-pages",
-  summary: "Shows pages of your own for failed requests, in the form that the client likes",
-  description: `Pages stand in the place of those that the gateway makes: for requests that plugins refuse, targets that do not answer,
-paths that no route takes. With \`replace_upstream\` they also replace what targets answer with such a status. A page of an exact
-status goes before that of its class. By \`Accept\` the client gets HTML, JSON or text; when the page has no form that it takes, the
-answer stays as it is. Answers of the plugin respond and pages of maintenance stay as they are.
+  summary: "Replaces error responses with custom pages in HTML, JSON or text",
+  description: `Custom pages replace the gateway's own error pages: for requests that plugins reject, targets that do not respond, and requests
+that no route matches. With \`replace_upstream\` they also replace responses of targets with such a status. The page of an exact
+status precedes that of its class. \`Accept\` selects HTML, JSON or text; when the page has no form that the client accepts, the
+response stays as it is. Responses of the plugin respond and maintenance pages stay as they are.
 
-Variables are those of all templates, \`\${status}\`, \`\${title}\`, \`\${detail}\` (what went wrong, in half a sentence without internals)
-and \`\${refresh}\`; \`\${request.id}\` names the request in the logs. They are escaped for text and attributes in quotes; in scripts and styles they
-have no place. The status, Retry-After, WWW-Authenticate and the other fields of the answer stay; the page is never stored
+Variables are those of all templates, \`\${status}\`, \`\${title}\`, \`\${detail}\` (a short reason without internals) and \`\${refresh}\`;
+\`\${request.id}\` identifies the request in the logs. They are escaped for text and quoted attributes; do not use them in scripts
+and styles. The status, Retry-After, WWW-Authenticate and the other headers of the response stay; the page is never stored
 (\`Cache-Control: no-store\`).
 
-After 502, 503 and 504 a browser that asked with GET comes back by itself after \`auto_refresh_s\`, told by a \`Refresh\` field for
-HTML; the gateway's own page follows the setting as well.`,
+After 502, 503 and 504 a browser repeats a GET request after \`auto_refresh_s\`: HTML responses have a \`Refresh\` header. The
+gateway's own page follows this setting too.`,
   group: "content",
   order: 9600,
   phases: ["response"],
@@ -130,7 +130,7 @@ HTML; the gateway's own page follows the setting as well.`,
     Object.entries(pages).flatMap(([status, forms]) => {
       const path = `pages.${status}`;
       if (Object.values(forms).every((source) => source === null))
-        return [{ path, message: "must have one form at least" }];
+        return [{ path, message: "must have at least one form" }];
       return (["html", "json", "text"] as const).flatMap((name) => {
         const message = pageProblem(name, forms[name]);
         return message === null ? [] : [{ path: `${path}.${name}`, message }];
@@ -139,14 +139,14 @@ HTML; the gateway's own page follows the setting as well.`,
   create(own) {
     const pageOf = compilePages(own.pages);
     return {
-      response(context, answer) {
-        const { status, source, error } = answer;
-        if (status < 400 || (source === "gateway" ? error === null : !isReplaced(own, answer)))
+      response(context, draft) {
+        const { status, source, error } = draft;
+        if (status < 400 || (source === "gateway" ? error === null : !isReplaced(own, draft)))
           return;
-        const refresh = refreshAfter(own, context, answer);
+        const refresh = refreshAfter(own, context, draft);
         const pages = pageOf(status);
-        if (pages === null || !show(pages, context, { answer, refresh }))
-          adaptOwnPage(answer, refresh);
+        if (pages === null || !show(pages, context, { draft, refresh }))
+          adaptOwnPage(draft, refresh);
       },
     };
   },
@@ -160,7 +160,7 @@ function pageProblem(name: Form, source: string | null): string | null {
   const problem = templateProblem(source, isKnownVariable);
   if (problem !== null || name !== "json") return problem;
   try {
-    // A digit is right in a text and, for a status, outside of one.
+    // A digit is valid JSON inside of a string and, for a status, outside of one.
     JSON.parse(source.replaceAll(/\$\{[^{}]*\}/g, "1"));
     return null;
   } catch {
@@ -198,7 +198,7 @@ function compilePage(name: Form, source: string): Page {
   };
 }
 
-/** What was asked for may come back, and asking again must do no harm. */
+/** Only for temporary errors and safe methods. */
 function refreshAfter(own: Config, { method }: RequestContext, { status, headers }: ResponseDraft) {
   const { auto_refresh_s: seconds } = own;
   const isSafe = method === "GET" || method === "HEAD";
@@ -209,11 +209,11 @@ function refreshAfter(own: Config, { method }: RequestContext, { status, headers
 
 const encoder = new TextEncoder();
 
-/** False: the page has no form that the client takes. */
+/** False: the page has no form that the client accepts. */
 function show(
   pages: Pages,
   context: RequestContext,
-  { answer, refresh }: { readonly answer: ResponseDraft; readonly refresh: number },
+  { draft, refresh }: { readonly draft: ResponseDraft; readonly refresh: number },
 ): boolean {
   const offers = OFFERS.filter(([, name]) => pages[name] !== undefined);
   const wanted = negotiate(
@@ -223,7 +223,7 @@ function show(
   const [type, name] = offers.find(([each]) => each === wanted) ?? [];
   const page = name === undefined ? undefined : pages[name];
   if (page === undefined || name === undefined) return false;
-  const { headers, status, error } = answer;
+  const { headers, status, error } = draft;
   const title = STATUS_CODES[status] ?? (status < 500 ? "Request Failed" : "Server Error");
   const detail = error?.detail ?? "";
   const body = encoder.encode(page(context, { status, title, detail, refresh }));
@@ -234,18 +234,18 @@ function show(
   if (!headers.has("x-request-id")) headers.set("X-Request-Id", context.id);
   if (name === "html" && refresh > 0) headers.set("Refresh", String(refresh));
   else headers.delete("Refresh");
-  // Nothing is sent to HEAD, but the length is that of the page.
+  // A HEAD response has no body, but the length of the page.
   if (context.method === "HEAD") headers.set("Content-Length", String(body.byteLength));
-  answer.replaceBody(body);
+  draft.replaceBody(body);
   return true;
 }
 
 const decoder = new TextDecoder();
 const META = /<meta http-equiv="refresh" content="\d+">\n/;
 
-/** The gateway's own page comes back after a time of its own. */
-function adaptOwnPage(answer: ResponseDraft, refresh: number): void {
-  const { source, wholeBody, headers } = answer;
+/** Replaces the refresh of the gateway's own page. */
+function adaptOwnPage(draft: ResponseDraft, refresh: number): void {
+  const { source, wholeBody, headers } = draft;
   if (source !== "gateway" || wholeBody === null) return;
   if (!/^text\/html/.test(headers.get("content-type") ?? "")) return;
   const page = decoder.decode(wholeBody);
@@ -253,5 +253,5 @@ function adaptOwnPage(answer: ResponseDraft, refresh: number): void {
     META,
     refresh === 0 ? "" : `<meta http-equiv="refresh" content="${refresh}">\n`,
   );
-  if (next !== page) answer.replaceBody(encoder.encode(next));
+  if (next !== page) draft.replaceBody(encoder.encode(next));
 }

@@ -1,5 +1,5 @@
-// forward-auth: another server decides which requests pass; knows none of those servers but their defaults.
-import { type Outcome, reject, reply } from "../pdk/answer.ts";
+// forward-auth: an external server authorizes each request; knows those servers only by presets.
+import { type Outcome, reject, reply } from "../pdk/response.ts";
 import { isExempt } from "../pdk/authentication.ts";
 import { Cache } from "../pdk/cache.ts";
 import type { RequestContext } from "../pdk/context.ts";
@@ -17,22 +17,22 @@ import {
 
 const MAX_KEPT = 10_000;
 
-/** What is fixed for an instance. */
+/** Prepared once per instance. */
 interface Prepared {
   readonly own: Config;
   readonly kit: PluginKit;
   readonly url: string;
-  /** Lower case, like all names here. */
+  /** In lower case, like all names here. */
   readonly asked: readonly string[];
   readonly toUpstream: readonly string[];
   readonly toClient: readonly string[];
   readonly passed: Cache<Passed>;
   readonly key: Uint8Array;
-  /** Where a request that passed keeps what its answer gets. */
-  readonly place: object;
+  /** Memory key of the headers for the client's response. */
+  readonly memoryKey: object;
 }
 
-/** What the answer that let a request pass says. */
+/** The headers of a response that allows a request. */
 interface Passed {
   readonly upstream: readonly (readonly [string, string])[];
   readonly client: readonly (readonly [string, string])[];
@@ -53,11 +53,11 @@ function prepare(own: Config, kit: PluginKit): Prepared {
     toClient: lower(own.response_headers_to_client),
     passed: new Cache({ maxEntries: MAX_KEPT, ttlMs: own.cache_ttl * 1000 }),
     key: kit.deriveKey("answers"),
-    place: {},
+    memoryKey: {},
   };
 }
 
-/** Null: nothing in the request tells the client from others, so nothing is kept of it. */
+/** Null: the request does not identify the client, so the response is not cached. */
 function cacheKey(context: RequestContext, { own, asked, key }: Prepared): string | null {
   if (own.cache_ttl === 0 || context.hasBody) return null;
   const parts = own.cache_key.map((part) => {
@@ -68,7 +68,7 @@ function cacheKey(context: RequestContext, { own, asked, key }: Prepared): strin
   const { method, scheme, clientHost, target } = context;
   const fixed = [method, scheme, clientHost, target, context.clientAddress()];
   const listed = new Set(own.request_headers.map((name) => name.toLowerCase()));
-  // Those of the preset: nobody lists them.
+  // Headers of the preset, which are not in the settings.
   const more = asked.filter((name) => !listed.has(name)).map((name) => context.header(name));
   const text = JSON.stringify([fixed, parts, more]);
   return new Bun.CryptoHasher("sha256", key).update(text).digest("base64url");
@@ -103,33 +103,33 @@ async function ask(context: RequestContext, prepared: Prepared): Promise<Outcome
     body = await context.readBody(own.max_body);
     if (body === null)
       return reject(413, "auth.forward.body", {
-        detail: "the body is too long",
+        detail: "the body is too large",
         token: "http_request_error",
       });
     const type = context.header("content-type");
     if (type !== null) headers["content-type"] ??= type;
   }
   const { method, timeout: timeoutMs } = own;
-  let answer: CalloutResponse;
+  let response: CalloutResponse;
   try {
-    answer = await kit.callout({ url: prepared.url, method, headers, body, timeoutMs });
+    response = await kit.callout({ url: prepared.url, method, headers, body, timeoutMs });
   } catch (error) {
-    return withoutAnswer(context, error as Error, prepared);
+    return withoutResponse(context, error as Error, prepared);
   }
-  if (answer.status < 200 || answer.status > 299) return refused(context, answer, prepared);
+  if (response.status < 200 || response.status > 299) return refused(context, response, prepared);
   const fresh: Passed = {
-    upstream: copied(answer.headers, prepared.toUpstream),
+    upstream: copied(response.headers, prepared.toUpstream),
     client: copied(
-      answer.headers,
+      response.headers,
       prepared.toClient.filter((name) => name !== "location"),
     ),
   };
-  // A cookie belongs to one answer.
-  if (key !== null && !answer.headers.has("set-cookie")) passed.set(key, fresh);
+  // A cookie belongs to one response.
+  if (key !== null && !response.headers.has("set-cookie")) passed.set(key, fresh);
   return pass(context, fresh, prepared);
 }
 
-/** The listed fields, several of Set-Cookie apart; never what belongs to the connection with the other server. */
+/** The listed headers, each Set-Cookie by itself; never hop-by-hop headers. */
 function copied(headers: Headers, names: readonly string[]): (readonly [string, string])[] {
   const named = connectionOptions(headers.get("connection"));
   return names.flatMap((name): (readonly [string, string])[] => {
@@ -147,17 +147,17 @@ function pass(context: RequestContext, { upstream, client }: Passed, prepared: P
   if (prepared.own.hide_credentials && !upstream.some(([name]) => name === "authorization"))
     context.upstream.removeHeader("authorization");
   const [, name = null] = upstream.find(([, value]) => value !== "") ?? [];
-  // Whom another plugin has recognised before stays who it is.
+  // A client that was authenticated before keeps its identity.
   if (name !== null && (context.consumer === null || context.isAnonymous))
     context.authenticate(null, { credentialId: name });
-  if (client.length > 0) context.memory.set(prepared.place, client);
+  if (client.length > 0) context.memory.set(prepared.memoryKey, client);
   return undefined;
 }
 
-/** Bytes above 127 in an answer are read as Latin-1; anything else in there is no field value. */
+/** Bytes above 127 in a response are read as Latin-1; any other character is no field value. */
 const asLatin1 = (value: string) => value.replace(/[^\t\x20-\x7e\x80-\xff]/g, "?").trim();
 
-function standIn(context: RequestContext, { own }: Prepared): boolean {
+function useAnonymous(context: RequestContext, { own }: Prepared): boolean {
   const { anonymous_consumer: id } = own;
   const consumer = id === null ? null : context.consumers.byId(id);
   if (consumer === null || context.authMode === "require") return false;
@@ -165,9 +165,9 @@ function standIn(context: RequestContext, { own }: Prepared): boolean {
   return true;
 }
 
-function withoutAnswer(context: RequestContext, error: Error, prepared: Prepared): Outcome {
+function withoutResponse(context: RequestContext, error: Error, prepared: Prepared): Outcome {
   const { own, kit } = prepared;
-  kit.log("warn", "the server that decides about requests gave no answer", {
+  kit.log("warn", "the authorization server did not respond", {
     error: error.message,
   });
   if (own.fail_open) {
@@ -175,21 +175,21 @@ function withoutAnswer(context: RequestContext, error: Error, prepared: Prepared
     return undefined;
   }
   return reject(own.status_on_error, "auth.forward.unavailable", {
-    detail: "whether the request may pass cannot be found out",
+    detail: "the authorization server is unavailable",
     token: "proxy_internal_response",
   });
 }
 
-function refused(context: RequestContext, answer: CalloutResponse, prepared: Prepared): Outcome {
-  const { status, headers, body } = answer;
-  if (standIn(context, prepared)) {
+function refused(context: RequestContext, response: CalloutResponse, prepared: Prepared): Outcome {
+  const { status, headers, body } = response;
+  if (useAnonymous(context, prepared)) {
     context.note("auth.forward.denied");
     return undefined;
   }
   if (status < 200 || status > 599)
-    return withoutAnswer(context, new Error("the status is none"), prepared);
+    return withoutResponse(context, new Error("the status is not valid"), prepared);
   const out = new Headers({ "cache-control": "no-store" });
-  // Without these two the status or the body could not be understood.
+  // The status or the body cannot be understood without these two.
   const names = new Set(["content-type", "www-authenticate", ...prepared.toClient]);
   for (const [name, value] of copied(headers, [...names]))
     if (name === "set-cookie") out.append(name, value);
@@ -199,25 +199,24 @@ function refused(context: RequestContext, answer: CalloutResponse, prepared: Pre
 
 export default definePlugin({
   name: "forward-auth",
-  summary: "Asks another server whether a request may pass",
-  description: `For every request the server at \`url\` is asked, as Traefik and Caddy do it: Authelia, authentik, oauth2-proxy and many
-others understand that. An answer with a status from 200 to 299 lets the request pass, and the fields in
-\`response_headers_to_upstream\` go with it. Any other answer goes to the client as it is: status, body, Content-Type,
-WWW-Authenticate and the fields in \`response_headers_to_client\`.
+  summary: "Delegates authorization of each request to an external HTTP service",
+  description: `The gateway asks the server at \`url\` about every request, like Traefik and Caddy: Authelia, authentik, oauth2-proxy and many
+others support this. A response with a status from 200 to 299 allows the request, and the headers in
+\`response_headers_to_upstream\` go with it. Any other response goes to the client: status, body, Content-Type, WWW-Authenticate
+and the headers in \`response_headers_to_client\`.
 
-The server learns of the request what \`request_headers\` and X-Forwarded-* say. A \`preset\` fills in the path and the fields of
-its answer, and also passes on Accept, X-Requested-With and User-Agent, by which these servers tell browsers from programs.
-With \`oauth2-proxy\` an unknown client gets a 401; to have it led to the sign-in, give the proxy a static upstream, leave the
-preset out, and give the address of its root and the names of the fields.
+The server receives the headers in \`request_headers\` and X-Forwarded-*. A \`preset\` sets the path and the response headers, and
+also sends Accept, X-Requested-With and User-Agent, by which these servers distinguish browsers from programs. With
+\`oauth2-proxy\` an unknown client gets 401; to redirect it to the login, give the proxy a static upstream, omit the preset, and set
+the URL of its root and the names of the headers.
 
-\`cache_ttl\` spares questions, but then somebody who was signed out passes until it is over. Answers that refuse, or set a
-cookie, are never kept. \`fail_open\` lets everybody in while the server is down: better not.
+\`cache_ttl\` saves requests to the server, but a user who has logged out keeps access until the entry expires. Responses that deny
+or set a cookie are never cached. \`fail_open\` allows every request while the server is down: avoid it.
 
-The first field of \`response_headers_to_upstream\` that the answer holds is also told as X-Credential-Identifier, and tells
-clients apart for other plugins.
+The first header of \`response_headers_to_upstream\` in the response also becomes X-Credential-Identifier, and identifies the
+client for other plugins.
 
-What clients send under the names in \`response_headers_to_upstream\` never reaches the target, also where a \`when\` keeps the
-plugin from running.`,
+The gateway removes what clients send under the names in \`response_headers_to_upstream\`, also for requests that \`when\` excludes.`,
   group: "authentication",
   order: 7900,
   phases: ["auth", "response"],
@@ -228,17 +227,17 @@ plugin from running.`,
   check: problemsOf,
   create(own, kit) {
     const prepared = prepare(own, kit);
-    const { place, toUpstream } = prepared;
+    const { memoryKey, toUpstream } = prepared;
     return {
-      protect({ upstream }) {
+      stripIdentity({ upstream }) {
         for (const name of toUpstream) upstream.removeHeader(name);
       },
       auth: (context) => (isExempt(context, own) ? undefined : ask(context, prepared)),
-      waived({ upstream }) {
+      authSkipped({ upstream }) {
         if (own.hide_credentials) upstream.removeHeader("authorization");
       },
       response(context, { headers }) {
-        const fields = context.memory.get(place) as Passed["client"] | undefined;
+        const fields = context.memory.get(memoryKey) as Passed["client"] | undefined;
         for (const [name, value] of fields ?? [])
           if (name === "set-cookie") headers.append(name, value);
           else headers.set(name, value);

@@ -1,4 +1,4 @@
-// The parts list: every plugin that the gateway has, under its name; read when it is first needed.
+// All plugins by name, loaded at first use.
 import type { PluginFiles } from "../pdk/catalogue.ts";
 
 export const pluginFiles: PluginFiles = {

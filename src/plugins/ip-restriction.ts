@@ -1,6 +1,6 @@
-// ip-restriction: lets in clients of some networks and keeps out those of others, over HTTP and on stream routes.
+// ip-restriction: allows or denies clients by network, over HTTP and on stream routes.
 import { Type as t } from "@sinclair/typebox";
-import { reject } from "../pdk/answer.ts";
+import { reject } from "../pdk/response.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { cidr, config, flag, integer, listOf, nullable } from "../pdk/fields.ts";
 import { compileCidrs } from "../pdk/net.ts";
@@ -12,35 +12,33 @@ const networks = (description: string) =>
   });
 
 const schema = config({
-  allow: networks("Only clients in one of these; empty: all"),
-  deny: networks("Clients in one of these are refused, whatever `allow` says"),
-  status: integer(403, { minimum: 400, maximum: 599, description: "Status of the refusal" }),
+  allow: networks("Allowed addresses and networks; empty: all"),
+  deny: networks("Denied addresses and networks, which override `allow`"),
+  status: integer(403, { minimum: 400, maximum: 599, description: "Status of rejections" }),
   message: nullable(
     t.String({
       minLength: 1,
       maxLength: 256,
       pattern: "^[^\\u0000-\\u001f\\u007f]*$",
       errorMessage: "must be one line of text",
-      description: "Half a sentence for those who are refused; null: the gateway's own",
+      description: "Reason shown to rejected clients; null: the gateway's text",
     }),
   ),
-  stream_reset: flag(
-    false,
-    "Streams: end connections over TCP with a reset, so that clients see at once that nobody is there for them",
-  ),
+  stream_reset: flag(false, "Streams: close TCP connections with a reset instead of FIN"),
 });
 
 export default definePlugin({
   name: "ip-restriction",
-  summary: "Lets in clients of some networks and keeps out those of others",
-  description: `\`deny\` wins over \`allow\`. The address is the client's, after \`settings.trusted_proxies\`: without them nothing that a
-client says about itself counts.
+  summary: "Allows or denies clients by IP address and network",
+  description: `\`deny\` wins over \`allow\`. The address is the client's, after \`settings.trusted_proxies\`: without them, the gateway ignores
+X-Forwarded-For.
 
-On stream routes and on services for TCP and UDP the connection is closed before a target hears of it, and \`status\` and
-\`message\` mean nothing; datagrams are dropped. Where the gateway ends TLS itself, \`stream_reset\` makes no difference. What was let in before goes on when the lists change.`,
+On stream routes and on services for TCP and UDP the gateway closes a denied connection before it reaches a target, and ignores
+\`status\` and \`message\`; it drops datagrams. \`stream_reset\` has no effect where the gateway terminates TLS. Open connections
+survive a change of the lists.`,
   group: "access",
   order: 9100,
-  phases: ["connect", "early"],
+  phases: ["connect", "pre_auth"],
   scopes: ["global", "service", "route", "stream_route"],
   config: schema,
   example: { allow: ["10.0.0.0/8", "127.0.0.0/8", "::1"] },
@@ -57,7 +55,7 @@ On stream routes and on services for TCP and UDP the connection is closed before
       return hasList && !isListed(address) ? unlisted : undefined;
     };
     return {
-      early: (context) => judge(context.clientAddress()),
+      preAuth: (context) => judge(context.clientAddress()),
       connect: (context) => {
         const refusal = judge(context.clientAddress());
         return refusal && { reason: refusal.reason, reset: own.stream_reset };

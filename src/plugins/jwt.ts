@@ -1,4 +1,4 @@
-// jwt: clients show a signed token; what it must be like, and where its key comes from.
+// jwt: authenticates clients by signed tokens.
 import { createPublicKey } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
 import { authenticationFields } from "../pdk/authentication.ts";
@@ -18,65 +18,62 @@ const scalar = t.Union([t.String({ maxLength: 1024 }), t.Number(), t.Boolean()])
 const claimName = "^[^\\u0000-\\u001f]{1,256}$";
 
 const schema = config({
-  header_names: listOf(headerName({ description: "Name of a header field" }), {
+  header_names: listOf(headerName({ description: "Name of a header" }), {
     default: ["Authorization"],
     maxItems: 10,
     description:
-      "Header fields that may hold the token, behind `Bearer`; in others than Authorization that may be left out",
+      "Headers that may have the token, after `Bearer`, which is optional except in Authorization",
   }),
   cookie_names: listOf(text("Name of a cookie", 256), {
     maxItems: 10,
-    description: "Cookies that may hold the token",
+    description: "Cookies that may have the token",
   }),
   query_names: listOf(text("Name of a query parameter", 256), {
     maxItems: 10,
     description:
-      "Query parameters that may hold the token; addresses end up in logs, so none by default",
+      "Query parameters that may have the token; none by default, because URLs end up in logs",
   }),
   algorithms: t.Array(oneOf(algorithmNames, { description: "Algorithm of RFC 7518 or RFC 8037" }), {
     default: ["RS256", "ES256", "EdDSA"],
     minItems: 1,
     maxItems: algorithmNames.length,
-    description:
-      "Algorithms that are accepted. HS256, HS384 and HS512 are only for secrets of consumers",
+    description: "Accepted algorithms. HS256, HS384 and HS512 are only for secrets of consumers",
   }),
-  jwks_url: nullable(
-    url({ maxLength: 2048, description: "Address of a set of public keys (RFC 7517)" }),
-  ),
+  jwks_url: nullable(url({ maxLength: 2048, description: "URL of a JSON Web Key Set (RFC 7517)" })),
   jwks: nullable(
     t.Object(
       {
         keys: t.Array(t.Record(t.String(), t.Unknown()), {
           minItems: 1,
           maxItems: 100,
-          description: "Public keys, each a JSON Web Key",
+          description: "Public JSON Web Keys",
         }),
       },
       {
         additionalProperties: false,
-        description: "A set of public keys (RFC 7517) written down here",
+        description: "Inline JSON Web Key Set (RFC 7517)",
       },
     ),
   ),
   jwks_cache_ttl: integer(300, {
     minimum: 1,
     maximum: 86_400,
-    description: "Seconds after which keys are fetched again",
+    description: "Seconds for which fetched keys are cached",
   }),
   jwks_refresh_min_interval: integer(10, {
     minimum: 1,
     maximum: 3600,
     description:
-      "Seconds at least between two attempts of a worker to fetch keys, also when tokens name unknown ones",
+      "Minimum seconds between two fetches of a worker, also when tokens name unknown keys",
   }),
   issuer: listOf(text("Value of iss"), {
     maxItems: 20,
     description:
-      "Accepted values of the claim iss; none: any. Without jwks_url and jwks, the keys of those that are addresses are found by OpenID Connect Discovery",
+      "Accepted values of the claim iss; empty: any. Without jwks_url and jwks, OpenID Connect Discovery finds the keys of issuers that are URLs",
   }),
   audience: listOf(text("Value of aud"), {
     maxItems: 100,
-    description: "The claim aud must hold one of these; none: any",
+    description: "Accepted values of the claim aud, of which a token must have one; empty: any",
   }),
   claims_required: t.Record(
     t.String({ pattern: claimName }),
@@ -85,7 +82,7 @@ const schema = config({
       default: {},
       maxProperties: 50,
       description:
-        "What claims must hold, by name: null: anything; a value: that; a list: one of these. A claim that is a list must hold it. Dots lead into objects",
+        "Required claims by name: null: any value; a value: equal; a list: one of these. A list claim must contain it. Dots separate nested members",
     },
   ),
   scopes_required: listOf(
@@ -95,40 +92,42 @@ const schema = config({
       errorMessage: "must be printable ASCII without spaces, quotes and backslashes",
       description: "Name of a scope",
     }),
-    { maxItems: 100, description: "Scopes that the claim scope or scp must all hold" },
+    {
+      maxItems: 100,
+      description: "Required scopes, all of which the claim scope or scp must have",
+    },
   ),
   key_claim: t.String({
     default: "iss",
     minLength: 1,
     maxLength: 256,
     description:
-      "Claim, or else parameter of the header, that names the credential of a consumer whose key is to be used",
+      "Claim, or else header parameter, that names the consumer's credential for verification",
   }),
   consumer_claim: nullable(
     text(
-      "Claim with the custom id or username of the consumer, for tokens that are not signed with a consumer's key; null: they are of no consumer",
+      "Claim with the custom id or username of the consumer, for tokens of issuers; null: no consumers",
       256,
     ),
   ),
   clock_skew: integer(30, {
     minimum: 0,
     maximum: 3600,
-    description: "Seconds by which the clocks of the issuer and the gateway may differ",
+    description: "Tolerated clock difference in seconds",
   }),
   maximum_expiration: integer(0, {
     minimum: 0,
     maximum: 31_536_000,
-    description:
-      "Seconds for which a token may be valid from now on at most; 0: any, also for ever",
+    description: "Maximum remaining lifetime of a token in seconds; 0: unlimited",
   }),
   claims_to_headers: t.Record(
     t.String({ pattern: claimName }),
-    headerName({ description: "Name of a header field" }),
+    headerName({ description: "Name of a header" }),
     {
       default: {},
       maxProperties: 50,
       description:
-        "Header fields in which the target is told claims, by name of the claim; clients cannot send these fields themselves",
+        "Upstream headers by name of the claim; the gateway removes what clients send under these names",
     },
   ),
   ...authenticationFields,
@@ -136,7 +135,7 @@ const schema = config({
 
 export type JwtConfig = (typeof schema)["static"];
 
-/** Says who the client is, which is for credentials and consumers to say. */
+/** Identity headers, which only the gateway sets from consumers and credentials. */
 const IDENTITY = /^x-(?:consumer|credential|anonymous)-/;
 
 interface Problem {
@@ -147,14 +146,14 @@ interface Problem {
 function keyProblems({ jwks }: JwtConfig): Problem[] {
   return (jwks?.keys ?? []).flatMap((key, at) => {
     const path = `jwks.keys[${at}]`;
-    // This is no place for a secret: it is shown to everybody who may read the configuration.
+    // No secrets: everyone who can read the configuration sees this.
     if (key["d"] !== undefined || key["k"] !== undefined)
       return [{ path, message: "must be a public key" }];
     try {
       createPublicKey({ key, format: "jwk" });
       return [];
     } catch {
-      return [{ path, message: "is not a key that can be used" }];
+      return [{ path, message: "is not a supported key" }];
     }
   });
 }
@@ -164,33 +163,33 @@ function headerProblems({ claims_to_headers }: JwtConfig): Problem[] {
   return Object.entries(claims_to_headers).flatMap(([claim, header]) => {
     const path = `claims_to_headers.${claim}`;
     const name = header.toLowerCase();
-    if (seen.has(name)) return [{ path, message: "is there already" }];
+    if (seen.has(name)) return [{ path, message: "is used twice" }];
     seen.add(name);
     return GATEWAY_FIELDS.has(name) || IDENTITY.test(name)
-      ? [{ path, message: `${header} belongs to the gateway` }]
+      ? [{ path, message: `${header} is reserved for the gateway` }]
       : [];
   });
 }
 
 export default definePlugin({
   name: "jwt",
-  summary: "Lets in clients that show a signed token (JWT)",
-  description: `A token is checked with one of these keys:
+  summary: "Authenticates clients by signed tokens (JWT)",
+  description: `A token is verified with one of these keys:
 
 - that of a consumer: \`key_claim\` names the credential of the type \`jwt\` (\`POST /api/v1/consumers/:id/credentials\`), and
-  the token must be signed with its algorithm. Secrets (HS256 and so on) work only in this way, and their algorithm must be
-  in \`algorithms\`. Whatever else such a token says, it is of that consumer;
+  the token must be signed with its algorithm. Shared secrets (HS256 and so on) work only in this way, and their algorithm must be
+  in \`algorithms\`. Whatever the other claims say, such a token belongs to that consumer;
 - those of \`jwks_url\` or \`jwks\`;
-- without either, those of the issuers in \`issuer\`, found by \`/.well-known/openid-configuration\`. Each issuer's keys are
-  good only for tokens of its own.
+- without either, those of the issuers in \`issuer\`, found by \`/.well-known/openid-configuration\`. The keys of an issuer verify
+  only its own tokens.
 
-Keys are fetched when the first token comes and again after \`jwks_cache_ttl\`, or when a token names a key that is not
-known, but never more often than \`jwks_refresh_min_interval\` allows. When they cannot be fetched, those that were there
-before go on; when there never were any, clients get 503. What a token says about where to find its key is ignored.
+The gateway fetches keys with the first token and again after \`jwks_cache_ttl\`, or when a token names an unknown key, but never
+more often than \`jwks_refresh_min_interval\`. When it cannot fetch them, it keeps using the previous keys; without any, clients
+get 503. It ignores key locations inside of tokens.
 
-A token is as good as everybody who may hold one: say with \`audience\` for whom it must be. A token without \`exp\` is valid
-for ever; \`claims_required: {"exp": null}\` or \`maximum_expiration\` refuses those. Its three parts must be canonical
-base64url, so that no token has a second text.`,
+Restrict the \`audience\`: otherwise every token of the issuer is accepted, for whatever application. A token without \`exp\` never
+expires; \`claims_required: {"exp": null}\` or \`maximum_expiration\` rejects it. The three parts of a token must be canonical
+base64url, so that no token has a second spelling.`,
   group: "authentication",
   order: 8500,
   phases: ["auth"],

@@ -1,6 +1,6 @@
-// key-auth: clients show an API key of a consumer.
+// key-auth: authenticates consumers by API key.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import {
   authenticationFields,
   hasExpired,
@@ -18,42 +18,42 @@ import type { PluginKit } from "../pdk/kit.ts";
 const name = (description: string) => t.String({ minLength: 1, maxLength: 256, description });
 
 const schema = config({
-  header_names: listOf(headerName({ description: "Name of a header field" }), {
+  header_names: listOf(headerName({ description: "Name of a header" }), {
     default: ["X-API-Key", "apikey"],
     maxItems: 10,
-    description: "Header fields that may hold the key",
+    description: "Headers that may have the key",
   }),
   query_names: listOf(name("Name of a query parameter"), {
     maxItems: 10,
     description:
-      "Query parameters that may hold the key; addresses end up in logs, so none by default",
+      "Query parameters that may have the key; none by default, because URLs end up in logs",
   }),
   cookie_names: listOf(name("Name of a cookie"), {
     maxItems: 10,
-    description: "Cookies that may hold the key",
+    description: "Cookies that may have the key",
   }),
   key_in_body: flag(
     false,
-    "Also look for the key in the body: a member of a JSON object or a form field with one of the header names; there it stays, because bodies are not changed",
+    "Also look for the key in the body: a member of a JSON object or a form field with one of the header names; bodies are not changed, so the key stays there",
   ),
   ...authenticationFields,
 });
 
-/** Longer bodies are not looked into. */
+/** Longer bodies are not searched. */
 const MAX_BODY_BYTES = 1_048_576;
 
 const CHALLENGE = "ApiKey";
 
 type Config = (typeof schema)["static"];
 
-/** Settings, and the names of the fields as requests have them. */
+/** The settings, and the header names in lower case. */
 interface Prepared {
   readonly own: Config;
   readonly fields: readonly string[];
   readonly kit: PluginKit;
 }
 
-/** Every key that the request holds, wherever. */
+/** All keys of the request. */
 function keysOf(context: RequestContext, { own, fields }: Prepared) {
   const { query_names, cookie_names } = own;
   const keys: string[] = [];
@@ -94,10 +94,10 @@ async function keyInBody(context: RequestContext, names: readonly string[]): Pro
 
 export default definePlugin({
   name: "key-auth",
-  summary: "Lets in clients that show an API key of a consumer",
-  description: `The key is looked for in header fields, and where you say so in query parameters, cookies and the body. Keys belong to
-consumers (\`POST /api/v1/consumers/:id/credentials\` with \`{"type": "key"}\`); only their SHA-256 is stored, and the
-lookup takes as long with a million keys as with one. A request with several keys is refused, whatever they are.`,
+  summary: "Authenticates consumers by API key",
+  description: `The gateway looks for the key in headers and, where configured, in query parameters, cookies and the body. Keys belong to
+consumers (\`POST /api/v1/consumers/:id/credentials\` with \`{"type": "key"}\`); only their SHA-256 is stored, and a lookup takes
+constant time, also with a million keys. A request with several keys is rejected, whether they are valid or not.`,
   group: "authentication",
   order: 8300,
   phases: ["auth"],
@@ -110,7 +110,7 @@ lookup takes as long with a million keys as with one. A request with several key
     const prepared = { own, fields, kit };
     return {
       ...(own.hide_credentials
-        ? { waived: (context: RequestContext) => hide(context, prepared) }
+        ? { authSkipped: (context: RequestContext) => hide(context, prepared) }
         : {}),
       auth(context) {
         if (isExempt(context, own)) return undefined;
@@ -130,11 +130,11 @@ function judge(keys: readonly string[], context: RequestContext, prepared: Prepa
   const [key] = keys;
   const no = (reason: string, detail: string) =>
     refuse(context, own, { reason, detail, challenge: CHALLENGE });
-  if (key === undefined || key === "") return no("auth.key.missing", "an API key is needed");
-  // Which one counts would be a matter of luck. The server joins repeated fields with a comma.
+  if (key === undefined || key === "") return no("auth.key.missing", "an API key is required");
+  // Ambiguous. The server joins repeated headers with a comma.
   if (keys.length > 1 || key.includes(", "))
     return reject(401, "auth.key.duplicate", {
-      detail: "the request holds several API keys",
+      detail: "the request has several API keys",
       headers: { "WWW-Authenticate": `${CHALLENGE} realm="${own.realm}"` },
     });
   const hash = hashToken(key);
@@ -150,7 +150,7 @@ function judge(keys: readonly string[], context: RequestContext, prepared: Prepa
   return undefined;
 }
 
-/** A field that the client has not sent is taken away too: as `x_api_key` an application may read it. */
+/** Also removes headers that the client has not sent: an application may read `x_api_key` as one of them. */
 function hide({ upstream }: RequestContext, { own, fields }: Prepared): void {
   for (const field of fields) upstream.removeHeader(field);
   for (const parameter of own.query_names) upstream.removeQuery(parameter);

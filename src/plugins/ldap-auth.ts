@@ -1,5 +1,5 @@
-// ldap-auth: clients show a user name and a password that a directory knows.
-import { type Outcome, reject } from "../pdk/answer.ts";
+// ldap-auth: authenticates clients by user name and password against an LDAP directory.
+import { type Outcome, reject } from "../pdk/response.ts";
 import { isExempt, refuse } from "../pdk/authentication.ts";
 import { type BasicLogin, readBasicLogin } from "../pdk/basic-login.ts";
 import { Cache } from "../pdk/cache.ts";
@@ -7,7 +7,7 @@ import type { RequestContext } from "../pdk/context.ts";
 import { authScopes, definePlugin } from "../pdk/definition.ts";
 import type { PluginKit } from "../pdk/kit.ts";
 import { networkOf } from "../pdk/net.ts";
-import { Directory, type Person } from "./ldap-auth/directory.ts";
+import { Directory, type DirectoryUser } from "./ldap-auth/directory.ts";
 import { type Config, problemsOf, schema } from "./ldap-auth/settings.ts";
 
 /** RFC 7617 section 2.1. */
@@ -15,23 +15,24 @@ const CHALLENGE = 'Basic charset="UTF-8"';
 const MAX_CACHED = 10_000;
 const MAX_NAME = 256;
 const MAX_PASSWORD = 1024;
-/** Connections to the directory at once. */
+/** Concurrent connections to the directory. */
 const MAX_UNDER_WAY = 64;
 const WINDOW_MS = 60_000;
-/** Wrong passwords in a minute from one address: directories lock accounts after a few. */
+/** Wrong passwords per minute and address: directories lock accounts after a few. */
 const MAX_FAILURES = 10;
-/** An IPv6 client has at least such a network to itself. */
+/** An IPv6 client has at least such a network. */
 const IPV6_PREFIX = 64;
 
 type Verdict =
-  { readonly kind: "right"; readonly person: Person } | { readonly kind: "wrong" | "unavailable" };
+  | { readonly kind: "right"; readonly user: DirectoryUser }
+  | { readonly kind: "wrong" | "unavailable" };
 
-class Guard {
+class Authenticator {
   readonly #own: Config;
   readonly #kit: PluginKit;
   readonly #directory: Directory;
   readonly #key: Uint8Array;
-  readonly #right: Cache<Person>;
+  readonly #right: Cache<DirectoryUser>;
   readonly #underWay = new Map<string, Promise<Verdict>>();
 
   constructor(own: Config, kit: PluginKit, directory: Directory) {
@@ -45,13 +46,14 @@ class Guard {
   auth(context: RequestContext): Outcome | Promise<Outcome> {
     if (isExempt(context, this.#own)) return undefined;
     const header = context.header("authorization");
-    if (header === null) return this.#no(context, "auth.ldap.missing", "a password is needed");
+    if (header === null)
+      return this.#reject(context, "auth.ldap.missing", "user name and password are required");
     const login = readBasicLogin(header);
     if (login === null || !isPossible(login)) return this.#wrong(context);
     const text = JSON.stringify([login.username, login.password]);
     const digest = new Bun.CryptoHasher("sha256", this.#key).update(text).digest("base64url");
     const known = this.#right.get(digest);
-    if (known !== undefined) return this.#letIn(context, login, known);
+    if (known !== undefined) return this.#accept(context, login, known);
     return this.#check(context, login, digest);
   }
 
@@ -60,7 +62,7 @@ class Guard {
     if (verdict === undefined) {
       if (this.#underWay.size >= MAX_UNDER_WAY)
         return reject(503, "auth.ldap.busy", {
-          detail: "too many passwords are being checked",
+          detail: "too many concurrent password checks",
           headers: { "Retry-After": "1" },
         });
       const wait = this.#reserve(context);
@@ -73,10 +75,10 @@ class Guard {
       this.#underWay.set(digest, verdict);
     }
     const result = await verdict;
-    if (result.kind === "right") return this.#letIn(context, login, result.person);
+    if (result.kind === "right") return this.#accept(context, login, result.user);
     if (result.kind === "wrong") return this.#wrong(context);
     return reject(503, "auth.ldap.unavailable", {
-      detail: "the password cannot be checked now",
+      detail: "the password cannot be checked at the moment",
       token: "proxy_internal_response",
     });
   }
@@ -84,24 +86,24 @@ class Guard {
   async #ask(context: RequestContext, login: BasicLogin, digest: string): Promise<Verdict> {
     const { counters, log } = this.#kit;
     try {
-      const person = await this.#directory.check(login.username, login.password);
-      if (person === null) return { kind: "wrong" };
-      counters.add(placeOf(context), -1, WINDOW_MS);
-      this.#right.set(digest, person);
-      return { kind: "right", person };
+      const user = await this.#directory.check(login.username, login.password);
+      if (user === null) return { kind: "wrong" };
+      counters.add(networkKey(context), -1, WINDOW_MS);
+      this.#right.set(digest, user);
+      return { kind: "right", user };
     } catch (error) {
-      counters.add(placeOf(context), -1, WINDOW_MS);
+      counters.add(networkKey(context), -1, WINDOW_MS);
       const [message = ""] = (error as Error).message.split("\n");
-      log("warn", "the directory cannot be asked", { error: message });
+      log("warn", "the directory is unavailable", { error: message });
       return { kind: "unavailable" };
     }
   }
 
-  /** Counts an attempt as a failure before it is made, or many at a time would slip through; 0 or seconds to wait. */
+  /** Counts an attempt as a failure before it is made, because concurrent ones would exceed the limit; 0 or seconds to wait. */
   #reserve(context: RequestContext): number {
     const { counters } = this.#kit;
-    // In one step: an attempt that is counted and taken off again would keep out one of another worker.
-    const { isAdmitted, elapsedMs } = counters.admit(placeOf(context), {
+    // Atomic: adding and subtracting again could reject an attempt of another worker.
+    const { isAdmitted, elapsedMs } = counters.admit(networkKey(context), {
       ...{ windowMs: WINDOW_MS, max: MAX_FAILURES, cost: 1, isSliding: true },
     });
     if (isAdmitted) return 0;
@@ -109,9 +111,9 @@ class Guard {
     return Math.max(1, Math.ceil(left / 1000));
   }
 
-  #letIn(context: RequestContext, { username }: BasicLogin, { groups }: Person): Outcome {
+  #accept(context: RequestContext, { username }: BasicLogin, { groups }: DirectoryUser): Outcome {
     const { consumer_by: by, hide_credentials: hides } = this.#own;
-    // Directories do not tell these apart, and one person must not have several names here.
+    // Directories ignore case, and one user must not have several names here.
     const name = username.replace(/ +/g, " ").toLowerCase();
     const { consumers } = context;
     const consumer =
@@ -126,17 +128,17 @@ class Guard {
   }
 
   #wrong(context: RequestContext): Outcome {
-    return this.#no(context, "auth.ldap.wrong", "the user name and password are not valid");
+    return this.#reject(context, "auth.ldap.wrong", "the user name and password are not valid");
   }
 
-  #no(context: RequestContext, reason: string, detail: string): Outcome {
+  #reject(context: RequestContext, reason: string, detail: string): Outcome {
     return refuse(context, this.#own, { reason, detail, challenge: CHALLENGE });
   }
 }
 
-const placeOf = (context: RequestContext) => networkOf(context.clientAddress(), IPV6_PREFIX);
+const networkKey = (context: RequestContext) => networkOf(context.clientAddress(), IPV6_PREFIX);
 
-/** An empty password makes no bind fail. Directories ignore blanks around names, and so would let in one that is none. */
+/** A bind with an empty password succeeds. Directories ignore blanks around names, so a blank name would match none. */
 const isPossible = ({ username, password }: BasicLogin) =>
   username !== "" &&
   username === username.trim() &&
@@ -146,20 +148,20 @@ const isPossible = ({ username, password }: BasicLogin) =>
 
 export default definePlugin({
   name: "ldap-auth",
-  summary: "Lets in clients that show a user name and a password that a directory (LDAP) knows",
-  description: `There are two ways to check a password. With \`\${username}\` in \`bind_dn\` the gateway signs in at the directory as the
-client: \`uid=\${username},ou=people,dc=example,dc=com\`, or \`\${username}@corp.example\` with Active Directory. A \`base_dn\` then
-means that exactly one entry must fit \`filter\` as well. Without it, the account in \`bind_dn\` looks for the client's entry with
-\`base_dn\` and \`filter\`, and the gateway signs in as that entry. Names are escaped wherever they are put in; empty passwords
-are refused before anybody is asked.
+  summary: "Authenticates clients by user name and password against an LDAP directory",
+  description: `There are two ways to check a password. With \`\${username}\` in \`bind_dn\` the gateway binds as the client:
+\`uid=\${username},ou=people,dc=example,dc=com\`, or \`\${username}@corp.example\` with Active Directory. With a \`base_dn\`, exactly one
+entry must match \`filter\` as well. Otherwise the gateway binds as the account in \`bind_dn\`, searches the client's entry with
+\`base_dn\` and \`filter\`, and binds as that entry. It escapes names wherever it inserts them, and rejects empty passwords before it
+contacts the directory.
 
-With \`group_base_dn\` the groups of the client are read; acl and other plugins can use them. The user name is told upstream, in
-lower case, in X-Credential-Identifier.
+With \`group_base_dn\` the gateway reads the client's groups, for acl and other plugins. The target receives the user name, in lower
+case, in X-Credential-Identifier.
 
-Use \`ldaps://\` or \`start_tls\`: over plain \`ldap://\` everybody on the way can read the passwords. Passwords that were right are
-remembered for \`cache_ttl\` seconds as a keyed digest, so that a password that was changed or an account that was locked goes on
-for so long. After ten wrong passwords in a minute from one address further ones are answered with 429. While the directory
-does not answer, requests are refused with 503.`,
+Use \`ldaps://\` or \`start_tls\`: over plain \`ldap://\` anyone on the network path can read the passwords. Correct passwords are
+cached for \`cache_ttl\` seconds as a keyed digest, so that an old password or a locked account keeps working that long. After ten
+wrong passwords in a minute from one address, the gateway responds 429 to further ones. While the directory is unavailable, it
+responds 503.`,
   group: "authentication",
   order: 8100,
   phases: ["auth"],
@@ -173,12 +175,12 @@ does not answer, requests are refused with 503.`,
   onError: "closed",
   check: problemsOf,
   async create(own, kit) {
-    const guard = new Guard(own, kit, new Directory(own, await import("ldapts")));
+    const authenticator = new Authenticator(own, kit, new Directory(own, await import("ldapts")));
     const { hide_credentials: hides } = own;
     return {
-      auth: (context) => guard.auth(context),
-      // Nobody but the directory can say whose password it is.
-      waived(context) {
+      auth: (context) => authenticator.auth(context),
+      // Without authentication it is unknown whether the password belongs to the directory.
+      authSkipped(context) {
         if (hides && readBasicLogin(context.header("authorization") ?? "") !== null)
           context.upstream.removeHeader("authorization");
       },

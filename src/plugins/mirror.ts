@@ -1,4 +1,4 @@
-// mirror: sends a copy of requests elsewhere and forgets about it.
+// mirror: sends a copy of requests to another service and ignores the response.
 import { Type as t } from "@sinclair/typebox";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
@@ -18,52 +18,51 @@ import { copied } from "./mirror/copied-body.ts";
 
 const schema = config({
   service_id: nullable(
-    serviceReference({ description: "Service that gets the copies, by id or name; or give url" }),
+    serviceReference({
+      description: "Service that receives the copies, by id or name; exclusive with url",
+    }),
   ),
-  url: nullable(
-    url({ description: "Address that gets the copies: path and query are put behind it" }),
-  ),
+  url: nullable(url({ description: "URL that receives the copies; path and query are appended" })),
   percent: t.Number({
     default: 100,
     minimum: 0,
     maximum: 100,
-    description: "Part of the requests that is copied",
+    description: "Percentage of requests to copy",
   }),
   methods: listOf(
-    t.String({ minLength: 1, maxLength: 32, description: "A method, in capital letters" }),
-    { default: ["GET", "HEAD"], maxItems: 32, description: "Methods that are copied" },
+    t.String({ minLength: 1, maxLength: 32, description: "HTTP method in capitals" }),
+    { default: ["GET", "HEAD"], maxItems: 32, description: "Methods of requests to copy" },
   ),
   include_body: flag(
     false,
-    "Also copy bodies; a copy with a body is sent once the body has passed",
+    "Also copy bodies; such a copy is sent after the whole body was received",
   ),
   max_body: integer(1_048_576, {
     minimum: 1,
     maximum: 67_108_864,
-    description: "Requests with a longer body are not copied",
+    description: "Maximum body size in bytes; requests with longer bodies are not copied",
   }),
-  timeout: milliseconds(3000, "Milliseconds for the whole exchange"),
+  timeout: milliseconds(3000, "Timeout of a copy in milliseconds"),
 });
 
 type Config = (typeof schema)["static"];
 
 export default definePlugin({
   name: "mirror",
-  summary: "Sends a copy of requests to another service, and nobody waits for it",
-  description: `The copy is what goes upstream: with what other plugins have changed, through the path rules of the route, and with
-\`X-Mirrored: 1\`. It is sent after the request itself; its answer is read and dropped, and whatever happens to it, the client
-notices nothing. Bodies are only copied with \`include_body\`, while they pass, up to \`max_body\`; otherwise a copy has none.
+  summary: "Mirrors requests to another service and ignores the responses",
+  description: `The copy equals the upstream request: with the changes of other plugins, the path rules of the route, and \`X-Mirrored: 1\`. The
+gateway sends it after the request itself and discards its response; nothing that happens to the copy affects the client. A copy
+has a body only with \`include_body\`, up to \`max_body\`.
 
-With \`service_id\` the copy goes to a target of the service, as any request would: its balancing, TLS, retries and health count.
-With \`url\` it goes to one address, with the path as the client sent it and whatever goes upstream, such as cookies; an answer of
-more than 1 MiB counts as failed.
+With \`service_id\` the copy goes to a target of the service like any request: its load balancing, TLS, retries and health checks
+apply. With \`url\` it goes to one address, with the path as the client sent it and all upstream headers, including cookies; a
+response of more than 1 MiB counts as failed.
 
-Several instances in one place, or in several that a request is in, all send their copy.
+Several instances, in one scope or in several scopes of a request, each send a copy.
 
-Each worker has at most 100 copies of an instance under way; more are dropped. WebSockets are not copied; requests that a
-response-cache answers are. The metric
-\`sluice_mirror_requests_total\` counts copies that were answered (\`sent\`), that were not (\`failed\`) and that were
-\`dropped\`.`,
+Each worker has at most 100 concurrent copies per instance and drops further ones. WebSockets are not mirrored; requests that a
+response-cache serves are. The metric \`sluice_mirror_requests_total\` counts copies with a response (\`sent\`), without one
+(\`failed\`) and \`dropped\` ones.`,
   group: "traffic",
   order: 4900,
   phases: ["request", "log"],
@@ -76,7 +75,7 @@ response-cache answers are. The metric
   metrics: [
     {
       name: "sluice_mirror_requests",
-      help: "Copies of requests: answered, not answered, or dropped because too many were under way.",
+      help: "Mirrored requests: with a response, without a response, or dropped because too many were in flight.",
       type: "counter",
       read: ({ name }, counters) =>
         results.map((result) => ({
@@ -89,11 +88,11 @@ response-cache answers are. The metric
 });
 
 const results = ["sent", "failed", "dropped"] as const;
-/** A window that no gateway sees the end of: what is counted in it is all there ever was. */
+/** A window longer than any uptime, for a total. */
 const FOREVER_MS = 4e12;
-/** Copies of one instance that one worker has under way. */
+/** Concurrent copies of one instance in one worker. */
 const MOST_UNDER_WAY = 100;
-/** More of an answer is not read. */
+/** Longer responses are not read. */
 const MAX_ANSWER_BYTES = 1_048_576;
 
 const UNCOPIED: ReadonlySet<string> = new Set(["CONNECT", "TRACE"]);
@@ -106,12 +105,12 @@ function problemsOf({ service_id, url: address, methods }: Config) {
     if (!isToken(method) || method !== method.toUpperCase() || UNCOPIED.has(method))
       problems.push({
         path: `methods[${at}]`,
-        message: "must be a method that can be copied, in capitals",
+        message: "must be a supported method in capitals",
       });
   return problems;
 }
 
-/** Sends a copy; true when it was answered. */
+/** Sends a copy; true when there is a response. */
 type Send = (context: RequestContext, body: Uint8Array | null) => Promise<boolean>;
 
 function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
@@ -130,15 +129,15 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
       underWay--;
     }
   };
-  /** After the present turn, in which the request itself goes on its way. */
+  /** In the next turn of the event loop, after the request itself. */
   const start = (context: RequestContext, body: Uint8Array | null) =>
     void setTimeout(() => {
       if (isOpen) void run(context, body);
       else underWay--;
     }, 0);
 
-  /** Gives up a copy whose body has not passed. */
-  const place = {};
+  /** Cancels a copy whose body is incomplete. */
+  const memoryKey = {};
   const startWithBody = (context: RequestContext) => {
     let isPending = true;
     const done = (body: Uint8Array | null) => {
@@ -147,9 +146,9 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
       if (body === null) underWay--;
       else start(context, body);
     };
-    context.memory.set(place, () => done(null));
+    context.memory.set(memoryKey, () => done(null));
     if (!context.passBody((stream) => copied(stream, own.max_body, done)))
-      // It is there already.
+      // Another plugin has read it already.
       context.readBody(own.max_body).then(done, () => done(null));
   };
 
@@ -169,7 +168,7 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
         startWithBody(context);
       }
     },
-    log: (context) => (context.memory.get(place) as (() => void) | undefined)?.(),
+    log: (context) => (context.memory.get(memoryKey) as (() => void) | undefined)?.(),
     close() {
       isOpen = false;
     },
@@ -197,7 +196,7 @@ function toService({ timeout: timeoutMs }: Config, serviceId: string): Send {
   };
 }
 
-/** Methods that a copy cannot have a body with. */
+/** Methods whose copies have no body. */
 const BODILESS = new Set(["GET", "HEAD"]);
 
 function toAddress({ url: address, timeout: timeoutMs }: Config, { callout }: PluginKit): Send {
@@ -216,10 +215,10 @@ function toAddress({ url: address, timeout: timeoutMs }: Config, { callout }: Pl
   };
 }
 
-/** What the gateway says of clients and of itself: from a client it is worth nothing, here as little as on the way to a target. */
+/** Headers that only the gateway sets; the client's are removed, as on the way to a target. */
 const OF_GATEWAY = /^(?:x-forwarded-|forwarded$|client-cert|proxy$)/;
 
-/** As they go upstream. */
+/** The upstream headers. */
 function fieldsOf(context: RequestContext): Record<string, string> {
   const fields: Record<string, string> = {};
   const mark = MARK.toLowerCase();
@@ -228,7 +227,7 @@ function fieldsOf(context: RequestContext): Record<string, string> {
   const own = new Set(changed);
   for (const name of [...Object.keys(context.headers), ...changed]) {
     if (GATEWAY_FIELDS.has(name) || OF_GATEWAY.test(name) || name === mark) continue;
-    // With another spelling, a client could speak in the name of a plugin.
+    // With another spelling, a client could forge a plugin's header.
     if (!own.has(name) && (named.has(name) || name !== hyphenated(name))) continue;
     const value = context.upstream.header(name);
     if (value !== null) fields[name] = value;

@@ -1,6 +1,6 @@
-// mtls-auth: clients are recognised by the certificate of their TLS connection.
+// mtls-auth: authenticates clients by their TLS client certificate.
 import { Type as t } from "@sinclair/typebox";
-import type { Outcome } from "../pdk/answer.ts";
+import type { Outcome } from "../pdk/response.ts";
 import { authenticationFields, isExempt, refuse } from "../pdk/authentication.ts";
 import type { ConsumerView, RequestContext } from "../pdk/context.ts";
 import { authScopes, definePlugin } from "../pdk/definition.ts";
@@ -14,64 +14,62 @@ const schema = config({
       errorMessage: "must be a SHA-256 in hexadecimal, with or without colons",
       description: "SHA-256 of a certificate (its DER), hexadecimal",
     }),
-    { description: "Certificates that are let in; none: every one that the listener accepts" },
+    { description: "Allowed certificates; empty: all that the listener has verified" },
   ),
   allowed_san: listOf(
     t.String({
       minLength: 1,
       maxLength: 512,
-      description: "A DNS name, address, URI or e-mail address",
+      description: "DNS name, IP address, URI or e-mail address",
     }),
     {
       description:
-        "Alternative names of which a certificate must have one; `*.example.com` stands for every DNS name with one more label; none: any",
+        "Subject alternative names of which a certificate must have one; `*.example.com` matches DNS names with one more label; empty: any",
     },
   ),
   consumer_by: nullable(
     oneOf(["san", "cn", "fingerprint"], {
       description:
-        "What of the certificate is the custom id or username of a consumer; null: clients are of no consumer",
+        "Property of the certificate that equals the custom id or username of a consumer; null: no consumers",
     }),
   ),
   forward_headers: flag(true, "Send the certificate to the target in Client-Cert (RFC 9440)"),
   ...authenticationFields,
   hide_credentials: flag(
     true,
-    "Has no effect: a certificate holds no secret. Whether the target gets it is said by forward_headers",
+    "Has no effect: a certificate is no secret. forward_headers decides whether the target gets it",
   ),
 });
 
 type Config = (typeof schema)["static"];
 
-/** No scheme is registered for this; a 401 without any would break RFC 9110 section 15.5.2. */
+/** No scheme is registered for this, and RFC 9110 section 15.5.2 requires one in a 401. */
 const CHALLENGE = "Certificate";
 
 export default definePlugin({
   name: "mtls-auth",
-  summary: "Lets in clients whose TLS connection has shown a certificate that is allowed",
-  description: `Works behind listeners with \`client_auth\` set to \`request\` or \`require\`: they check the certificate against their
-\`client_ca\`, and this plugin says which of the accepted ones may do what. On other listeners there is no certificate, and
-everybody gets 401.
+  summary: "Authenticates clients by their TLS client certificate",
+  description: `Needs listeners with \`client_auth\` set to \`request\` or \`require\`: they verify the certificate against their \`client_ca\`, and this
+plugin authorizes verified certificates. On other listeners there is no certificate, and every client gets 401.
 
-When both \`allowed_fingerprints\` and \`allowed_san\` are given, a certificate must pass both. With \`consumer_by\`, a
-certificate that stands for no consumer gets 403; of several alternative names the first one that is known counts. DNS
-names are looked up in lower case, fingerprints in lower case without colons. A certificate that expires while its connection is open is refused
-from then on.`,
+When both \`allowed_fingerprints\` and \`allowed_san\` are set, a certificate must match both. With \`consumer_by\`, a certificate
+without a consumer gets 403; of several alternative names the first known one counts. DNS names are looked up in lower case,
+fingerprints in lower case without colons. A certificate that expires while its connection is open is rejected from then on.`,
   group: "authentication",
   order: 8600,
-  phases: ["early", "auth"],
+  phases: ["pre_auth", "auth"],
   scopes: authScopes,
   config: schema,
   example: { allowed_san: ["*.clients.example.com"], consumer_by: "san" },
   onError: "closed",
   create(own) {
-    const gate = new Gate(own);
+    const authenticator = new Authenticator(own);
     return {
-      auth: (context) => gate.auth(context),
+      auth: (context) => authenticator.auth(context),
       ...(own.forward_headers
         ? {}
         : {
-            early(context: RequestContext) {
+            preAuth(context: RequestContext) {
               context.upstream.removeHeader("client-cert");
               return undefined;
             },
@@ -80,11 +78,11 @@ from then on.`,
   },
 });
 
-class Gate {
+class Authenticator {
   readonly #own: Config;
   readonly #fingerprints: ReadonlySet<string>;
   readonly #isAllowedName: ((identity: Identity) => boolean) | null;
-  /** All requests of a connection have the same bytes. */
+  /** All requests of a connection share the same bytes. */
   readonly #known = new WeakMap<Uint8Array, Identity | "unreadable">();
 
   constructor(own: Config) {
@@ -100,15 +98,15 @@ class Gate {
     if (certificate === null)
       return refuse(context, own, {
         reason: "auth.mtls.missing",
-        detail: "a client certificate is needed",
+        detail: "a client certificate is required",
         challenge: CHALLENGE,
       });
     const identity = this.#identityOf(certificate);
-    if (identity === "unreadable") return this.#no(context, "malformed");
+    if (identity === "unreadable") return this.#reject(context, "malformed");
     const problem = this.#problemOf(identity);
-    if (problem !== null) return this.#no(context, problem);
+    if (problem !== null) return this.#reject(context, problem);
     const consumer = this.#consumerOf(context, identity);
-    if (consumer === undefined) return this.#no(context, "consumer_unknown");
+    if (consumer === undefined) return this.#reject(context, "consumer_unknown");
     context.authenticate(consumer, { credentialId: identity.fingerprint });
     return undefined;
   }
@@ -128,7 +126,7 @@ class Gate {
     return this.#isAllowedName === null || this.#isAllowedName(identity) ? null : "san";
   }
 
-  /** Null: none; undefined: there should be one and there is not. */
+  /** Null: no consumer is expected; undefined: there is no consumer for the certificate. */
   #consumerOf({ consumers }: RequestContext, identity: Identity): ConsumerView | null | undefined {
     const { consumer_by: by } = this.#own;
     if (by === null) return null;
@@ -139,10 +137,10 @@ class Gate {
     return undefined;
   }
 
-  #no(context: RequestContext, reason: string): Outcome {
+  #reject(context: RequestContext, reason: string): Outcome {
     return refuse(context, this.#own, {
       reason: `auth.mtls.${reason}`,
-      detail: "the client certificate is not allowed here",
+      detail: "the client certificate is not allowed",
       status: 403,
       challenge: CHALLENGE,
     });

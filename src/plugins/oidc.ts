@@ -1,5 +1,5 @@
-// oidc: people sign in at an identity provider before they get to the application; knows no application.
-import type { Outcome } from "../pdk/answer.ts";
+// oidc: authenticates users with an OpenID Connect provider; knows no application.
+import type { Outcome } from "../pdk/response.ts";
 import { isExempt, refuse } from "../pdk/authentication.ts";
 import { Cache } from "../pdk/cache.ts";
 import type { RequestContext } from "../pdk/context.ts";
@@ -12,10 +12,10 @@ import { Identity } from "./oidc/identity.ts";
 import { OidcError, Provider } from "./oidc/provider.ts";
 import { nowSeconds, type Session, Sessions } from "./oidc/sessions.ts";
 import { type Config, problemsOf, schema } from "./oidc/settings.ts";
-import { SignIn } from "./oidc/sign-in.ts";
-import { type Claims, TokenDesk } from "./oidc/tokens.ts";
+import { LoginFlow } from "./oidc/login-flow.ts";
+import { type Claims, TokenClient } from "./oidc/tokens.ts";
 
-/** Checking a signature takes longer than everything else here. */
+/** Cache size: verifying a signature takes longer than everything else here. */
 const BEARER_MS = 60_000;
 const MAX_BEARERS = 10_000;
 const MAX_BEARER_LENGTH = 16_384;
@@ -23,13 +23,13 @@ const MAX_BEARER_LENGTH = 16_384;
 interface Parts {
   readonly own: Config;
   readonly kit: PluginKit;
-  readonly desk: TokenDesk;
+  readonly tokenClient: TokenClient;
   readonly identity: Identity;
   readonly sessions: Sessions;
-  readonly signIn: SignIn;
+  readonly login: LoginFlow;
   readonly bearers: Cache<Claims>;
-  /** Where a request keeps the cookies that its answer gets. */
-  readonly place: object;
+  /** Memory key of the cookies for the response. */
+  readonly memoryKey: object;
 }
 
 async function partsOf(own: Config, kit: PluginKit): Promise<Parts> {
@@ -37,28 +37,28 @@ async function partsOf(own: Config, kit: PluginKit): Promise<Parts> {
   const identity = new Identity(own);
   const { callout } = kit;
   const provider = new Provider({ issuer: own.issuer, timeoutMs: own.timeout, callout, jose });
-  const desk = new TokenDesk({
+  const tokenClient = new TokenClient({
     provider,
     jose,
     clientId: own.client_id,
     clientSecret: own.client_secret ?? null,
     bearerAudience: own.bearer_audience.length === 0 ? [own.client_id] : own.bearer_audience,
   });
-  // Sessions of another client, or without a claim that is asked for now, are none.
+  // A change of the client, or of the required claims, invalidates sessions.
   const about = hashToken(JSON.stringify([own.issuer, own.client_id, identity.names]));
   const { cookie_name: name, same_site: sameSite } = own.session;
   const cookies = new CookieBox({ name, sameSite, key: kit.deriveKey(`session ${about}`) });
-  const sessions = new Sessions({ own, kit, cookies, desk, identity });
-  const signIn = new SignIn({
-    ...{ own, kit, provider, desk, identity, sessions },
+  const sessions = new Sessions({ own, kit, cookies, tokenClient, identity });
+  const login = new LoginFlow({
+    ...{ own, kit, provider, tokenClient, identity, sessions },
     sessionCookies: cookies,
     pendingKey: kit.deriveKey(`pending ${about}`),
   });
   const bearers = new Cache<Claims>({ maxEntries: MAX_BEARERS, ttlMs: BEARER_MS });
-  return { own, kit, desk, identity, sessions, signIn, bearers, place: {} };
+  return { own, kit, tokenClient, identity, sessions, login, bearers, memoryKey: {} };
 }
 
-/** Whether a person waits for a page, who can be led elsewhere; programs cannot make anything of a sign-in page. */
+/** Whether a browser loads a page and can be redirected; programs cannot use a login page. */
 function isNavigation(context: RequestContext): boolean {
   if (context.method !== "GET" || context.header("upgrade") !== null) return false;
   if (context.header("x-requested-with")?.toLowerCase() === "xmlhttprequest") return false;
@@ -74,27 +74,27 @@ const bearerOf = (context: RequestContext) =>
   /^bearer +([A-Za-z0-9._~+/-]+=*)$/i.exec(context.header("authorization") ?? "")?.[1] ?? null;
 
 function authenticate(context: RequestContext, parts: Parts): Outcome | Promise<Outcome> {
-  const { own, signIn } = parts;
+  const { own, login } = parts;
   if (context.path === own.logout_path && /^(?:GET|POST)$/.test(context.method))
-    return signIn.signOut(context);
-  if (context.path === own.redirect_path && context.method === "GET") return signIn.finish(context);
+    return login.logout(context);
+  if (context.path === own.redirect_path && context.method === "GET") return login.finish(context);
   if (isExempt(context, own)) return undefined;
   const token = own.bearer_allowed ? bearerOf(context) : null;
   return token === null ? bySession(context, parts, null) : byBearer(context, parts, token);
 }
 
 async function byBearer(context: RequestContext, parts: Parts, token: string): Promise<Outcome> {
-  const { own, kit, desk, identity, bearers } = parts;
+  const { own, kit, tokenClient, identity, bearers } = parts;
   const key = hashToken(token);
   let claims = bearers.get(key);
   if (claims === undefined) {
     try {
       if (token.length > MAX_BEARER_LENGTH) throw new OidcError("refused", "it is too long");
-      claims = await desk.bearerClaims(token);
+      claims = await tokenClient.bearerClaims(token);
     } catch (error) {
       if (!(error instanceof OidcError)) throw error;
-      kit.log("debug", "a Bearer token is not accepted", { error: error.message });
-      // It may be meant for the application, beside a session.
+      kit.log("debug", "a Bearer token was rejected", { error: error.message });
+      // It may be for the application, beside a session.
       return bySession(context, parts, 'Bearer error="invalid_token"');
     }
     const left = ((claims.exp ?? 0) - nowSeconds()) * 1000;
@@ -106,7 +106,7 @@ async function byBearer(context: RequestContext, parts: Parts, token: string): P
   return outcome;
 }
 
-/** `challenge`: what a Bearer token that was not accepted is answered with; null: there was none. */
+/** `challenge`: of a rejected Bearer token; null: there was none. */
 function bySession(
   context: RequestContext,
   parts: Parts,
@@ -127,11 +127,11 @@ function withSession(
   parts: Parts,
   session: Session,
 ): Outcome | Promise<Outcome> {
-  const { own, sessions, identity, place } = parts;
+  const { own, sessions, identity, memoryKey } = parts;
   if (sessions.isSpent(session)) return withoutSession(context, parts, null);
   if (sessions.isDrowsy(session)) {
     const cookies = sessions.write(context, session);
-    if (cookies !== null) context.memory.set(place, cookies);
+    if (cookies !== null) context.memory.set(memoryKey, cookies);
   }
   const outcome = identity.admit(context, session.sub, session.known);
   if (own.forward_access_token && session.access !== null)
@@ -141,7 +141,7 @@ function withSession(
 
 function withoutSession(
   context: RequestContext,
-  { own, signIn }: Parts,
+  { own, login }: Parts,
   challenge: string | null,
 ): Outcome | Promise<Outcome> {
   const { unauth_action: action, anonymous_consumer: anonymous } = own;
@@ -152,37 +152,36 @@ function withoutSession(
   }
   const standsIn = isOptional && anonymous !== null;
   if (action === "auth" && !standsIn && challenge === null && isNavigation(context))
-    return signIn.begin(context);
+    return login.begin(context);
   return refuse(context, own, {
     reason: challenge === null ? "auth.oidc.none" : "auth.oidc.bearer",
-    detail: challenge === null ? "a sign-in is needed" : "the token is not valid",
+    detail: challenge === null ? "a login is required" : "the token is not valid",
     challenge: challenge ?? "Bearer",
   });
 }
 
 export default definePlugin({
   name: "oidc",
-  summary: "Has people sign in at an OpenID Connect provider before they get to the application",
-  description: `Who opens a page without a session is led to the provider and comes back to that page. Everything that is no page (not
-GET, \`X-Requested-With\`, \`Sec-Fetch-Mode\` other than navigate, an \`Accept\` that wants JSON) gets a 401 instead. Register
-\`https://<host>/_sluice/oidc/callback\` as redirect URI for every protected host, and see that the route takes that path and
-\`logout_path\`.
+  summary: "Authenticates users with an OpenID Connect provider",
+  description: `The gateway redirects a page request without a session to the provider, and returns the user to that page after the login. Other
+requests (not GET, \`X-Requested-With\`, a \`Sec-Fetch-Mode\` other than navigate, an \`Accept\` that prefers JSON) get 401. Register
+\`https://<host>/_sluice/oidc/callback\` as redirect URI for every protected host, and make sure that the route matches that path
+and \`logout_path\`.
 
-The session lies encrypted (AES-256-GCM) in cookies of the browser; nothing is stored. It ends after \`session.idle\` seconds
-without a request, after \`session.absolute\` seconds in any case, when the provider refuses to renew its tokens, and at the
-sign-out, after which copies of the cookie are not accepted either until the gateway is started anew. Another issuer, client or
-list of claims ends all sessions. Two instances on one host need different values of \`session.cookie_name\`.
+The session is stored encrypted (AES-256-GCM) in cookies of the browser, and nowhere else. It ends after \`session.idle\` seconds
+without a request, after \`session.absolute\` seconds in any case, when the provider refuses to renew its tokens, and at the logout,
+after which copies of the cookie are rejected until the gateway restarts. A change of issuer, client or list of claims ends all
+sessions. Two instances on one host need different values of \`session.cookie_name\`.
 
-Over plain http cookies cannot have the prefix \`__Host-\` nor be \`Secure\`: the prefix is left off, and whoever can read or
-change the traffic can take over sessions. Behind a proxy that ends TLS, name it in the listener's \`trusted_proxies\`.
+Over plain HTTP cookies can neither have the prefix \`__Host-\` nor be \`Secure\`: the gateway omits the prefix, and anyone who can
+read or change the traffic can hijack sessions. Behind a proxy that terminates TLS, add it to the listener's \`trusted_proxies\`.
 
-The cookie, and what clients send under the names in \`headers\`, never reaches the application, also where a
-\`when\` keeps the plugin from running. In these fields lists are joined
-with commas; percent signs, characters outside of ASCII and commas inside of members are percent-encoded.
+The gateway removes the cookie, and what clients send under the names in \`headers\`, from upstream requests, also from those that
+\`when\` excludes. In these headers lists are joined with commas; percent signs, characters outside of ASCII and commas inside of
+members are percent-encoded.
 
-A Bearer token must be a JWT that the provider has signed for \`bearer_audience\`. One that is not accepted does not end a
-session. Tokens must be canonical base64url; an id token may be issued at most 30 seconds from now, and its \`typ\` is \`JWT\` or
-absent.`,
+A Bearer token must be a JWT that the provider has signed for \`bearer_audience\`. A rejected token does not end a session. Tokens
+must be canonical base64url; an id token may be issued at most 30 seconds from now, and its \`typ\` is \`JWT\` or absent.`,
   group: "authentication",
   order: 8000,
   phases: ["auth", "response"],
@@ -198,21 +197,21 @@ absent.`,
   check: problemsOf,
   async create(own, kit) {
     const parts = await partsOf(own, kit);
-    const { identity, place } = parts;
+    const { identity, memoryKey } = parts;
     return {
-      protect(context) {
+      stripIdentity(context) {
         identity.strip(context);
         hideCookies(context, own.session.cookie_name);
       },
       auth: (context) => authenticate(context, parts),
-      waived(context) {
+      authSkipped(context) {
         const token = own.bearer_allowed ? bearerOf(context) : null;
         const hides = own.hide_credentials && !own.forward_access_token;
-        if (hides && token !== null && parts.desk.isOfProvider(token))
+        if (hides && token !== null && parts.tokenClient.isOfProvider(token))
           context.upstream.removeHeader("authorization");
       },
       response(context, { headers }) {
-        const cookies = context.memory.get(place) as readonly string[] | undefined;
+        const cookies = context.memory.get(memoryKey) as readonly string[] | undefined;
         for (const cookie of cookies ?? []) headers.append("Set-Cookie", cookie);
       },
     };

@@ -1,4 +1,4 @@
-// otel-tracing: takes part in W3C traces and sends spans to an OpenTelemetry collector.
+// otel-tracing: propagates W3C trace context and exports spans to an OpenTelemetry collector.
 import { type Static, Type as t } from "@sinclair/typebox";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
@@ -15,17 +15,17 @@ const schema = config({
     nullable(
       url({
         description:
-          "Collector that takes OTLP over HTTP, such as `http://collector:4318`; without a path, `/v1/traces` is used. Null: traces are passed on, and nothing is sent",
+          "URL of an OTLP/HTTP collector, such as `http://collector:4318`; the default path is `/v1/traces`. Null: traces are propagated, and nothing is exported",
       }),
     ),
   ),
   headers: t.Record(
     t.String({ minLength: 1, maxLength: 256 }),
-    secret({ description: "Value of the field" }),
+    secret({ description: "Value of the header" }),
     {
       default: {},
       maxProperties: 20,
-      description: "Fields of requests to the collector, such as one with a token",
+      description: "Headers of requests to the collector, such as one with a token",
     },
   ),
   sample_rate: t.Number({
@@ -33,7 +33,7 @@ const schema = config({
     maximum: 1,
     default: 0.1,
     description:
-      "Part of the traces that begin here of which spans are sent; traces that began elsewhere follow what was decided there",
+      "Share of the traces started here that are sampled; propagated traces keep the caller's decision",
   }),
   resource_attributes: t.Record(
     t.String({ minLength: 1, maxLength: 256 }),
@@ -41,8 +41,7 @@ const schema = config({
     {
       default: {},
       maxProperties: 50,
-      description:
-        "What spans say of this gateway; `service.name` is `sluice` unless it is given here",
+      description: "Resource attributes of the gateway; the default `service.name` is `sluice`",
     },
   ),
   batch: group(
@@ -50,28 +49,24 @@ const schema = config({
       max_size: integer(512, {
         minimum: 1,
         maximum: 10_000,
-        description: "Spans that are sent at once",
+        description: "Spans that trigger a batch",
       }),
-      max_delay: milliseconds(5000, "Milliseconds that a span waits at most for others"),
+      max_delay: milliseconds(5000, "Maximum delay of a span in milliseconds"),
       max_queue: integer(4096, {
         minimum: 1,
         maximum: 100_000,
-        description:
-          "Spans that wait in a worker; what there is no room for is dropped and counted",
+        description: "Queue size per worker; spans beyond it are dropped and counted",
       }),
-      max_retry_time: milliseconds(
-        60_000,
-        "Milliseconds after which a batch that nobody takes is dropped",
-      ),
-      timeout: milliseconds(10_000, "Milliseconds for one request to the collector"),
+      max_retry_time: milliseconds(60_000, "Milliseconds after which a failing batch is dropped"),
+      timeout: milliseconds(10_000, "Timeout of one request to the collector in milliseconds"),
     },
-    "How spans are sent",
+    "Queue and retries",
   ),
 });
 
 type Config = Static<typeof schema>;
 
-/** What is known of the trace of a request until it ends. */
+/** The trace of a request in flight. */
 interface Traced {
   readonly trace: Trace;
   readonly isSampled: boolean;
@@ -79,20 +74,20 @@ interface Traced {
 
 export default definePlugin({
   name: "otel-tracing",
-  summary: "Takes part in W3C traces and sends spans to an OpenTelemetry collector",
-  description: `A \`traceparent\` that came with the request is continued, with its \`tracestate\`; a request without a valid one begins a
-trace. For each request that is sampled, a server span and, when it went to a target, a client span below it are sent to the
-collector as OTLP/HTTP in JSON, with attributes by the semantic conventions for HTTP. The target gets a \`traceparent\` that names
-the client span.
+  summary: "Propagates W3C trace context and exports spans to an OpenTelemetry collector",
+  description: `The gateway continues a valid \`traceparent\` of the request, with its \`tracestate\`, and starts a trace otherwise. For each sampled
+request it exports a server span and, when the request went to a target, a client span below it, as OTLP/HTTP in JSON, with
+attributes of the semantic conventions for HTTP. The target receives a \`traceparent\` with the client span as parent.
 
-Whether a trace is sampled follows the flag of the caller; of traces that begin here \`sample_rate\` are sampled, decided by the
-trace's id, so that gateways in a row agree. The query of a request is not told, because secrets may be in it.
+Sampling follows the flag of the caller; of the traces that start here, \`sample_rate\` are sampled, decided by the trace id, so
+that gateways in a chain agree. Spans do not include the query, because it may contain secrets.
 
-Spans wait in memory and are sent in batches by each worker. When the collector does not answer, or with 429, 502, 503 or 504, a batch is
-sent again after a pause; when the queue is full, new spans are dropped, and the log says how many. No request ever waits.
+Each worker queues spans in memory and sends them in batches. When the collector does not respond, or responds 429, 502, 503 or
+504, the worker retries the batch after a delay; when the queue is full, it drops new spans, and logs how many. No request ever
+waits.
 
-Without an \`endpoint\` nothing is sent: valid traces are passed on as they came. With \`request-id\`, which also begins traces, this
-plugin keeps the ids that it gave and decides about the sampling.`,
+Without an \`endpoint\` nothing is exported, and valid traces are propagated unchanged. With \`request-id\`, which also starts traces,
+this plugin keeps its ids and decides about the sampling.`,
   group: "observability",
   order: 9950,
   phases: ["request", "log"],
@@ -102,14 +97,14 @@ plugin keeps the ids that it gave and decides about the sampling.`,
   onError: "open",
   check: ({ endpoint, headers }) => [
     ...(endpoint !== null && URL.parse(endpoint)?.username
-      ? [{ path: "endpoint", message: "must not hold a user name or password" }]
+      ? [{ path: "endpoint", message: "must not contain a user name or password" }]
       : []),
     ...Object.entries(headers).flatMap(([name, value]) => {
       if (!isToken(name))
-        return [{ path: `headers.${name}`, message: "is not the name of a field" }];
+        return [{ path: `headers.${name}`, message: "is not a valid header name" }];
       const isText = typeof value === "string";
       return isText && !isFieldValue(value)
-        ? [{ path: `headers.${name}`, message: "is not the value of a field" }]
+        ? [{ path: `headers.${name}`, message: "is not a valid header value" }]
         : [];
     }),
   ],
@@ -119,7 +114,7 @@ plugin keeps the ids that it gave and decides about the sampling.`,
   },
 });
 
-/** Passes traces on and begins them, no more. */
+/** Propagates and starts traces without exporting spans. */
 function propagator({ sample_rate: rate }: Config, ids: Ids) {
   return {
     request(context: RequestContext) {
@@ -156,7 +151,7 @@ function tracer(own: Config, ids: Ids, kit: PluginKit) {
       return undefined;
     },
     log(context: RequestContext) {
-      // Whoever was refused before has not come as far as `request`.
+      // A request that was rejected earlier has not reached the `request` handler.
       const known = context.memory.get(key) as Traced | undefined;
       const traced = known ?? traceOf(context, ids, own.sample_rate);
       if (traced.isSampled && context.result !== null)
@@ -181,7 +176,7 @@ function traceOf(context: RequestContext, ids: Ids, rate: number): Traced {
   };
 }
 
-/** Another plugin may have begun the trace of this request already: that is no caller, but its id is kept. */
+/** Another plugin may have started the trace of this request: keeps its trace id, without a parent span. */
 function rootOf({ upstream }: RequestContext, ids: Ids): { readonly traceId: string } {
   return parseTraceParent(upstream.header("traceparent")) ?? { traceId: ids.trace() };
 }
@@ -189,12 +184,12 @@ function rootOf({ upstream }: RequestContext, ids: Ids): { readonly traceId: str
 function setTrace(context: RequestContext, traceParent: string): void {
   const { upstream } = context;
   upstream.setHeader("traceparent", traceParent);
-  // Section 3.3: without a valid traceparent it belongs to nothing.
+  // Section 3.3: invalid without a traceparent.
   if (upstream.header("tracestate") !== null && !parseTraceParent(context.header("traceparent")))
     upstream.removeHeader("tracestate");
 }
 
-/** By the last digits of the id, which are random in every kind of id. */
+/** By the last digits of the trace id, which are random in all formats. */
 const isChosen = (traceId: string, rate: number) =>
   Number.parseInt(traceId.slice(-8), 16) < rate * 2 ** 32;
 

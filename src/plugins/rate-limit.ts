@@ -1,5 +1,5 @@
-// rate-limit: so many requests in a while for each client, and no more.
-import { type Outcome, reject } from "../pdk/answer.ts";
+// rate-limit: limits requests per client and time window.
+import { type Outcome, reject } from "../pdk/response.ts";
 import { asksForConsumer, compileCondition } from "../pdk/condition.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
@@ -23,31 +23,30 @@ import {
 
 export default definePlugin({
   name: "rate-limit",
-  summary: "Lets each client make so many requests in a while and no more",
-  description: `Each limit counts requests by a key; a request must fit into all limits, and one that is refused counts in none of them.
-Counts are kept in memory that all workers share, so limits are exact over all of them: a \`fixed\` limit of 1000 lets 1000
-requests of a window through, from however many connections. Requests that come in the same instant as one that another of
-the limits refuses may see its cost for a moment and be refused too; never is more let through.
+  summary: "Limits requests per client and time window",
+  description: `Each limit counts requests by a key; a request must fit all limits, and a rejected one counts in none of them. Counts are in
+memory that all workers share, so limits are exact over all of them: a \`fixed\` limit of 1000 allows 1000 requests per window, from
+any number of connections. Requests in the same instant as one that another limit rejects may briefly see its cost and be
+rejected too; the gateway never allows more than the limit.
 
-- \`fixed\`: windows begin at multiples of their length. At the border of two windows twice as many may come in short order.
-- \`sliding\`: of the window before, the part counts that is less than a window ago, as if its requests had come evenly. In a
-  window as the clock counts them never more than \`requests\` pass. A client that spends all of one window at its end can
-  bring up to twice as many into a stretch of that length, but spread over it and not at once.
-- \`token_bucket\`: \`requests\` per \`window\` flow in evenly; \`burst\` is what the bucket holds, and what may come at once.
+- \`fixed\`: windows begin at multiples of their length. Around the border of two windows, twice as many requests may pass.
+- \`sliding\`: the previous window counts in proportion to its overlap, as if its requests were evenly spread. In a clock-aligned
+  window never more than \`requests\` pass. A client that spends a whole window at its end can send up to twice as many in a
+  period of that length, but spread over it.
+- \`token_bucket\`: \`requests\` per \`window\` refill the bucket evenly; \`burst\` is its capacity, and the most requests at once.
 
-Clients without what a key asks for (no such header field, nobody recognised, only a stand-in) are counted by their address, so
-leaving it out is no way around. A key that clients choose freely, such as a header field, lets them begin anew with each new
-value: put a limit by \`ip\` beside it. \`jwt:CLAIM\` reads tokens that jwt or oidc has accepted and no others.
+Requests without the key's value (no such header, not authenticated, anonymous consumer) are counted by their address, so that
+omitting the value does not bypass the limit. A key that clients choose freely, such as a header, lets them start a new count
+with each value: add a limit by \`ip\`. \`jwt:CLAIM\` reads only tokens that jwt or oidc has accepted.
 
-With \`count_when\` set to statuses, a request is refused once that many answers were counted; requests under way do not count
-yet. Limits whose keys are known from the start are then looked at before authentication, so that guessing passwords stops
-before another one is looked at.
+With \`count_when\` set to statuses, a request is rejected once that many responses were counted; requests in flight do not count
+yet. Limits whose keys need no authentication are then checked before it, which stops password guessing early.
 
-A clock that is set back begins new counts. There is room for \`settings.limits.counter_keys\` keys; beyond that those that
-were idle longest are forgotten.`,
+Setting the clock back starts new counts. There is room for \`settings.limits.counter_keys\` keys; beyond that, the keys idle
+longest are evicted.`,
   group: "traffic",
   order: 7000,
-  phases: ["early", "access", "response", "log"],
+  phases: ["pre_auth", "access", "response", "log"],
   scopes: httpScopes,
   config: schema,
   example: { limits: [{ name: "default", requests: 100, window: 60, key: "ip" }] },
@@ -56,7 +55,7 @@ were idle longest are forgotten.`,
   create: (own, kit) => createHandlers(own, new SharedStore(kit.counters)),
 });
 
-/** One limit, ready. */
+/** One limit, compiled. */
 interface Ready {
   readonly rule: Rule;
   readonly cost: number;
@@ -65,11 +64,11 @@ interface Ready {
   readonly when: ((context: RequestContext) => boolean) | null;
 }
 
-/** What is known of a request between phases. */
+/** State of a request between phases. */
 interface State {
   readonly demands: readonly Demand[];
   verdicts: readonly Verdict[];
-  /** Whether there is nothing more to count. */
+  /** Whether all limits are counted. */
   isCounted: boolean;
 }
 
@@ -100,19 +99,19 @@ function createHandlers(own: Config, store: LimitStore): PluginHandlers {
   const look = (context: RequestContext) =>
     states.of(context) === undefined ? ask(context, lookAt) : undefined;
   return {
-    ...(isKnownEarly(own.limits) ? { early: look } : {}),
-    // Instances for consumers are not there before.
+    ...(isKnownBeforeAuth(own.limits) ? { preAuth: look } : {}),
+    // Instances for consumers do not run before authentication.
     access: look,
     response(context, response) {
       count(context, response.status);
       tell?.(context, response);
     },
-    // Answers of plugins that come before this one.
+    // Responses of plugins that run before this one.
     log: (context) => count(context, context.result?.status ?? 0),
   };
 }
 
-const isKnownEarly = (limits: readonly Limit[]) =>
+const isKnownBeforeAuth = (limits: readonly Limit[]) =>
   limits.every((limit) => !asksForClient(limit.key) && !asksForConsumer(limit.when));
 
 function prepared(limit: Limit, ipv6Prefix: number): Ready {
@@ -136,7 +135,7 @@ function demandsOf(limits: readonly Ready[], context: RequestContext): Demand[] 
   return demands;
 }
 
-/** What an instance remembers of requests under way. */
+/** The state of each request in flight. */
 class States {
   readonly #own: Config;
   readonly #fields: LimitFields;
@@ -167,11 +166,11 @@ class States {
     const headers: Record<string, string> = { "Retry-After": retryAfter(state.verdicts) };
     const { names, values } = this.#fields.of(state.demands, state.verdicts);
     for (const [at, name] of names.entries()) headers[name] = values[at] ?? "";
-    const detail = message ?? "there were too many requests";
+    const detail = message ?? "too many requests";
     return reject(status, "rl.exceeded", { detail, headers });
   }
 
-  /** The fields say what is left after this request; those of the target give way. */
+  /** Sets the remaining quota after this request, and replaces the target's headers. */
   readonly tell = (context: RequestContext, draft: ResponseDraft): void => {
     const state = this.of(context);
     if (state === undefined) return;
@@ -188,7 +187,7 @@ class States {
     if (state === undefined || state.isCounted || !by.isCounted(status)) return;
     state.isCounted = true;
     const verdicts = by.store.count(state.demands);
-    // Nobody can wait for a promise any more; what a store far away could not count is lost.
+    // The response may be out already: failures of a remote store are ignored.
     if (verdicts instanceof Promise) verdicts.catch(() => undefined);
     else state.verdicts = verdicts;
   }

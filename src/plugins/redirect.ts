@@ -1,6 +1,6 @@
-// redirect: sends clients to another address.
+// redirect: redirects clients to another URL.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import { type Outcome, reject, reply } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin } from "../pdk/definition.ts";
 import { config, flag, nullable, oneOf, regex, statusOf, template } from "../pdk/fields.ts";
@@ -11,13 +11,12 @@ const schema = config({
   to: nullable(
     template({
       description:
-        'Where to: `https://new.example.com`, `/new`; may hold variables, and $1 or $<name> for what the expression found; null: the same address with "scheme"',
+        'Destination: `https://new.example.com`, `/new`; may have variables, and $1 or $<name> for groups of the expression; null: the same URL with "scheme"',
     }),
   ),
   regex: nullable(
     regex({
-      description:
-        "Only paths in which this finds something; needs `to`, which is then the whole address",
+      description: "Only paths that match; needs `to`, which is then the whole URL",
     }),
   ),
   prefix: nullable(
@@ -25,22 +24,23 @@ const schema = config({
       minLength: 1,
       maxLength: 1024,
       description:
-        "Only paths that begin with these segments, such as /old; `to` takes their place, and what is behind them follows",
+        "Only paths that begin with these segments, such as /old; `to` replaces them, and the rest follows",
     }),
   ),
   scheme: oneOf(["https", "http"], {
     default: "https",
-    description: "Without `to`: the scheme of the same address",
+    description: "Without `to`: scheme of the same URL",
   }),
   status: statusOf([301, 302, 303, 307, 308], {
     default: 308,
-    description: "Status; 307 and 308 keep method and body, 301 and 308 may be remembered for ever",
+    description:
+      "Status; 307 and 308 preserve method and body, browsers cache 301 and 308 without limit",
   }),
   keep_path: flag(
     true,
-    "Append the path to `to`, unless it holds a variable of the path or there is an expression",
+    "Append the path to `to`, unless it has a variable of the path or there is an expression",
   ),
-  keep_query: flag(true, "Append the query, unless `to` holds a variable of it"),
+  keep_query: flag(true, "Append the query, unless `to` has a variable of it"),
 });
 
 type Config = (typeof schema)["static"];
@@ -63,7 +63,7 @@ function prefixProblem(
   own: { readonly to: string | null; readonly source: string | null; readonly keepPath: boolean },
 ): string | null {
   if (own.source !== null) return "cannot be combined with an expression";
-  if (!own.keepPath) return "needs keep_path: what is behind the prefix is kept";
+  if (!own.keepPath) return "needs keep_path, because the path after the prefix is kept";
   if (holdsPath(own.to ?? "")) return "cannot be combined with a variable of the path in `to`";
   return prefix.startsWith("/") && canonicalPath(prefix) === prefix && !/\/\/|[?#;]/.test(prefix)
     ? null
@@ -72,19 +72,18 @@ function prefixProblem(
 
 export default definePlugin({
   name: "redirect",
-  summary: "Sends clients to another address",
-  description: `Four ways: \`to\` (a place, to which path and query are appended), \`prefix\` with \`to\` (the beginning of the path is replaced:
-from /old/a to /new/a), \`regex\` with \`to\` (a new address for the paths that match), or none of them, for the same address with
-another \`scheme\`.
+  summary: "Redirects clients to another URL",
+  description: `There are four forms: \`to\` (path and query are appended), \`prefix\` with \`to\` (replaces the beginning of the path: /old/a becomes
+/new/a), \`regex\` with \`to\` (a new URL for matching paths), or none of them, for the same URL with another \`scheme\`.
 
-Whatever clients send cannot lead them to a host that you did not name: variables in the host are allowed only before a
-literal \`.example.com\`, and what does not fit there is refused with 400. A request that is already where it would be sent
-goes on to the service, so a rule for all hosts does not loop on the host that it leads to.
+Clients cannot make the gateway redirect to a host that you did not name: variables in the host are allowed only before a literal
+\`.example.com\`, and a value that does not fit there gets 400. A request that is already at its destination goes to the service, so
+that a rule for all hosts does not loop on the host it redirects to.
 
-Browsers remember 301 and 308: try with 302 or 307 first.`,
+Browsers cache 301 and 308: test with 302 or 307 first.`,
   group: "traffic",
   order: 9400,
-  phases: ["early"],
+  phases: ["pre_auth"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { to: "https://www.example.com", status: 302 },
@@ -94,12 +93,12 @@ Browsers remember 301 and 308: try with 302 or 307 first.`,
     const { status } = own;
     const address = own.to === null ? sameWith(own) : addressBuilder({ ...own, to: own.to });
     return {
-      early(context): Outcome {
+      preAuth(context): Outcome {
         const location = address(context);
         if (location === null || isHere(location, context)) return undefined;
         if (location === "invalid")
           return reject(400, "redirect.invalid", {
-            detail: "the request does not lead to a valid address",
+            detail: "the request does not result in a valid URL",
           });
         return reply(status, "redirect", { headers: { Location: location } });
       },
@@ -107,7 +106,7 @@ Browsers remember 301 and 308: try with 302 or 307 first.`,
   },
 });
 
-/** Host and port as the client named them; the port of one scheme says nothing about another's. */
+/** Host and port as the client sent them, without the port when the scheme changes. */
 function sameWith({ scheme, keep_path: keepPath, keep_query: keepQuery }: Config) {
   return (context: RequestContext): string | null => {
     if (context.scheme === scheme) return null;

@@ -1,4 +1,4 @@
-// request-id: names every request for logs, targets and clients, and takes part in W3C traces.
+// request-id: sets the request id for logs, targets and clients, and propagates W3C trace context.
 import { randomBytes } from "node:crypto";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin } from "../pdk/definition.ts";
@@ -8,31 +8,31 @@ import { GATEWAY_FIELDS } from "../pdk/http.ts";
 const schema = config({
   header: headerName({
     default: "X-Request-Id",
-    description: "Header field that carries the id upstream and back",
+    description: "Header with the id, in requests and responses",
   }),
   generator: oneOf(["uuidv7", "uuidv4"], {
     default: "uuidv7",
-    description: "How ids are made; uuidv7 sorts by time",
+    description: "Format of ids; uuidv7 sorts by time",
   }),
   trust_incoming: oneOf(["trusted_proxies", "always", "never"], {
     default: "trusted_proxies",
-    description: "Whose ids are taken over instead of making one",
+    description: "Peers whose ids are accepted",
   }),
-  echo: flag(true, "Tell the client the id"),
+  echo: flag(true, "Send the id to the client"),
   traceparent: oneOf(["create", "propagate", "off"], {
     default: "create",
     description:
-      "create: a request without a valid traceparent begins a trace; propagate: one with an invalid traceparent loses it; off: traceparent is left alone",
+      "create: start a trace without a valid traceparent; propagate: remove an invalid traceparent; off: ignore traceparent",
   }),
   trace_sampled: flag(
     true,
-    "Whether traces that begin here are marked as sampled; targets that follow the mark record nothing otherwise",
+    "Mark new traces as sampled; without the mark, targets that follow it record nothing",
   ),
 });
 
 type Config = (typeof schema)["static"];
 
-/** An id goes to logs, pages and fields: nothing in it may mean anything there. */
+/** Ids appear in logs, pages and headers: only characters without special meaning. */
 const ID = /^[\w.~+/=:@-]{1,128}$/;
 
 /** W3C Trace Context, section 3.2: version ff and all zeros are invalid, later versions may be longer. */
@@ -44,18 +44,17 @@ const isTraceParent = (text: string) =>
 
 export default definePlugin({
   name: "request-id",
-  summary: "Gives every request an id that targets and clients learn, and takes part in traces",
-  description: `The gateway names every request by itself and tells targets and clients the id as \`X-Request-Id\` (\`settings.requests.ids\`).
-Where this plugin runs, it does so in the gateway's place: under another name, with other ids, or with traces. It takes over the
-ids of proxies before this one, by default only of those that \`settings.trusted_proxies\` names, since anybody could make two
-requests look like one. Ids that are longer than 128 characters or hold anything but letters, digits and
-\`. _ ~ + / = : @ -\` are replaced.
+  summary: "Sets the request id for logs, targets and clients, and propagates W3C trace context",
+  description: `The gateway gives every request an id, and sends it to targets and clients as \`X-Request-Id\` (\`settings.requests.ids\`). Where this
+plugin runs, it replaces that: with another header name, other ids, or traces. It accepts the ids of proxies before the gateway,
+by default only of those in \`settings.trusted_proxies\`, since any client could otherwise give two requests the same id. It
+replaces ids that are longer than 128 characters or have anything but letters, digits and \`. _ ~ + / = : @ -\`.
 
-\`traceparent\` (W3C Trace Context) goes on as it came when it is valid. A request without one begins a trace; a \`tracestate\`
-without a valid \`traceparent\` is removed.`,
+A valid \`traceparent\` (W3C Trace Context) is propagated unchanged. A request without one starts a trace; a \`tracestate\` without a
+valid \`traceparent\` is removed.`,
   group: "observability",
   order: 10_000,
-  phases: ["early", "response"],
+  phases: ["pre_auth", "response"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { trust_incoming: "always" },
@@ -63,7 +62,7 @@ without a valid \`traceparent\` is removed.`,
   namesRequests: true,
   check: ({ header }) =>
     GATEWAY_FIELDS.has(header.toLowerCase())
-      ? [{ path: "header", message: "belongs to the gateway" }]
+      ? [{ path: "header", message: "is reserved for the gateway" }]
       : [],
   create(own) {
     const field = own.header.toLowerCase();
@@ -71,7 +70,7 @@ without a valid \`traceparent\` is removed.`,
     const trace = own.traceparent === "off" ? null : tracer(own);
     const { echo } = own;
     return {
-      early(context) {
+      preAuth(context) {
         nameIt(context);
         context.upstream.setHeader(field, context.id);
         if (trace !== null) trace(context);
@@ -106,7 +105,7 @@ function tracer({ traceparent, trace_sampled: sampled }: Config) {
   };
 }
 
-/** Random hexadecimal digits, made many at a time: by the request they would cost more than all the rest here. */
+/** Random hexadecimal digits, generated in bulk: for each request they would cost more than everything else here. */
 function randomDigits(): (count: number) => string {
   let pool = "";
   let at = 0;

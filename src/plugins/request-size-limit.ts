@@ -1,6 +1,6 @@
-// request-size-limit: refuses requests whose body, header fields or target are too large.
+// request-size-limit: rejects requests whose body, headers or URL are too large.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
 import { config, flag, integer } from "../pdk/fields.ts";
@@ -10,32 +10,29 @@ const schema = config({
     minimum: 1,
     maximum: Number.MAX_SAFE_INTEGER,
     default: 10_485_760,
-    description: "Longest body; one of unknown length is counted while it passes",
+    description: "Maximum body size; a body of unknown length is counted while it streams",
   }),
   max_headers_bytes: integer(16_384, {
     minimum: 1,
     maximum: 1_048_576,
-    description: "Names and values of all header fields together, four bytes more for each field",
+    description: "Maximum size of all header names and values, plus four bytes per header",
   }),
   max_uri_bytes: integer(8192, {
     minimum: 1,
     maximum: 1_048_576,
-    description: "Path and query together",
+    description: "Maximum length of path and query",
   }),
-  require_content_length: flag(
-    false,
-    "Refuse bodies whose length is not known beforehand, with 411",
-  ),
+  require_content_length: flag(false, "Reject bodies without Content-Length with 411"),
 });
 
 export default definePlugin({
   name: "request-size-limit",
-  summary: "Refuses requests that are larger than a service wants to see",
-  description: `A body that says how long it is, is refused before a byte of it goes on: 413. One that does not (chunked, HTTP/2 without a
-length) is counted on its way and cut off, so a target may see the beginning of it; \`require_content_length\` refuses those
-from the start with 411. Header fields: 431. Path and query: 414.
+  summary: "Rejects requests whose body, headers or URL are too large",
+  description: `The gateway rejects a declared body that is too large before it forwards a byte: 413. It counts a body of unknown length (chunked,
+HTTP/2 without a length) while forwarding it and cuts it off, so that a target may receive the beginning; \`require_content_length\`
+rejects those from the start with 411. Headers: 431. Path and query: 414.
 
-The limits of the listener and of \`settings.limits\` count too; the lowest decides.`,
+The limits of the listener and of \`settings.limits\` apply too; the lowest one wins.`,
   group: "access",
   order: 8900,
   phases: ["access"],
@@ -73,11 +70,11 @@ function isLonger(headers: RequestContext["headers"], maxBytes: number): boolean
 }
 
 const tooLong = reject(414, "size.uri", {
-  detail: "the path and query are too long",
+  detail: "the URL is too long",
   token: "http_request_error",
 });
 const tooManyFields = reject(431, "size.headers", {
-  detail: "the header fields are too large",
+  detail: "the headers are too large",
   token: "http_request_error",
 });
 const tooLarge = reject(413, "size.body", {
@@ -85,6 +82,6 @@ const tooLarge = reject(413, "size.body", {
   token: "http_request_error",
 });
 const lengthRequired = reject(411, "size.length_required", {
-  detail: "the length of the body must be known",
+  detail: "a Content-Length is required",
   token: "http_request_error",
 });

@@ -1,6 +1,6 @@
-// request-validation: lets only requests through that fit schemas or an OpenAPI document.
+// request-validation: validates requests against JSON Schemas or an OpenAPI document.
 import { type Static, Type as t } from "@sinclair/typebox";
-import { type Outcome, type Rejection, reject } from "../pdk/answer.ts";
+import { type Outcome, type Rejection, reject } from "../pdk/response.ts";
 import { isPreflight } from "../pdk/authentication.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
@@ -17,12 +17,10 @@ const jsonSchema = (description: string) =>
   nullable(t.Object({}, { additionalProperties: true, description }));
 
 const schema = config({
-  body_schema: jsonSchema(
-    "JSON Schema (2020-12) of bodies: of JSON, and of forms as objects of texts",
-  ),
-  header_schema: jsonSchema("JSON Schema of the header fields, as an object with lower-case names"),
+  body_schema: jsonSchema("JSON Schema (2020-12) of bodies: JSON, and forms as objects of strings"),
+  header_schema: jsonSchema("JSON Schema of the headers, as an object with lower-case names"),
   query_schema: jsonSchema(
-    "JSON Schema of the query, as an object; a parameter that is given several times is a list",
+    "JSON Schema of the query, as an object; a repeated parameter is a list",
   ),
   content_types: listOf(
     t.String({
@@ -30,7 +28,10 @@ const schema = config({
       errorMessage: "must be a media type such as application/json, or text/*",
       description: "Media type, or range such as `text/*`",
     }),
-    { maxItems: 100, description: "What bodies may be; empty: anything that the others allow" },
+    {
+      maxItems: 100,
+      description: "Allowed media types of bodies; empty: all that the schemas allow",
+    },
   ),
   openapi: nullable(
     t.Object(
@@ -39,12 +40,12 @@ const schema = config({
           t.String({
             minLength: 1,
             maxLength: 1_048_576,
-            description: "The document as JSON or YAML",
+            description: "Document as JSON or YAML",
           }),
         ),
         url: nullable(
           url({
-            description: "Where the document lies; fetched by each worker, again every 5 minutes",
+            description: "URL of the document; each worker fetches it every 5 minutes",
           }),
         ),
       },
@@ -54,35 +55,35 @@ const schema = config({
   max_body: integer(1_048_576, {
     minimum: 1,
     maximum: 67_108_864,
-    description: "Bytes of a body that is checked; longer ones are refused with 413",
+    description: "Maximum size of a validated body in bytes; longer ones get 413",
   }),
   rejected_status: integer(400, {
     minimum: 400,
     maximum: 499,
-    description: "Status of the refusal",
+    description: "Status of rejections",
   }),
-  verbose_errors: flag(false, "Tell the client what is wrong and where, without values"),
+  verbose_errors: flag(false, "Show the client what is invalid and where, without values"),
 });
 
 type Config = Static<typeof schema>;
 
 export default definePlugin({
   name: "request-validation",
-  summary: "Lets only requests through that fit schemas or an OpenAPI document",
-  description: `\`body_schema\`, \`header_schema\` and \`query_schema\` are JSON Schemas of 2020-12. Texts of queries, fields and forms may stand for
-numbers, truths and lists where the schema wants them. With an OpenAPI document, a request must be one of its operations, below
-the path of one of its \`servers\`; its parameters, its media type and its body must fit. Parameters that are objects are not
-looked into, nor are media types other than JSON and forms. OPTIONS requests with which browsers ask for permission pass.
+  summary: "Validates requests against JSON Schemas or an OpenAPI document",
+  description: `\`body_schema\`, \`header_schema\` and \`query_schema\` are JSON Schemas of 2020-12. Texts of queries, headers and forms are converted to
+numbers, booleans and lists where the schema expects them. With an OpenAPI document, a request must match one of its operations,
+below the path of one of its \`servers\`; its parameters, its media type and its body must be valid. Object parameters are not
+validated, nor are media types other than JSON and forms. CORS preflight requests pass.
 
-Bodies must be JSON or a form where there is a schema for them, in UTF-8 and not compressed, or they are refused with 415: what
-cannot be read cannot be checked. JSON in which a member stands twice is refused, because programs differ in which one they take.
-The body goes upstream as it came. What is refused is noted as \`validation.path\`, \`.method\`, \`.query\`, \`.header\`, \`.parameter\`, \`.body\`
-or \`.content_type\`, and is told to the client with \`verbose_errors\` only.
+Bodies must be JSON or a form where they have a schema, in UTF-8 and not compressed; others get 415, because the gateway cannot
+check them. JSON with a duplicate member is rejected, because programs differ in which one they use. The body goes upstream
+unchanged. The request log has the reason as \`validation.path\`, \`.method\`, \`.query\`, \`.header\`, \`.parameter\`, \`.body\` or
+\`.content_type\`; the client sees it with \`verbose_errors\` only.
 
-References must stay inside of the document; nothing else is fetched. Patterns are checked when the instance is written: those that
-could take long are refused. A document from a \`url\` is fetched later, so of its patterns only plain ones are used, on texts of up
-to 2048 characters; the log names the others. While no document could be had, requests are refused with 503. Of formats, date, time,
-date-time, email, hostname, ipv4, ipv6, uri, uuid, byte, int32 and int64 are checked.`,
+References must stay inside of the document; nothing else is fetched. Patterns are checked when the instance is written: those
+with unbounded backtracking are rejected. A document from a \`url\` is fetched later, so that only its simple patterns are used, on
+texts of up to 2048 characters; the log names the others. While there is no document, requests get 503. The checked formats are
+date, time, date-time, email, hostname, ipv4, ipv6, uri, uuid, byte, int32 and int64.`,
   group: "access",
   order: 6500,
   phases: ["access"],
@@ -119,7 +120,7 @@ interface Looked {
 const within = <T extends { readonly path: string }>(path: string, all: readonly T[]): T[] =>
   all.map((each) => ({ ...each, path: each.path === "" ? path : `${path}.${each.path}` }));
 
-/** All schemas that are there when the configuration is written. */
+/** All schemas of the configuration. */
 function schemasOf(own: Config): Looked[] {
   const looked: Looked[] = [];
   for (const path of ["body_schema", "header_schema", "query_schema"] as const)
@@ -140,8 +141,8 @@ function problemsOf(own: Config) {
   const found = schemasOf(own).flatMap(({ path, found: { problems } }) => within(path, problems));
   const { openapi } = own;
   if (openapi !== null && (openapi.spec === null) === (openapi.url === null))
-    found.push({ path: "openapi", message: "give one of spec and url" });
-  // What leads out or is too large is better not compiled.
+    found.push({ path: "openapi", message: "must have exactly one of spec and url" });
+  // External references and oversized schemas are not compiled.
   return found.length > 0 ? found : compiledProblems(own);
 }
 
@@ -170,7 +171,7 @@ interface Parts {
   readonly body: { readonly strict: Check; readonly lenient: Check } | null;
   readonly headers: Check | null;
   readonly query: Check | null;
-  /** Null: there is no document to fit. */
+  /** Null: no OpenAPI document. */
   readonly document: (() => ApiDocument | null | Promise<ApiDocument | null>) | null;
   readonly isAllowedType: (type: string) => boolean;
 }
@@ -209,7 +210,7 @@ function compileDocument({ openapi }: Config, kit: PluginKit): Parts["document"]
       if (document.ignored.length > 0)
         kit.log(
           "warn",
-          "patterns of an OpenAPI document are not used, because they could take long",
+          "patterns of an OpenAPI document are ignored, because they could backtrack without bound",
           {
             patterns: document.ignored.slice(0, 20),
           },
@@ -236,13 +237,13 @@ function judge(context: RequestContext, by: Case): Outcome | Promise<Outcome> {
   if (document === null) return judgeWith(context, by, null);
   if (isPreflight(context)) return undefined;
   const found = document();
-  const goOn = (api: ApiDocument | null) =>
+  const validate = (api: ApiDocument | null) =>
     api === null
       ? reject(503, "validation.no_document", {
-          detail: "requests cannot be checked at the moment",
+          detail: "requests cannot be validated at the moment",
         })
       : judgeWith(context, by, api);
-  return found instanceof Promise ? found.then(goOn) : goOn(found);
+  return found instanceof Promise ? found.then(validate) : validate(found);
 }
 
 function judgeWith(
@@ -257,12 +258,12 @@ function judgeWith(
   }
   if (parts.query !== null) {
     const values = formValues(context.query);
-    const problem = values === null ? "escapes are broken" : parts.query(values);
+    const problem = values === null ? "has invalid escapes" : parts.query(values);
     if (problem !== null) return refusal(own, "query", `the query: ${problem}`);
   }
   const matched = api?.match(context.method, context.path) ?? null;
-  if (matched === "path") return refusal(own, "path", "there is no such path");
-  if (matched === "method") return refusal(own, "method", "the path has no such method");
+  if (matched === "path") return refusal(own, "path", "the path does not exist");
+  if (matched === "method") return refusal(own, "method", "the path does not have this method");
   if (matched !== null) {
     const problem = parameterProblem(matched.operation, context, matched.values);
     if (problem !== null) return refusal(own, "parameter", problem);
@@ -270,7 +271,7 @@ function judgeWith(
   return judgeBody(context, by, matched === null ? null : matched.operation.body);
 }
 
-/** RFC 9110 section 9.3: a body says nothing there. */
+/** RFC 9110 section 9.3: a body has no meaning in these. */
 const BODILESS: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]);
 
 function judgeBody(
@@ -281,7 +282,7 @@ function judgeBody(
   if (!context.hasBody) {
     const isNeeded =
       ofOperation?.isRequired === true || (parts.body !== null && !BODILESS.has(context.method));
-    return isNeeded ? refusal(own, "body", "a body is needed") : undefined;
+    return isNeeded ? refusal(own, "body", "a body is required") : undefined;
   }
   const type = mediaTypeOf(context);
   if (!parts.isAllowedType(type)) return wrongType();
@@ -293,7 +294,7 @@ function judgeBody(
   if (strict.length === 0) return undefined;
   const isForm = type === "application/x-www-form-urlencoded";
   const isJson = /^[^/]+\/(?:[^/]+\+)?json$/.test(type);
-  // A document may describe what cannot be looked into; a schema of one's own wants something to look into.
+  // An OpenAPI document may describe bodies that the gateway cannot parse; a body_schema needs one that it can.
   if (!isForm && !isJson) return parts.body === null ? undefined : wrongType();
   const coding = context.header("content-encoding")?.trim().toLowerCase() ?? "identity";
   if (coding !== "identity")
@@ -312,7 +313,7 @@ function judgeBody(
 
 const wrongType = (): Rejection =>
   reject(415, "validation.content_type", {
-    detail: "the request body is of a type that is not taken",
+    detail: "the media type of the request body is not allowed",
   });
 
 const mediaTypeOf = (context: RequestContext) =>
@@ -349,8 +350,8 @@ function jsonProblem(bytes: Uint8Array, checks: readonly Check[]): string | null
 function formProblem(bytes: Uint8Array, checks: readonly Check[]): string | null {
   const text = textOf(bytes);
   if (text === null) return "is not UTF-8";
-  if (formValues(text) === null) return "escapes are broken";
-  // Checks may turn texts into numbers: each gets values of its own.
+  if (formValues(text) === null) return "has invalid escapes";
+  // Validators may convert strings to numbers, so each gets its own copy.
   return firstOf(checks, () => formValues(text));
 }
 

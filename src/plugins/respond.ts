@@ -1,6 +1,6 @@
-// respond: answers in the place of the service: a fixed page, maintenance, a stand-in for a service, a fault on purpose.
+// respond: responds instead of the service: a fixed page, maintenance, a mock, an injected fault.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject, reply } from "../pdk/answer.ts";
+import { type Outcome, reject, reply } from "../pdk/response.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { hashToken, isSameHash } from "../pdk/crypto.ts";
 import { definePlugin } from "../pdk/definition.ts";
@@ -18,7 +18,7 @@ import {
 import { HOP_BY_HOP, isToken } from "../pdk/http.ts";
 import { compileCidrs } from "../pdk/net.ts";
 import { compileTemplate } from "../pdk/template.ts";
-import { Waiting } from "../pdk/waiting.ts";
+import { Delays } from "../pdk/delays.ts";
 
 const MAX_BODY = 1_048_576;
 
@@ -30,26 +30,26 @@ const bypassValues = (what: string) =>
   );
 
 const schema = config({
-  status: integer(503, { minimum: 200, maximum: 599, description: "Status of the answer" }),
+  status: integer(503, { minimum: 200, maximum: 599, description: "Status of the response" }),
   headers: t.Record(
     t.String({ minLength: 1, maxLength: 256 }),
-    headerValue({ description: "Value of the field" }),
-    { default: {}, description: "Header fields of the answer" },
+    headerValue({ description: "Value of the header" }),
+    { default: {}, description: "Headers of the response" },
   ),
   body: nullable(
     t.String({
       maxLength: MAX_BODY,
-      description: "The answer as it is; text/plain unless said otherwise",
+      description: "Literal body; text/plain by default",
     }),
   ),
   template: nullable(
     template({
       maxLength: MAX_BODY,
       description:
-        "The answer with variables such as ${request.path}, which are escaped in HTML and JSON when Content-Type says so",
+        "Body with variables such as ${request.path}, which are escaped for HTML and JSON by Content-Type",
     }),
   ),
-  json: t.Optional(t.Unknown({ description: "The answer as a JSON value" })),
+  json: t.Optional(t.Unknown({ description: "Body as a JSON value" })),
   retry_after: nullable(
     t.Integer({ minimum: 0, maximum: 31_536_000, description: "Retry-After in seconds" }),
   ),
@@ -62,21 +62,22 @@ const schema = config({
       cidr: listOf(cidr({ description: "Address or network" }), {
         description: "Clients in one of these networks",
       }),
-      header: bypassValues("Header fields"),
+      header: bypassValues("Headers"),
       cookie: bypassValues("Cookies"),
     },
-    "Who gets to the service all the same: one of these is enough",
+    "Requests that reach the service: one match is enough",
   ),
   percent: t.Number({
     minimum: 0,
     maximum: 100,
     default: 100,
-    description: "Share of requests that are answered here, evenly spread; the others go on",
+    description:
+      "Percentage of requests to respond to, evenly spread; the others reach the service",
   }),
   delay_ms: integer(0, {
     minimum: 0,
     maximum: 600_000,
-    description: "Milliseconds to wait before the answer",
+    description: "Delay of the response in milliseconds",
   }),
 });
 
@@ -86,32 +87,31 @@ function check(own: Config) {
   const { headers, body, template: text, json } = own;
   const found: { path: string; message: string }[] = [];
   if ([body !== null, text !== null, json !== undefined].filter(Boolean).length > 1)
-    found.push({ path: "", message: "give one of body, template and json" });
+    found.push({ path: "", message: "must have at most one of body, template and json" });
   for (const name of Object.keys(headers))
     if (!isToken(name))
-      found.push({ path: `headers.${name}`, message: "must be the name of a field" });
+      found.push({ path: `headers.${name}`, message: "must be a valid header name" });
     else if (HOP_BY_HOP.has(name.toLowerCase()) || name.toLowerCase() === "content-length")
-      found.push({ path: `headers.${name}`, message: "belongs to the gateway" });
+      found.push({ path: `headers.${name}`, message: "is reserved for the gateway" });
   return found;
 }
 
 export default definePlugin({
   name: "respond",
-  summary:
-    "Answers in the place of the service: maintenance, a fixed page, a stand-in, a fault on purpose",
-  description: `Without \`body\`, \`template\` and \`json\` a status from 400 gets the gateway's error page, in the form that the client likes.
+  summary: "Responds instead of the service: maintenance, a fixed page, a mock, an injected fault",
+  description: `Without \`body\`, \`template\` and \`json\` a status from 400 on gets the gateway's error page, in a media type that the client accepts.
 
-\`bypass\` lets some through to look at what others do not see yet. It keeps curious people out, and nobody else: use an
-authentication plugin where it matters.
+\`bypass\` lets some requests through to the service, to preview it. It is no access control: use an authentication plugin where it
+matters.
 
-It answers before anybody is asked who it is. With \`after_authentication\` it answers only whom the authentication plugins let in;
-give it a low \`priority\` for other plugins, such as acl, to be asked first.
+By default it responds before authentication. With \`after_authentication\` it responds only to clients that the authentication
+plugins allow; give it a low \`priority\` so that other plugins, such as acl, decide first.
 
-To try how clients cope with faults, set \`percent\` (5: every twentieth request of a worker) and \`delay_ms\`. A client that
-goes away while it waits takes nothing with it. When 10000 clients of an instance wait, the next ones get their answer at once.`,
+To inject faults, set \`percent\` (5: every twentieth request of a worker) and \`delay_ms\`. A waiting client that disconnects frees
+its resources. When 10000 clients of an instance wait, further ones get their response at once.`,
   group: "traffic",
   order: 9300,
-  phases: ["early", "access"],
+  phases: ["pre_auth", "access"],
   scopes: ["global", "service", "route"],
   config: schema,
   example: { status: 503, json: { message: "back soon" }, retry_after: 600, percent: 50 },
@@ -119,28 +119,28 @@ goes away while it waits takes nothing with it. When 10000 clients of an instanc
   check,
   create(own) {
     const mayPass = bypassOf(own.bypass);
-    const answer = answerOf(own);
+    const respond = responder(own);
     const isHit = sharer(own.percent);
-    const waiting = own.delay_ms === 0 ? null : new Waiting();
-    const respond = (context: RequestContext): Outcome | Promise<Outcome> => {
+    const delays = own.delay_ms === 0 ? null : new Delays();
+    const run = (context: RequestContext): Outcome | Promise<Outcome> => {
       if (mayPass(context) || !isHit()) return undefined;
-      if (waiting === null) return answer(context);
-      return waiting.wait(own.delay_ms, context.signal).then(() => answer(context));
+      if (delays === null) return respond(context);
+      return delays.wait(own.delay_ms, context.signal).then(() => respond(context));
     };
     return {
-      ...(own.after_authentication ? { access: respond } : { early: respond }),
-      close: () => waiting?.end(),
+      ...(own.after_authentication ? { access: run } : { preAuth: run }),
+      close: () => delays?.end(),
     };
   },
 });
 
-/** Every n-th request instead of a throw of the dice: who watches sees the share that was asked for. */
+/** Every n-th request instead of a random choice, so that the share is exact. */
 function sharer(percent: number): () => boolean {
   if (percent === 100) return () => true;
   let sum = 0;
   return () => {
     sum += percent;
-    // Sums of fractions such as 33.3 miss by a hair.
+    // Tolerance for rounding errors of fractions such as 33.3.
     if (sum < 100 - 1e-9) return false;
     sum -= 100;
     return true;
@@ -163,7 +163,7 @@ function bypassOf({ cidr: networks, header, cookie }: Config["bypass"]) {
     cookies.some(([name, hash]) => isSame(context.cookie(name), hash));
 }
 
-function answerOf(own: Config): (context: RequestContext) => Outcome {
+function responder(own: Config): (context: RequestContext) => Outcome {
   const { status, json } = own;
   const headers = new Headers(own.headers);
   if (own.retry_after !== null) headers.set("Retry-After", String(own.retry_after));
@@ -172,7 +172,7 @@ function answerOf(own: Config): (context: RequestContext) => Outcome {
     const fields = Object.fromEntries(headers);
     return () =>
       reject(status, "respond", {
-        detail: "the gateway answers in place of the service",
+        detail: "the gateway responds instead of the service",
         headers: fields,
       });
   }
@@ -189,7 +189,7 @@ function answerOf(own: Config): (context: RequestContext) => Outcome {
   return (context) => reply(status, "respond", { headers, body: fill(context) });
 }
 
-/** What clients send must not become a tag or end a string. */
+/** Values from clients must not become markup or end a string. */
 function escaperOf(type: string): (value: string) => string {
   if (/^(?:text\/html|image\/svg|[^;]*xml)/i.test(type)) return (value) => Bun.escapeHTML(value);
   if (/^[^;]*json/i.test(type)) return (value) => JSON.stringify(value).slice(1, -1);

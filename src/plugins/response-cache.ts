@@ -1,4 +1,4 @@
-// response-cache: gives answers that were given before, as HTTP allows it.
+// response-cache: caches responses according to HTTP caching rules.
 import { definePlugin, httpScopes, type Purge } from "../pdk/definition.ts";
 import { createInstance } from "./response-cache/instance.ts";
 import { lookUp } from "./response-cache/lookup.ts";
@@ -7,47 +7,47 @@ import { problemsOf, schema } from "./response-cache/settings.ts";
 
 export default definePlugin({
   name: "response-cache",
-  summary: "Gives answers that were given before, as HTTP allows it",
-  description: `Answers are stored and given again as RFC 9111 says, for as long as \`Cache-Control\` or \`Expires\` of the answer allow.
-Nothing is guessed: what does not say for how long it may be kept is only kept where \`ttl_default\` is set, and then not for
-requests with cookies unless \`key.cookies\` names those by which answers differ. Never kept are \`private\` and \`no-store\`,
-\`Vary: *\`, streams of events or pictures, answers that set a cookie, and answers to requests that carry \`Authorization\` to the service (an authentication plugin
-that hides the credentials takes it away before).
+  summary: "Caches responses according to HTTP caching rules (RFC 9111)",
+  description: `The gateway stores and reuses responses by RFC 9111, for as long as their \`Cache-Control\` or \`Expires\` allow. There is no
+heuristic freshness: a response without explicit freshness is stored only with \`ttl_default\`, and then not for requests with
+cookies unless \`key.cookies\` names the cookies that matter. Never stored are \`private\` and \`no-store\`, \`Vary: *\`, event streams
+and multipart streams, responses that set a cookie, and responses to requests that carry \`Authorization\` to the service (an
+authentication plugin with \`hide_credentials\` removes it).
 
-Each answer says what was done with it: \`Cache-Status\` (RFC 9211), and in one word \`X-Cache-Status\`: HIT, MISS, BYPASS, STALE,
-REVALIDATED or EXPIRED. \`Age\` is how old it is.
+Each response has \`Cache-Status\` (RFC 9211) and, in one word, \`X-Cache-Status\`: HIT, MISS, BYPASS, STALE, REVALIDATED or EXPIRED.
+\`Age\` is its age.
 
-**Who gets what.** Answers are told apart by route, scheme, port, host, path, query, the fields that \`Vary\` names, and by consumer:
-what one consumer got, or somebody whom an authentication has recognised without a consumer, is shown to nobody else, unless you turn
-\`key.consumer\` off. An application that knows people by a cookie of its own has to say \`private\`, or the cookie has to be in
-\`key.cookies\`. Query parameters that do not count do not go upstream either, so that nobody can use them to shape what others
-see; requests with fields by which frameworks change the method or the path (\`X-HTTP-Method-Override\`, \`X-Original-URL\` and the
-like) pass by the cache. Errors that a single odd request can bring about (400, 405, 414, 431, 501) are never kept.
+**Cache key.** The key has route, scheme, port, host, path, query, the headers that \`Vary\` names, and the consumer: a response for
+one consumer, or for an authenticated client without a consumer, is never served to another, unless you turn \`key.consumer\` off.
+An application that identifies users by its own cookie has to send \`private\`, or the cookie has to be in \`key.cookies\`. Query
+parameters outside of the key do not go upstream either, so that no client can use them to change what others see; requests with
+headers by which frameworks change the method or the path (\`X-HTTP-Method-Override\`, \`X-Original-URL\` and the like) bypass the
+cache. Errors that a single malformed request can cause (400, 405, 414, 431, 501) are never stored.
 
-**When time is over** the service is asked whether the answer still holds (\`If-None-Match\`, \`If-Modified-Since\`).
-\`stale_while_revalidate\` gives the old one meanwhile, \`stale_if_error\` gives it when the service fails; \`must-revalidate\`,
-\`proxy-revalidate\` and \`no-cache\` forbid both, and \`s-maxage\` does unless the answer names the directive itself. POST, PUT,
-PATCH and DELETE that succeed outdate what is stored of the same address, and what \`Location\` and \`Content-Location\` of their
-answers name on the same host.
+**Stale responses** are revalidated with the service (\`If-None-Match\`, \`If-Modified-Since\`). \`stale_while_revalidate\` serves the
+stale response meanwhile, \`stale_if_error\` serves it when the service fails; \`must-revalidate\`, \`proxy-revalidate\` and \`no-cache\`
+forbid both, and so does \`s-maxage\` unless the response has the directive itself. Successful POST, PUT, PATCH and DELETE requests
+invalidate the stored responses of the same URL, and of the URLs in \`Location\` and \`Content-Location\` on the same host.
 
-**Many at once.** Of several requests for the same only the first goes upstream; the others wait until its answer is there, 30 seconds at
-most. Those who wait are let go as soon as it is clear that the answer cannot be stored, and for ten seconds after that nobody waits
-for it. When the first client goes away or its answer breaks off on the way, the next one takes its place; when the service gives an
-error, each of the others tries for itself.
+**Request coalescing.** Of several requests for the same key only the first goes upstream; the others wait for its response, 30
+seconds at most. The gateway releases them as soon as it knows that the response cannot be stored, and for the next ten seconds
+requests for that key do not wait. When the first client disconnects or its response is incomplete, the next request takes over;
+when the service returns an error, each of the others goes upstream.
 
-**Ranges and conditions** are answered from a stored whole: one range, \`If-Range\`, 304, 416. A request for a part of what is not
-stored passes by. On a miss a condition is taken off, so that there is something to store, and the client gets the whole once.
+**Ranges and conditions** are evaluated on a stored complete response: one range, \`If-Range\`, 304, 416. A range request for
+something not stored bypasses the cache. On a miss the gateway removes conditions, so that there is something to store, and the
+client gets the complete response once.
 
-**Memory.** Each worker keeps its own answers, in an equal share of \`max_total\`; a page is fetched once for each worker. What was
-not asked for since the last look goes first (SIEVE), so a flood of addresses that are asked for once cannot wash away what people
-use. Nothing is kept over a restart, and a change of the instance's settings begins with nothing.
+**Memory.** Each worker has a cache of its own, with an equal share of \`max_total\`; each worker fetches a page once. Eviction uses
+SIEVE, so that a flood of URLs requested only once cannot displace what clients use. The cache is empty after a restart and after
+a change of the instance's settings.
 
-The store comes after everything that refuses a request, changes it or sends it elsewhere, and keeps what the service has answered:
-answers are told apart by what goes upstream, and transform, script and the like change each answer on its way to its own client.
-Only what has a \`priority\` below 2500 is part of what is stored; put \`compress\` there to store compressed answers.
+The cache runs after everything that rejects, changes or reroutes a request, and stores responses as the service sent them: the
+key reflects the upstream request, and transform, script and the like change each response on its way to its client. Only plugins
+with a \`priority\` below 2500 are part of what is stored; move \`compress\` there to store compressed responses.
 
-\`POST /api/v1/cache/purge\` forgets answers in all workers before it answers: \`{"key": "shop.example.com/page?a=1"}\`,
-\`{"prefix": "shop.example.com/images/"}\`, \`{"tag": "news"}\` (a word of the \`Surrogate-Key\` that the service has sent), or
+\`POST /api/v1/cache/purge\` removes responses in all workers before it returns: \`{"key": "shop.example.com/page?a=1"}\`,
+\`{"prefix": "shop.example.com/images/"}\`, \`{"tag": "update"}\` (a tag of the \`Surrogate-Key\` that the service has sent), or
 everything; with \`plugin_id\` of one instance only.`,
   group: "content",
   order: 2500,
@@ -65,7 +65,7 @@ everything; with \`plugin_id\` of one instance only.`,
       response: (context, draft) => receive(context, draft, instance),
       log: (context) => finish(context, instance),
       purge(which: Purge) {
-        instance.fills.outdate(() => true);
+        instance.fills.invalidate(() => true);
         return instance.store.purge(
           which.by === "key" ? { by: "key", value: instance.keys.named(which.value) } : which,
         );

@@ -1,9 +1,9 @@
-// script: handlers that users write in TypeScript, in a sandbox.
+// script: runs handlers that users write in TypeScript, in a sandbox.
 import { Type as t } from "@sinclair/typebox";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { config, integer } from "../pdk/fields.ts";
-import { hostFunctions, type Scene } from "./script/host-functions.ts";
+import { hostFunctions, type HandlerCall } from "./script/host-functions.ts";
 import { Sandbox } from "./script/sandbox.ts";
 import { compileScript, type HandlerName } from "./script/source.ts";
 
@@ -16,13 +16,13 @@ const schema = config({
   memory_mb: integer(8, {
     minimum: 1,
     maximum: 256,
-    description: "MiB that the script may use, in each worker",
+    description: "Memory of the script in MiB, per worker",
   }),
   timeout_ms: integer(5, {
     minimum: 1,
     maximum: 1000,
     description:
-      "Milliseconds that a handler may take; all other requests of the worker wait as long",
+      "Time limit of a handler in milliseconds, during which all other requests of the worker wait",
   }),
 });
 
@@ -39,9 +39,9 @@ export function onResponse(request, response) {
 
 export default definePlugin({
   name: "script",
-  summary: "Runs handlers that you write in TypeScript, in a sandbox",
-  description: `For what no other plugin does. The script runs in an engine of its own (QuickJS, in WebAssembly) that has nothing of the
-gateway but the objects below: no files, no network, no timers, no modules, no way to wait. Types are taken out, not checked.
+  summary: "Runs your own TypeScript handlers in a sandbox",
+  description: `For what no other plugin does. The script runs in its own engine (QuickJS, in WebAssembly) with access only to the objects below:
+no files, no network, no timers, no modules, no promises. Types are removed, not checked.
 Only admins may write or delete instances.
 
 A script exports one or more of these functions:
@@ -49,40 +49,39 @@ A script exports one or more of these functions:
 | function | runs |
 | --- | --- |
 | \`onRequest(request)\` | before the request goes upstream, after authentication and limits |
-| \`onResponse(request, response)\` | before the head of the answer goes to the client |
+| \`onResponse(request, response)\` | before the head of the response goes to the client |
 | \`onLog(request)\` | after the last byte |
 
 | \`request\` | |
 | --- | --- |
-| \`id\`, \`method\`, \`scheme\`, \`host\`, \`path\`, \`query\`, \`clientAddress\`, \`country\` | facts; \`country\` may be null |
+| \`id\`, \`method\`, \`scheme\`, \`host\`, \`path\`, \`query\`, \`clientAddress\`, \`country\` | properties of the request; \`country\` may be null |
 | \`route\`, \`service\` | names, or ids where there is no name; null: none |
-| \`headers\`, \`header(name)\`, \`cookie(name)\`, \`queryValue(name)\` | what the client sent; null: not there |
+| \`headers\`, \`header(name)\`, \`cookie(name)\`, \`queryValue(name)\` | what the client sent; null: absent |
 | \`consumer\` | null, or \`{id, username, customId, groups}\` |
-| \`groups\`, \`reasons\` | groups of the client; why plugins decided as they did |
-| \`setHeader(name, value)\`, \`addHeader(name, value)\`, \`removeHeader(name)\` | fields that go upstream |
-| \`setQuery(name, value)\`, \`setPath(path)\`, \`setMethod(method)\`, \`setHost(host)\` | the rest of what goes upstream; a value of null removes the parameter |
-| \`reject(status, detail, reason)\` | refuses with the gateway's error page; the status is 400 to 599 |
-| \`reply(status, {headers, body, reason})\` | answers with a text |
-| \`note(reason)\`, \`log(message)\` | for the request log and the log of the gateway, there 10 lines for each handler at most |
+| \`groups\`, \`reasons\` | groups of the client; reasons of plugin decisions |
+| \`setHeader(name, value)\`, \`addHeader(name, value)\`, \`removeHeader(name)\` | headers of the upstream request |
+| \`setQuery(name, value)\`, \`setPath(path)\`, \`setMethod(method)\`, \`setHost(host)\` | the rest of the upstream request; a value of null removes the parameter |
+| \`reject(status, detail, reason)\` | rejects the request with the gateway's error page; the status is 400 to 599 |
+| \`reply(status, {headers, body, reason})\` | responds with a text |
+| \`note(reason)\`, \`log(message)\` | for the request log and the gateway's log, the latter at most 10 lines per handler call |
 | \`result\` | in \`onLog\`: \`{status, upstreamStatus, bytesIn, bytesOut, durationMs, ...}\` |
 
 | \`response\` | |
 | --- | --- |
-| \`status\` | may be set, 200 to 599 |
+| \`status\` | writable, 200 to 599 |
 | \`source\` | \`upstream\`, \`gateway\` or \`plugin\` |
-| \`header(name)\`, \`setHeader(name, value)\`, \`addHeader(name, value)\`, \`removeHeader(name)\` | fields that go to the client |
+| \`header(name)\`, \`setHeader(name, value)\`, \`addHeader(name, value)\`, \`removeHeader(name)\` | headers of the response |
 
-The last \`reject\` or \`reply\` counts, also when the function goes on. What the gateway cannot send throws a TypeError in the script.
-Variables outside of functions live as long as the script runs, in each worker apart; do not count on them.
+The last \`reject\` or \`reply\` counts, also when the function continues. Invalid values throw a TypeError in the script. Variables
+outside of functions belong to one worker and live until the script restarts; do not rely on them.
 
-What stands outside of functions runs when the instance is written, and has 250 milliseconds.
-A handler that takes longer than \`timeout_ms\` is stopped, and one that needs more than \`memory_mb\` fails; then the script is started anew, and
-its variables with it. A request whose handler failed is refused with 500 unless \`on_error\` is \`open\`. The clock is looked
-at between the steps of a script, and each step may do no more than a fixed amount of work, some tens of milliseconds beyond
-\`timeout_ms\`: a handler that is stopped in the middle of one, such as a calculation with very large numbers, costs the script its
-engine, and its requests are refused until another one is there, within about a second. Each instance takes some
-20 MB in every worker; a handler costs some 10 microseconds, and every use of \`request\` or \`response\` as much again. Time counts as that
-of the worker's own thread, so that a busy machine stops nobody.`,
+Statements outside of functions run when the instance is written, for at most 250 milliseconds. The gateway stops a handler that
+takes longer than \`timeout_ms\`, and a handler that needs more than \`memory_mb\` fails; then the script restarts with new variables.
+A request whose handler failed gets 500 unless \`on_error\` is \`open\`. The engine checks the time between the steps of a script,
+and limits the work of a step to some tens of milliseconds beyond \`timeout_ms\`: stopping a handler inside of a step, such as a
+calculation with very large numbers, discards the engine, and requests fail until there is another one, within about a second.
+Each instance needs some 20 MB in every worker; a handler costs some 10 microseconds, and every use of \`request\` or \`response\` as
+much again. Time is CPU time of the worker's thread, so that a busy machine stops no handler.`,
   group: "content",
   order: 3000,
   phases: ["request", "response", "log"],
@@ -98,10 +97,10 @@ of the worker's own thread, so that a busy machine stops nobody.`,
   async create(own, kit): Promise<PluginHandlers> {
     const { code, problem } = compileScript(own.source);
     if (code === null) throw new Error(`source ${problem}`);
-    let scene: Scene | null = null;
-    const current = (): Scene => {
-      if (scene === null) throw new TypeError("there is no request");
-      return scene;
+    let call: HandlerCall | null = null;
+    const current = (): HandlerCall => {
+      if (call === null) throw new TypeError("there is no request");
+      return call;
     };
     const sandbox = await Sandbox.start({
       code,
@@ -114,21 +113,21 @@ of the worker's own thread, so that a busy machine stops nobody.`,
       context: RequestContext,
       response: ResponseDraft | null = null,
     ) => {
-      const run: Scene = {
+      const run: HandlerCall = {
         context,
         response,
         isOpen: name === "onRequest",
-        answer: undefined,
+        result: undefined,
         logged: 0,
         isTouched: false,
       };
-      scene = run;
+      call = run;
       try {
         sandbox.run(name, () => !run.isTouched);
       } finally {
-        scene = null;
+        call = null;
       }
-      return run.answer;
+      return run.result;
     };
     return {
       ...(sandbox.has("onRequest") && { request: (context) => handle("onRequest", context) }),

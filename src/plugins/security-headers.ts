@@ -1,4 +1,4 @@
-// security-headers: tells browsers what a page may do and who may show it, and takes away what tells too much.
+// security-headers: adds security headers for browsers and removes headers that reveal too much.
 import { Type as t } from "@sinclair/typebox";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
 import {
@@ -32,10 +32,10 @@ const schema = config({
           max_age: integer(31_536_000, {
             minimum: 0,
             maximum: 4_294_967_295,
-            description: "Seconds for which browsers use only HTTPS; 0: they forget it",
+            description: "Seconds for which browsers use only HTTPS; 0: removes the policy",
           }),
-          include_subdomains: flag(false, "Also for all names below this one"),
-          preload: flag(false, "Ask for a place in the lists that browsers come with"),
+          include_subdomains: flag(false, "Also for all subdomains"),
+          preload: flag(false, "Allow inclusion in the preload lists of browsers"),
         },
         "Strict-Transport-Security",
       ),
@@ -43,49 +43,49 @@ const schema = config({
     ],
     {
       default: {},
-      description: "Strict-Transport-Security, in answers over HTTPS only; null: left out",
+      description: "Strict-Transport-Security, over HTTPS only; null: not sent",
     },
   ),
   frame_options: t.Union(
     [oneOf(["SAMEORIGIN", "DENY"], { description: "X-Frame-Options" }), t.Null()],
     {
       default: "SAMEORIGIN",
-      description: "X-Frame-Options: who may show the page in a frame; null: left to the service",
+      description: "X-Frame-Options: which pages may embed this one; null: the service's",
     },
   ),
-  nosniff: flag(true, "X-Content-Type-Options: the type of an answer is what it says"),
+  nosniff: flag(true, "X-Content-Type-Options: no MIME sniffing"),
   referrer_policy: t.Union(
     [oneOf(REFERRER_POLICIES, { description: "Referrer-Policy" }), t.Null()],
     {
       default: "strict-origin-when-cross-origin",
       description:
-        "Referrer-Policy: how much of its address a page tells others; null: left to the service",
+        "Referrer-Policy: how much of the URL a page sends to others; null: the service's",
     },
   ),
-  csp: nullable(headerValue({ description: "Content-Security-Policy; null: left to the service" })),
+  csp: nullable(headerValue({ description: "Content-Security-Policy; null: the service's" })),
   permissions_policy: nullable(
-    headerValue({ description: "Permissions-Policy; null: left to the service" }),
+    headerValue({ description: "Permissions-Policy; null: the service's" }),
   ),
   coop: nullable(
     oneOf(["unsafe-none", "same-origin-allow-popups", "same-origin", "noopener-allow-popups"], {
-      description: "Cross-Origin-Opener-Policy; null: left to the service",
+      description: "Cross-Origin-Opener-Policy; null: the service's",
     }),
   ),
   corp: nullable(
     oneOf(["same-site", "same-origin", "cross-origin"], {
-      description: "Cross-Origin-Resource-Policy; null: left to the service",
+      description: "Cross-Origin-Resource-Policy; null: the service's",
     }),
   ),
-  remove: listOf(headerName({ description: "Name of a header field" }), {
+  remove: listOf(headerName({ description: "Name of a header" }), {
     default: ["Server", "X-Powered-By"],
     maxItems: 100,
-    description: "Header fields that are taken out of answers",
+    description: "Headers to remove from responses",
   }),
 });
 
 type Config = (typeof schema)["static"];
 
-/** What every answer gets. */
+/** Headers of every response. */
 function fieldsOf(own: Config): readonly (readonly [string, string])[] {
   const all: readonly (readonly [string, string | null])[] = [
     ["X-Frame-Options", own.frame_options],
@@ -107,7 +107,7 @@ function transportSecurity({ hsts }: Config): string | null {
   return `max-age=${maxAge}${all ? "; includeSubDomains" : ""}${preload ? "; preload" : ""}`;
 }
 
-/** What the lists of browsers ask for: https://hstspreload.org. */
+/** Requirements of the preload lists: https://hstspreload.org. */
 function check({ hsts }: Config) {
   if (hsts === null || !hsts.preload) return [];
   if (hsts.include_subdomains && hsts.max_age >= 31_536_000) return [];
@@ -117,15 +117,14 @@ function check({ hsts }: Config) {
 
 export default definePlugin({
   name: "security-headers",
-  summary:
-    "Adds the header fields by which browsers protect pages, and removes those that tell too much",
-  description: `What is set here replaces what the service says; what is null is left to it. Error pages and answers of the gateway get
-the fields too.
+  summary: "Adds security headers for browsers and removes headers that reveal too much",
+  description: `A header that is set here replaces the service's; null leaves the service's. Error pages and responses of the gateway get the
+headers too.
 
-\`Strict-Transport-Security\` goes out over HTTPS only, and cannot be taken back quickly: browsers remember it for as long as
-\`max_age\` says. Begin with a short time.
+\`Strict-Transport-Security\` is sent over HTTPS only, and is hard to revoke: browsers remember it for \`max_age\` seconds. Begin with
+a short time.
 
-A Content-Security-Policy that does not fit the pages breaks them: try it with \`Content-Security-Policy-Report-Only\` first.`,
+A Content-Security-Policy that does not fit the pages breaks them: test it with \`Content-Security-Policy-Report-Only\` first.`,
   group: "content",
   order: 9700,
   phases: ["response"],

@@ -1,4 +1,4 @@
-// traffic-split: divides the requests of a route among several services.
+// traffic-split: splits the requests of a route among several services.
 import { createHmac } from "node:crypto";
 import { Type as t } from "@sinclair/typebox";
 import { compileCondition } from "../pdk/condition.ts";
@@ -17,11 +17,11 @@ import type { PluginKit } from "../pdk/kit.ts";
 
 const target = t.Object(
   {
-    service_id: serviceReference({ description: "Service that gets the requests, by id or name" }),
+    service_id: serviceReference({ description: "Target service, by id or name" }),
     weight: integer(1, {
       minimum: 0,
       maximum: 1_000_000,
-      description: "Its share, in proportion to the others; 0: only those that ask for it",
+      description: "Weight relative to the others; 0: only requests with force_header",
     }),
   },
   { additionalProperties: false, description: "One service" },
@@ -29,11 +29,11 @@ const target = t.Object(
 
 const rule = t.Object(
   {
-    when: condition("Requests that the rule is for; empty: all"),
+    when: condition("Requests that the rule matches; empty: all"),
     targets: t.Array(target, {
       minItems: 1,
       maxItems: 64,
-      description: "The services among which they are divided",
+      description: "Target services",
     }),
   },
   { additionalProperties: false, description: "One rule" },
@@ -43,7 +43,8 @@ const schema = config({
   rules: t.Array(rule, {
     minItems: 1,
     maxItems: 64,
-    description: "The first one that is for a request decides; without one nothing changes",
+    description:
+      "Rules in order; the first that matches decides; without a match the route's service is used",
   }),
   sticky: nullable(
     t.Object(
@@ -52,24 +53,24 @@ const schema = config({
           default: "sluice_split",
           minLength: 1,
           maxLength: 128,
-          description: "Name of the cookie that keeps a client with its service",
+          description: "Name of the sticky cookie",
         }),
         ttl: integer(86_400, {
           minimum: 1,
           maximum: 31_536_000,
-          description: "Seconds for which a client stays",
+          description: "Lifetime of the cookie in seconds",
         }),
       },
       {
         additionalProperties: false,
-        description: "Keeps clients with the service that they got first; null: each request anew",
+        description: "Sticky sessions: a client stays with its first service; null: off",
       },
     ),
   ),
-  force_header: t.Union([headerName({ description: "Name of the field" }), t.Null()], {
+  force_header: t.Union([headerName({ description: "Name of the header" }), t.Null()], {
     default: "X-Sluice-Split",
     description:
-      "Field in which a client may name the service that it wants, by id or name, of those of its rule; null: it may not",
+      "Header with which a client chooses a service of its rule, by id or name; null: off",
   }),
 });
 
@@ -77,23 +78,23 @@ type Config = (typeof schema)["static"];
 
 export default definePlugin({
   name: "traffic-split",
-  summary: "Divides requests among several services, by weight, rules or wish",
+  summary: "Splits requests among several services by weight, rule or header",
   description: `For canary releases and blue-green deployments: \`{"rules": [{"targets": [{"service_id": "shop", "weight": 95},
-{"service_id": "shop-next", "weight": 5}]}]}\`. The weights hold exactly: of a hundred requests that one worker gets, five go
-to the second service, and not by chance but evenly spread.
+{"service_id": "shop-next", "weight": 5}]}]}\`. The weights are exact: of a hundred requests of a worker, five go to the second
+service, evenly spread.
 
-With \`sticky\` a cookie keeps each client where it is; what it holds tells nothing about the service and cannot be made up. It is
-not passed upstream. A service whose weight becomes 0 loses those that it had.
+With \`sticky\` a cookie keeps each client on its service; its value reveals nothing about the service, cannot be forged, and does
+not go upstream. A service whose weight becomes 0 loses its sticky clients.
 
-\`force_header\` is for tests: whoever sends it gets any service of the rule, also one with the weight 0. Set it to null where
-clients should not choose. A service that is disabled gets nothing; its requests go to the others of the rule.
+\`force_header\` is for tests: a client that sends it gets any service of the rule, even one with the weight 0. Set it to null where
+clients should not choose. A disabled service gets no requests; the others of the rule get its share.
 
-Everything else is as the route says: its paths, plugins and limits; target, TLS, retries and the plugins attached to a service are
-those of the service that was chosen. Plugins of that service which run earlier than this one, such as its authentication, run
-directly after the choice, so no request gets to a service around them. Plugins of the route's own service that run before the
-choice have run by then, for every request; its later ones do not run for requests that go elsewhere. A response-cache in
-the same place keeps the answers of each service apart: nobody who chooses a service decides what others are shown. Answers from
-the cache count for the weights as others do.`,
+Everything else is the route's: its paths, plugins and limits. Target, TLS, retries and the plugins of the service are those of
+the chosen service. Plugins of that service that run earlier than this one, such as its authentication, run directly after the
+choice, so that no request bypasses them. Plugins of the route's own service that run before the choice have run for every
+request; its later ones do not run for requests that go to another service. A response-cache in the same scope stores the
+responses of each service separately: a client that chooses a service does not change what others see. Responses from the cache
+count for the weights.`,
   group: "traffic",
   order: 5000,
   phases: ["request", "response"],
@@ -117,14 +118,14 @@ the cache count for the weights as others do.`,
 function problemsOf({ rules, sticky }: Config) {
   const problems: { path: string; message: string }[] = [];
   if (sticky !== null && !isToken(sticky.cookie))
-    problems.push({ path: "sticky.cookie", message: "must be a name that a cookie can have" });
+    problems.push({ path: "sticky.cookie", message: "must be a valid cookie name" });
   for (const [at, { targets }] of rules.entries()) {
     const ids = targets.map((each) => each.service_id);
     const twice = ids.findIndex((id, index) => ids.indexOf(id) !== index);
     if (twice >= 0)
       problems.push({
         path: `rules[${at}].targets[${twice}].service_id`,
-        message: "is there already",
+        message: "is used twice",
       });
   }
   return problems;
@@ -133,16 +134,16 @@ function problemsOf({ rules, sticky }: Config) {
 interface Share {
   readonly serviceId: string;
   readonly weight: number;
-  /** Stands for the service in cookies. */
+  /** The service's token in cookies. */
   readonly token: string;
-  /** What it is owed: the one that is owed most is next. */
+  /** Current weight: the service with the highest one is next. */
   owed: number;
 }
 
 interface Split {
   readonly when: (context: RequestContext) => boolean;
   readonly shares: readonly Share[];
-  /** Those that get requests without being asked for. */
+  /** Services with a weight above 0. */
   readonly weighted: readonly Share[];
 }
 
@@ -160,8 +161,8 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
   });
   const wish = own.force_header?.toLowerCase() ?? null;
   const { sticky } = own;
-  /** Of requests whose client has to be told where it is now. */
-  const place = {};
+  /** Memory key of the token for a new cookie. */
+  const memoryKey = {};
 
   const request = (context: RequestContext): undefined => {
     const split = splits.find(({ when }) => when(context));
@@ -176,7 +177,7 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
         return;
     const next = nextOf(split.weighted, (id) => context.upstream.setService(id));
     if (next === null) context.note("split.none");
-    else if (sticky !== null) context.memory.set(place, next.token);
+    else if (sticky !== null) context.memory.set(memoryKey, next.token);
   };
 
   if (sticky === null) return { request };
@@ -184,7 +185,7 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
   return {
     request,
     response(context: RequestContext, { headers }: ResponseDraft) {
-      const token = context.memory.get(place);
+      const token = context.memory.get(memoryKey);
       if (token === undefined) return;
       const secure = context.scheme === "https" ? "; Secure" : "";
       headers.append("Set-Cookie", `${sticky.cookie}=${String(token)}${attributes}${secure}`);
@@ -192,7 +193,7 @@ function createHandlers(own: Config, kit: PluginKit): PluginHandlers {
   };
 }
 
-/** What the client asks for, if the rule has it. */
+/** The service of force_header, if the rule has it. */
 function wished(context: RequestContext, { shares }: Split, field: string): Share | null {
   const text = context.header(field);
   if (text === null) return null;
@@ -203,8 +204,8 @@ function wished(context: RequestContext, { shares }: Split, field: string): Shar
 }
 
 /**
- * Each gets what it is owed, so that of as many requests as the weights are together each has exactly its weight, evenly
- * spread (smooth weighted round robin). Null when none takes it.
+ * Smooth weighted round robin: in as many requests as the sum of weights, each service gets exactly its weight, evenly spread.
+ * Null when none is available.
  */
 function nextOf(shares: readonly Share[], take: (serviceId: string) => boolean): Share | null {
   let left = shares;
@@ -219,7 +220,7 @@ function nextOf(shares: readonly Share[], take: (serviceId: string) => boolean):
     if (next === null) return null;
     next.owed -= total;
     if (take(next.serviceId)) return next;
-    // As if it had not been there.
+    // A service that is not available keeps no weight.
     for (const share of left) share.owed -= share.weight;
     next.owed += total;
     const gone = next;

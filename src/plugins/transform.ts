@@ -1,10 +1,10 @@
-// transform: changes requests on their way to the target and answers on their way back.
-import { type Outcome, reject } from "../pdk/answer.ts";
+// transform: changes requests to the target and responses to the client.
+import { type Outcome, reject } from "../pdk/response.ts";
 import type { RequestContext, ResponseDraft } from "../pdk/context.ts";
 import { definePlugin, httpScopes, type PluginHandlers } from "../pdk/definition.ts";
 import { compileTemplate } from "../pdk/template.ts";
-import { canChangeBody, changedBytes, forgetBytes, WholeBody } from "./transform/answer-body.ts";
-import { compileAnswerHeaders, compileQuery, compileRequestHeaders } from "./transform/fields.ts";
+import { canChangeBody, changedBytes, forgetBytes, WholeBody } from "./transform/response-body.ts";
+import { compileResponseHeaders, compileQuery, compileRequestHeaders } from "./transform/fields.ts";
 import { compileJsonChanges, parseJson } from "./transform/json-body.ts";
 import {
   bodyEscape,
@@ -23,23 +23,21 @@ import {
 
 export default definePlugin({
   name: "transform",
-  summary: "Changes requests on their way to the target and answers on their way back",
-  description: `Texts may hold variables such as \`\${request.header.x}\`, \`\${consumer.username}\`, \`\${path.1}\` and \`\${env.SLUICE_ENV_REGION}\`. What
-a client can put into one is escaped for the place where it stands: in a header field and a path it is percent-encoded where it
-holds what neither can, in JSON, HTML and forms it is escaped. A request that cannot be changed as it should, because its path
-or host would not be valid, is refused with 400.
+  summary: "Changes requests to the target and responses to the client",
+  description: `Texts may have variables such as \`\${request.header.x}\`, \`\${consumer.username}\`, \`\${path.1}\` and \`\${env.SLUICE_ENV_REGION}\`. Values
+from clients are escaped for their context: in headers and paths invalid characters are percent-encoded, in JSON, HTML and forms
+the syntax is escaped. When a change would make the path or the host invalid, the gateway responds 400.
 
-Of a request, JSON bodies are read up to 1 MiB; longer ones are refused with 413. Bodies that are compressed, or say that they are
-JSON and are not, go on as they are.
+The gateway reads JSON request bodies of up to 1 MiB; longer ones get 413. Compressed bodies, and bodies that claim to be JSON and
+are not, stay unchanged.
 
-Of an answer, bodies up to 1 MiB are changed, and longer ones go on as they are, which is noted as \`transform.too_large\` in the
-request log. So are those that are compressed, a part of a resource, event streams, and texts that are not UTF-8. For this to
-happen seldom, targets are asked for uncompressed whole answers while a change of bodies is set (\`Accept-Encoding: identity\`, no
-\`Range\`); compress them with the plugin compress. A changed body has its own length, and its ETag becomes a weak one. \`body_replace\`
-looks into texts, JSON, XML, JavaScript and forms.
+It changes response bodies of up to 1 MiB; longer ones stay unchanged, with the reason \`transform.too_large\` in the request log.
+So do compressed bodies, partial responses, event streams, and texts that are not UTF-8. To avoid these, the gateway requests
+uncompressed, complete responses while a change of bodies is set (\`Accept-Encoding: identity\`, no \`Range\`); compress them with the
+plugin compress. A changed body gets its own length, and its ETag becomes weak. \`body_replace\` applies to text, JSON, XML,
+JavaScript and forms.
 
-Pages that the gateway makes for failed requests are not changed: that is what error-pages is for. Several instances in one place
-all run, the oldest first.`,
+The gateway's error pages are not changed: use error-pages. Several instances in one scope all run, the oldest first.`,
   group: "content",
   order: 4000,
   phases: ["request", "response", "body"],
@@ -89,11 +87,11 @@ function requestHandler({
   };
 }
 
-/** The client's own words made it so. */
+/** Values of the client made the result invalid. */
 const unusable = () =>
-  reject(400, "transform.unusable", { detail: "the request cannot be passed on in this form" });
+  reject(400, "transform.unusable", { detail: "the request cannot be forwarded in this form" });
 
-/** What is compressed or a part only could not be changed. */
+/** Compressed and partial bodies cannot be changed. */
 const askForWhole: RequestChange = ({ upstream }) => {
   upstream.setHeader("accept-encoding", "identity");
   upstream.removeHeader("range");
@@ -136,7 +134,7 @@ const replaced = (
 
 const encoder = new TextEncoder();
 
-/** Methods that say nothing with a body. */
+/** Methods whose body has no meaning. */
 const BODILESS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
 function requestBodyChange(
@@ -173,7 +171,7 @@ function requestBodyChange(
   };
 }
 
-/** Null for what is no JSON. */
+/** Null: no JSON. */
 function changedJson(text: string, change: (document: unknown) => unknown): string | null {
   try {
     return JSON.stringify(change(parseJson(text)));
@@ -182,7 +180,7 @@ function changedJson(text: string, change: (document: unknown) => unknown): stri
   }
 }
 
-/** Something for each kind of escaping that there is, made when it is first needed. */
+/** One variant per kind of escaping, created at first use. */
 function byType<T>(make: (escaped: ReturnType<typeof bodyEscape>) => T): (type: string) => T {
   const made = new Map<string, T>();
   return (type) => {
@@ -202,22 +200,22 @@ const changesBody = ({ body_json, body_replace }: Config["response"]) =>
   hasJsonChanges(body_json) || body_replace.length > 0;
 
 function responseHandler(own: Config["response"]): NonNullable<PluginHandlers["response"]> | null {
-  const headers = compileAnswerHeaders(own.headers);
+  const headers = compileResponseHeaders(own.headers);
   const statuses = new Map(Object.entries(own.status_map));
   const body = changesBody(own) ? answerBodyChange(own) : null;
   if (headers === null && statuses.size === 0 && body === null) return null;
-  return (context, answer) => {
-    if (answer.source === "gateway") return;
-    body?.(context, answer);
-    headers?.(answer.headers, context);
+  return (context, draft) => {
+    if (draft.source === "gateway") return;
+    body?.(context, draft);
+    headers?.(draft.headers, context);
     if (statuses.size === 0) return;
-    const { status } = answer;
+    const { status } = draft;
     const next = statuses.get(String(status)) ?? statuses.get(`${Math.floor(status / 100)}xx`);
-    if (next !== undefined) answer.status = next;
+    if (next !== undefined) draft.status = next;
   };
 }
 
-/** Bodies that are texts for sure. */
+/** Media types of text. */
 const isText = (type: string) =>
   isJson(type) || /^(?:text\/|[^;]*(?:xml|javascript|ecmascript|urlencoded))/i.test(type);
 
@@ -227,25 +225,25 @@ function answerBodyChange(own: Config["response"]) {
     expression: new RegExp(regex, "g"),
     to: byType((escaped) => compileReplacement(to, escaped)),
   }));
-  return (context: RequestContext, answer: ResponseDraft): void => {
-    const { headers, bodyLength } = answer;
+  return (context: RequestContext, draft: ResponseDraft): void => {
+    const { headers, bodyLength } = draft;
     const type = headers.get("content-type") ?? "";
     const isForJson = change !== null && isJson(type);
     if (!isForJson && !(replacements.length > 0 && isText(type))) return;
-    if (!canChangeBody(answer)) return;
+    if (!canChangeBody(draft)) return;
     const tooLong = () => context.note("transform.too_large");
     if (bodyLength !== null && bodyLength > MAX_BODY_BYTES) {
       tooLong();
       return;
     }
     forgetBytes(headers);
-    if (!answer.hasBody) return;
+    if (!draft.hasBody) return;
     const changeText = (text: string) => {
       let next = isForJson ? changedJson(text, (all) => change(all, context)) : null;
       for (const { expression, to } of replacements)
         next = replaced(next ?? text, expression, { to: to(type), context });
       return next;
     };
-    answer.transformBody(new WholeBody(changeText, tooLong));
+    draft.transformBody(new WholeBody(changeText, tooLong));
   };
 }

@@ -1,6 +1,6 @@
-// waf-lite: recognises common attacks by a small set of rules.
+// waf-lite: detects common attacks with a small set of rules.
 import { Type as t } from "@sinclair/typebox";
-import { type Outcome, reject } from "../pdk/answer.ts";
+import { type Outcome, reject } from "../pdk/response.ts";
 import { Cache } from "../pdk/cache.ts";
 import type { RequestContext } from "../pdk/context.ts";
 import { definePlugin, httpScopes } from "../pdk/definition.ts";
@@ -12,36 +12,32 @@ import { type Encoding, viewsOf } from "./waf-lite/views.ts";
 const schema = config({
   mode: oneOf(["detect", "block"], {
     default: "detect",
-    description: "detect: requests pass and what was found is noted; block: they are refused",
+    description: "detect: log matches and allow requests; block: reject requests",
   }),
   rulesets: listOf(oneOf(rulesetNames, { description: "Name of a rule set" }), {
     default: [...rulesetNames],
     maxItems: 10,
-    description: "Rule sets that are asked",
+    description: "Enabled rule sets",
   }),
   exclude: listOf(
     t.String({ minLength: 1, maxLength: 1024, description: "Id of a rule, or a path" }),
     {
       maxItems: 200,
-      description:
-        "Rules that are not asked, and paths (they begin with /) that are not looked at, with all that is below them",
+      description: "Rules to skip by id, and path prefixes (beginning with /) to skip",
     },
   ),
-  inspect_body: flag(
-    false,
-    "Also look at bodies: forms, JSON, XML and other text, and multipart forms",
-  ),
+  inspect_body: flag(false, "Inspect bodies: forms, JSON, XML and other text, and multipart forms"),
   max_body: integer(65_536, {
     minimum: 1,
     maximum: 1_048_576,
-    description: "Bytes; longer bodies are not looked at, which is noted",
+    description: "Maximum size of an inspected body in bytes; longer ones are logged instead",
   }),
-  status: integer(403, { minimum: 400, maximum: 599, description: "Status of the refusal" }),
+  status: integer(403, { minimum: 400, maximum: 599, description: "Status of rejections" }),
 });
 
 type Config = (typeof schema)["static"];
 
-/** Fields that attacks are known to come in, because applications log or evaluate them. */
+/** Headers used for attacks, because applications log or evaluate them. */
 const HEADERS = [
   "user-agent",
   "referer",
@@ -54,11 +50,11 @@ const HEADERS = [
   "x-api-version",
 ] as const;
 
-/** Clients send the same fields again and again. */
+/** Cache size: clients repeat the same header values. */
 const REMEMBERED = { maxEntries: 500, ttlMs: 600_000 };
 const MAX_REMEMBERED_LENGTH = 1024;
 
-/** Attack tools fit many rules at once; a log line need not name them all. */
+/** Rules per log line; attack tools match many at once. */
 const MAX_NOTES = 8;
 
 const listed = rules
@@ -70,18 +66,17 @@ const listed = rules
 
 export default definePlugin({
   name: "waf-lite",
-  summary: "Recognises common attacks by a small set of rules",
-  description: `Looks at the path, the query, some header fields (${HEADERS.join(", ")}) and, where you say so, the body. Percent
-encoding is taken off up to three times; case, white space, SQL comments, JSON escapes and wide letters do not matter.
+  summary: "Detects common attacks with a small set of rules",
+  description: `Inspects the path, the query, some headers (${HEADERS.join(", ")}) and, where enabled, the body. It decodes percent-encoding up to
+three times, and ignores case, white space, SQL comments, JSON escapes and full-width letters.
 
-It begins by only watching: leave \`mode\` at \`detect\` for a while, look for reasons that begin with \`waf.\` in the request
-log, put what your applications need into \`exclude\`, then set \`block\`. It catches scanners and clumsy attacks. It cannot know
-what an application does with a value, so it is no substitute for one that is written well, and whoever knows the rules
-can get around them.
+Leave \`mode\` at \`detect\` for a while, look for reasons that begin with \`waf.\` in the request log, add what your applications need
+to \`exclude\`, then set \`block\`. The rules catch scanners and simple attacks. They cannot know what an application does with a
+value: they do not replace a secure application, and an attacker who knows the rules can evade them.
 
-Bodies that are longer than \`max_body\`, compressed, or neither text nor a form are not looked at, with the note
-\`waf.body-not-inspected\` for the first two; [request-size-limit](request-size-limit.md) keeps long ones out. Pages and queries in bodies are attacks
-to these rules: exclude the paths of editors and database tools before you switch \`inspect_body\` on.
+Bodies that are longer than \`max_body\`, compressed, or neither text nor a form are not inspected, with the note
+\`waf.body-not-inspected\` for the first two; [request-size-limit](request-size-limit.md) rejects long ones. Articles and queries in
+bodies look like attacks to these rules: exclude the paths of editors and database tools before you enable \`inspect_body\`.
 
 The rules ([their expressions](../../src/plugins/waf-lite/rules.ts)):
 
@@ -90,7 +85,7 @@ The rules ([their expressions](../../src/plugins/waf-lite/rules.ts)):
 ${listed}`,
   group: "access",
   order: 9000,
-  phases: ["early"],
+  phases: ["pre_auth"],
   scopes: httpScopes.filter((scope) => !scope.startsWith("consumer")),
   config: schema,
   example: { mode: "block", rulesets: ["path-traversal", "rce-probe"], exclude: ["/admin/editor"] },
@@ -105,7 +100,7 @@ ${listed}`,
     const { find, isExcluded } = inspector(own);
     const conclude = conclusion(own);
     return {
-      early(context): Outcome | Promise<Outcome> {
+      preAuth(context): Outcome | Promise<Outcome> {
         if (isExcluded(context.path)) return undefined;
         const found = [
           ...find("path", context.path, "text"),
@@ -127,7 +122,7 @@ ${listed}`,
   },
 });
 
-/** What becomes of a request in which these were found. */
+/** The outcome of a request with matches. */
 function conclusion({ mode, status }: Config) {
   const detail = "the request looks like an attack";
   return (found: readonly Rule[], context: RequestContext): Outcome => {
@@ -181,7 +176,7 @@ function inspector({ rulesets, exclude }: Config) {
   return { find, isExcluded };
 }
 
-/** Null: such a body is no text. Without a type it may be anything. */
+/** Null: no text. A body without a type may be any text. */
 function encodingOf(contentType: string | null): Encoding | null {
   const type = (contentType ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
   if (type === "application/x-www-form-urlencoded") return "form";
@@ -195,7 +190,7 @@ function encodingOf(contentType: string | null): Encoding | null {
 }
 
 async function bodyText(context: RequestContext, maxBytes: number): Promise<string | null> {
-  // Names of codings have no case, and a client that writes this one in capitals hides nothing by it.
+  // Content codings are case-insensitive, so capitals do not bypass inspection.
   const coding = (context.header("content-encoding") ?? "identity").trim().toLowerCase();
   const bytes = coding === "identity" ? await context.readBody(maxBytes) : null;
   if (bytes !== null) return new TextDecoder().decode(bytes);

@@ -1,7 +1,7 @@
 // The messages between the supervisor and one data-plane worker; plain data, no behaviour.
 import type { Issue } from "../model/error.ts";
 import type { Purge } from "../pdk/definition.ts";
-import type { LogPlaces } from "../pdk/kit.ts";
+import type { LogDirectories } from "../pdk/kit.ts";
 import type { TrafficMemory } from "../shared-memory/traffic-metrics.ts";
 import type { ExplainedRequest, Explanation } from "./explanation.ts";
 import type { SnapshotChange, SnapshotPiece } from "./snapshot.ts";
@@ -20,7 +20,7 @@ export interface StartCommand {
   /** Keys of plugin instances are derived from it. */
   readonly pluginKey: string;
   /** Where plugins may write files; null: nowhere. */
-  readonly logPlaces: LogPlaces | null;
+  readonly logDirectories: LogDirectories | null;
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   /** Memory shared by all threads; laid out by shared-memory/. */

@@ -30,7 +30,7 @@ export interface WorkerPoolOptions {
   /** Keys of plugin instances are derived from it; default: the empty text. */
   readonly pluginKey?: string;
   /** Where plugins may write files; default: nowhere. */
-  readonly logPlaces?: StartCommand["logPlaces"];
+  readonly logDirectories?: StartCommand["logDirectories"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
@@ -90,7 +90,7 @@ export class WorkerPool {
           targetTraffic,
           counters,
           pluginKey: options.pluginKey ?? "",
-          logPlaces: options.logPlaces ?? null,
+          logDirectories: options.logDirectories ?? null,
           used: options.used ?? (() => {}),
           wanted: options.wanted ?? (() => {}),
           happened: options.happened ?? (() => {}),

@@ -47,7 +47,7 @@ export interface WorkerSlotOptions {
   readonly stickyKey: string;
   readonly pluginKey: string;
   /** Where plugins may write files. */
-  readonly logPlaces: StartCommand["logPlaces"];
+  readonly logDirectories: StartCommand["logDirectories"];
   /** Name servers to ask about targets; empty: the system's. */
   readonly dnsServers: readonly string[];
   readonly board: WorkerBoard;
@@ -140,12 +140,20 @@ export class WorkerSlot {
   }
 
   #startCommand(requests: RequestRing | null): StartCommand {
-    const { index, workers, instanceId, stickyKey, pluginKey, logPlaces, dnsServers } =
+    const { index, workers, instanceId, stickyKey, pluginKey, logDirectories, dnsServers } =
       this.#options;
     const { board, targets, counters, traffic, targetTraffic, challenges, sessions } =
       this.#options;
     return {
-      ...{ kind: "start", worker: index, workers, instanceId, stickyKey, pluginKey, logPlaces },
+      ...{
+        kind: "start",
+        worker: index,
+        workers,
+        instanceId,
+        stickyKey,
+        pluginKey,
+        logDirectories,
+      },
       dnsServers,
       sessions: [...sessions()],
       shared: {

@@ -218,7 +218,7 @@ export async function startDataPlane(
     readonly tls?: { readonly cert: string; readonly key: string };
     readonly webSocketTimes?: DataPlaneOptions["webSocketTimes"];
     readonly dnsServers?: DataPlaneOptions["dnsServers"];
-    readonly logPlaces?: DataPlaneOptions["logPlaces"];
+    readonly logDirectories?: DataPlaneOptions["logDirectories"];
     /** Numbers of plugins, with a time of their own perhaps. */
     readonly counters?: CounterTable;
     /** Beside those of the product. */
@@ -243,7 +243,7 @@ export async function startDataPlane(
     plugins: catalogue,
     webSocketTimes: sketch.webSocketTimes,
     dnsServers: sketch.dnsServers ?? [],
-    logPlaces: sketch.logPlaces ?? null,
+    logDirectories: sketch.logDirectories ?? null,
     counters,
     ...(sketch.pace === undefined ? {} : { pace: sketch.pace }),
     log: (level, message, fields = {}) => log.push({ level, message, fields }),

@@ -1,16 +1,17 @@
 // A plugin for tests of the kit: it writes down when it runs and does what its configuration says.
 import { Type as t } from "@sinclair/typebox";
-import { reject, reply } from "../../src/pdk/answer.ts";
+import { reject, reply } from "../../src/pdk/response.ts";
 import type { BodyTransform, RequestContext } from "../../src/pdk/context.ts";
 import {
   type AnyPlugin,
   definePlugin,
   httpScopes,
+  phaseHandlers,
   type PhaseName,
 } from "../../src/pdk/definition.ts";
 import { config, flag, listOf } from "../../src/pdk/fields.ts";
 
-/** What probes have written down, in order: `a.early`, `a.log 200`. */
+/** What probes have written down, in order: `a.pre_auth`, `a.log 200`. */
 export class Trail {
   readonly steps: string[] = [];
 
@@ -31,7 +32,8 @@ export function probePlugin(
     readonly onError?: "open" | "closed";
   } = {},
 ): AnyPlugin {
-  const { order = 0, phases = ["early", "auth", "access", "request", "response", "log"] } = options;
+  const { order = 0, phases = ["pre_auth", "auth", "access", "request", "response", "log"] } =
+    options;
   const words = (description: string) => listOf(t.String(), { description });
   return definePlugin({
     name,
@@ -70,12 +72,12 @@ export function probePlugin(
           ? (context: RequestContext) => Promise.resolve().then(() => run(context))
           : run;
       };
-      const requestPhases = ["early", "auth", "access", "request"] as const;
+      const requestPhases = ["pre_auth", "auth", "access", "request"] as const;
       return {
         ...Object.fromEntries(
           requestPhases
             .filter((each) => phases.includes(each))
-            .map((each) => [each, handler(each)]),
+            .map((each) => [phaseHandlers[each], handler(each)]),
         ),
         ...(phases.includes("response")
           ? {

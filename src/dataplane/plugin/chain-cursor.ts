@@ -1,5 +1,5 @@
 // How far a request has come in the plugin chain of its route, and the calling of handlers; knows no request path.
-import type { Answer, Outcome, Rejection } from "../../pdk/answer.ts";
+import type { PluginResponse, Outcome, Rejection } from "../../pdk/response.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import {
   type Chain,
@@ -10,16 +10,16 @@ import {
 } from "./plugin-set.ts";
 import type { ResponseDraft } from "./response-draft.ts";
 
-/** A response of a plugin, and the order of the plugin that gave it. */
-export interface PluginAnswer {
-  readonly answer: Answer;
+/** A plugin's own response, and the order of that plugin. */
+export interface ShortCircuit {
+  readonly response: PluginResponse;
   readonly order: number;
 }
 
 /** What a plugin decided about a request. */
 export type PluginDecision = "pass" | "reject" | "reply" | "error";
 
-/** What hears of the outcome of handlers. */
+/** Observes the outcome of handlers. */
 export interface ChainObserver {
   /** A handler failed. */
   failed(requestId: string, runtime: PluginRuntime, error: unknown): void;
@@ -33,24 +33,24 @@ export interface CursorContext extends RequestContext {
   readonly chosenServiceId: string | null;
 }
 
-type Step = PluginAnswer | undefined | Promise<PluginAnswer | undefined>;
+type Step = ShortCircuit | undefined | Promise<ShortCircuit | undefined>;
 
 export class ChainCursor {
-  /** That of the consumer, once it is known, and of the service that a plugin has chosen. */
+  /** The consumer's chain once the consumer is known, and that of a service that a plugin has chosen. */
   chain: Chain;
   /** The chosen service whose plugins run; null: the route's. */
   #serviceId: string | null = null;
   readonly #context: CursorContext;
   readonly #observer: ChainObserver;
-  /** Where the handler that was called last stands. */
+  /** Phase and step of the handler that was called last. */
   #phase = 0;
   #step = 0;
   #running: PluginRuntime | null = null;
-  /** Plugins up to this place in the chain do not look at the response; negative: all may. */
+  /** Plugins up to this index of the chain do not see the response; negative: all do. */
   #innermost = -1;
-  /** Those that a copy was led through: no others log its end. Null: no copy. */
+  /** Plugins that have handled a copy of a request: only these log its end. Null: no copy. */
   #called: Set<PluginRuntime> | null = null;
-  /** Verdicts of `when`, so that it is asked once. */
+  /** Results of `when`, which is evaluated once. */
   #verdicts: Map<PluginRuntime, boolean> | null = null;
 
   constructor(context: CursorContext, chain: Chain, observer: ChainObserver) {
@@ -59,7 +59,7 @@ export class ChainCursor {
     this.#observer = observer;
   }
 
-  /** Makes `copy` stand where this one does, for a request that only what comes after the running handler sees. */
+  /** Moves `copy` to the position of this cursor: only plugins after the running handler see the copied request. */
   copyTo(copy: ChainCursor): void {
     copy.#serviceId = this.#serviceId;
     copy.#verdicts = this.#verdicts === null ? null : new Map(this.#verdicts);
@@ -69,9 +69,9 @@ export class ChainCursor {
     copy.#innermost = this.#running === null ? 0 : this.chain.all.indexOf(this.#running);
   }
 
-  /** Runs everything before the request goes upstream. Undefined: it goes. */
+  /** Runs everything before the request goes upstream. Undefined: no plugin responds. */
   run(): Step {
-    return this.#callAll("protect", this.chain.protecting) ?? this.#runFrom(0, 0);
+    return this.#callAll("stripIdentity", this.chain.identityStrippers) ?? this.#runFrom(0, 0);
   }
 
   /** Runs what comes after the handler that was called last. */
@@ -80,27 +80,27 @@ export class ChainCursor {
   }
 
   #callAll(
-    handler: "protect" | "waived",
+    handler: "stripIdentity" | "authSkipped",
     runtimes: readonly PluginRuntime[],
-  ): PluginAnswer | undefined {
+  ): ShortCircuit | undefined {
     for (const runtime of runtimes) {
       try {
         runtime.handlers[handler]?.(this.#context);
       } catch (error) {
-        const answer = this.#afterFailure(runtime, error);
-        if (answer !== undefined) return answer;
+        const shortCircuit = this.#afterFailure(runtime, error);
+        if (shortCircuit !== undefined) return shortCircuit;
       }
     }
     return undefined;
   }
 
-  /** From the phase with that number and the step in it; goes on by itself as long as nothing has to be waited for. */
+  /** Starts at this phase and step, and resumes by itself after a handler that returns a promise. */
   #runFrom(firstPhase: number, firstStep: number): Step {
     const context = this.#context;
     let step = firstStep;
     for (let at = firstPhase; at < requestPhases.length; at++) {
       const phase = requestPhases[at] ?? "request";
-      // From here on it is known who the client is.
+      // From here on the consumer is known.
       if (phase === "access" && step === 0 && context.consumer !== null)
         this.chain = this.chain.forConsumer(context.consumer.id);
       const isSkipped = phase === "auth" && context.authMode === "skip";
@@ -115,11 +115,11 @@ export class ChainCursor {
         const outcome = this.#call(runtime, phase);
         if (outcome instanceof Promise) return this.#resumeAfter(outcome, { phase: at, step });
         if (outcome !== undefined) return outcome;
-        if (this.#hasMoved()) return this.#runBehind({ phase: at, step });
+        if (this.#hasMoved()) return this.#runAfter({ phase: at, step });
       }
       if (isSkipped || (phase === "auth" && context.isAnonymous)) {
         const skipped = this.chain.auth.filter((runtime) => this.applies(runtime));
-        const failed = this.#callAll("waived", skipped);
+        const failed = this.#callAll("authSkipped", skipped);
         if (failed !== undefined) return failed;
       }
       step = 0;
@@ -127,23 +127,23 @@ export class ChainCursor {
     return undefined;
   }
 
-  #resumeAfter(pending: Promise<PluginAnswer | undefined>, called: ChainStep): Step {
-    return pending.then((answer) => answer ?? this.#runBehind(called));
+  #resumeAfter(pending: Promise<ShortCircuit | undefined>, called: ChainStep): Step {
+    return pending.then((shortCircuit) => shortCircuit ?? this.#runAfter(called));
   }
 
-  /** Whether a plugin has chosen another service. A copy is what goes upstream of its request, wherever it goes. */
+  /** Whether a plugin has chosen another service. The chain of a copy does not change with its service. */
   #hasMoved(): boolean {
     return this.#context.chosenServiceId !== this.#serviceId && this.#called === null;
   }
 
-  /** What comes after this step: the plugins of the service that was chosen in it, if one was. */
-  #runBehind(called: ChainStep): Step {
+  /** Runs what comes after this step: the plugins of another service if the step has chosen one. */
+  #runAfter(called: ChainStep): Step {
     if (!this.#hasMoved()) return this.#runFrom(called.phase, called.step + 1);
     this.#serviceId = this.#context.chosenServiceId;
     const chain = this.chain.inService(this.#serviceId ?? "", called);
     if (chain === this.chain) return this.#runFrom(called.phase, called.step + 1);
     this.chain = chain;
-    return this.#callAll("protect", chain.protecting) ?? this.#runFrom(0, 0);
+    return this.#callAll("stripIdentity", chain.identityStrippers) ?? this.#runFrom(0, 0);
   }
 
   #call(runtime: PluginRuntime, phase: RequestPhase): Step {
@@ -151,7 +151,7 @@ export class ChainCursor {
       const outcome = runtime.handlers[phase]?.(this.#context);
       if (!(outcome instanceof Promise)) return this.#decided(runtime, outcome);
       return outcome.then(
-        (answer) => this.#decided(runtime, answer),
+        (response) => this.#decided(runtime, response),
         (error: unknown) => this.#afterFailure(runtime, error),
       );
     } catch (error) {
@@ -159,20 +159,20 @@ export class ChainCursor {
     }
   }
 
-  #decided(runtime: PluginRuntime, answer: Outcome): PluginAnswer | undefined {
+  #decided(runtime: PluginRuntime, response: Outcome): ShortCircuit | undefined {
     const { name } = runtime.plan;
-    if (answer === undefined) {
+    if (response === undefined) {
       this.#observer.decided(name, "pass");
       return undefined;
     }
-    this.#observer.decided(name, answer.kind === "rejection" ? "reject" : "reply");
-    if (answer.reason !== "") this.#context.note(answer.reason);
-    return { answer, order: runtime.order };
+    this.#observer.decided(name, response.kind === "rejection" ? "reject" : "reply");
+    if (response.reason !== "") this.#context.note(response.reason);
+    return { response, order: runtime.order };
   }
 
-  #afterFailure(runtime: PluginRuntime, error: unknown): PluginAnswer | undefined {
+  #afterFailure(runtime: PluginRuntime, error: unknown): ShortCircuit | undefined {
     this.#fail(runtime, error);
-    return runtime.onError === "open" ? undefined : { answer: FAILED, order: runtime.order };
+    return runtime.onError === "open" ? undefined : { response: FAILED, order: runtime.order };
   }
 
   #fail(runtime: PluginRuntime, error: unknown): void {
@@ -182,20 +182,20 @@ export class ChainCursor {
     this.#context.note(`${name}.error`);
   }
 
-  /** Whether the instance's condition holds for this request; it is asked once. */
+  /** Whether the instance's condition matches this request; it is evaluated once. */
   applies(runtime: PluginRuntime): boolean {
     const { when } = runtime;
     if (when === null) return true;
     this.#verdicts ??= new Map();
     const known = this.#verdicts.get(runtime);
     if (known !== undefined) return known;
-    const verdict = when(this.#context);
-    // Before authentication the client is not known, and afterwards the verdict may be another.
-    if (!runtime.asksForConsumer) this.#verdicts.set(runtime, verdict);
-    return verdict;
+    const matches = when(this.#context);
+    // Conditions on the consumer may match only after authentication.
+    if (!runtime.asksForConsumer) this.#verdicts.set(runtime, matches);
+    return matches;
   }
 
-  /** Whether plugins outside of `order` look at responses; default: whether any does. */
+  /** Whether plugins outside of `order` have a response handler; default: whether any has. */
   hasResponseHandlers(order = Number.NEGATIVE_INFINITY): boolean {
     // The outermost comes last.
     return (this.chain.response.at(-1)?.order ?? Number.NEGATIVE_INFINITY) > order;
@@ -210,7 +210,7 @@ export class ChainCursor {
       try {
         runtime.handlers.response?.(this.#context, draft);
       } catch (error) {
-        // The target has responded: to refuse now would not take back what was done.
+        // The target has processed the request already: an error response could not undo that.
         this.#fail(runtime, error);
       }
     }
@@ -221,10 +221,10 @@ export class ChainCursor {
   }
 
   logBatch(): void {
-    for (const runtime of this.chain.logBatch) this.#log(runtime, "logLater");
+    for (const runtime of this.chain.logBatch) this.#log(runtime, "logBatch");
   }
 
-  #log(runtime: PluginRuntime, handler: "log" | "logLater"): void {
+  #log(runtime: PluginRuntime, handler: "log" | "logBatch"): void {
     try {
       if (this.#called?.has(runtime) === false || !this.applies(runtime)) return;
       runtime.handlers[handler]?.(this.#context);

@@ -1,4 +1,4 @@
-// Consumers and credentials of one version, found by id, name or what a client shows; knows no request.
+// Finds consumers and credentials of one version by id, name or key; knows no request.
 import type { CredentialType } from "../../model/credential.ts";
 import type { Consumers, ConsumerView, CredentialView } from "../../pdk/context.ts";
 import {
@@ -15,10 +15,10 @@ import {
 import type { ConsumerPlan, CredentialPlan } from "../../snapshot/snapshot.ts";
 import { RecentMap } from "../../pdk/recent-map.ts";
 
-/** Of each kind this many objects are kept beside the shared memory, at least. */
+/** Minimum number of decoded objects of each kind to cache outside of the shared memory. */
 const MAX_RECENT = 4_096;
 
-/** Objects made of records, by where those are: the same object for the same record, as long as it is remembered. */
+/** Decoded objects by record offset: the same object for the same record while it is cached. */
 class Decoded<T> {
   readonly #recent = new RecentMap<number, T>(MAX_RECENT);
   readonly #decode: (text: string) => T;
@@ -36,7 +36,7 @@ class Decoded<T> {
   }
 }
 
-/** What all versions of an epoch share, so that what did not change stays the same object. */
+/** Caches shared by all versions of an epoch, so that unchanged records keep their objects. */
 class Epoch {
   readonly number: number;
   readonly consumers = new Decoded(decodeConsumer);
@@ -47,26 +47,26 @@ class Epoch {
   }
 }
 
-/** One version of the records that all workers share. It goes on answering while later versions are written. */
+/** One version of the records that all workers share. It stays readable while later versions are written. */
 export class ConsumerIndex implements Consumers {
   readonly #version: number;
-  /** Null: there is nobody. */
+  /** Null: there are no consumers. */
   readonly #reader: RecordReader | null;
   readonly #epoch: Epoch;
-  /** What clients have shown lately, by the type of credential. */
-  readonly #shown: Readonly<Record<CredentialType, RecentMap<string, CredentialView>>>;
+  /** Recently used credentials by type. */
+  readonly #recent: Readonly<Record<CredentialType, RecentMap<string, CredentialView>>>;
 
   private constructor(table: RecordTable | null, epoch: Epoch) {
     this.#version = table?.version ?? 0;
     this.#reader = table === null ? null : new RecordReader(table.buffer);
     this.#epoch = epoch;
     const recent = () => new RecentMap<string, CredentialView>(MAX_RECENT);
-    this.#shown = { key: recent(), basic: recent(), jwt: recent(), hmac: recent() };
+    this.#recent = { key: recent(), basic: recent(), jwt: recent(), hmac: recent() };
   }
 
   static readonly empty = new ConsumerIndex(null, new Epoch(0));
 
-  /** The version that a change has brought; null: this one. */
+  /** The version after a change; null: this one. */
   at(table: RecordTable | null): ConsumerIndex {
     if (table === null) return this;
     const isSame = this.#epoch.number === table.epoch;
@@ -86,46 +86,46 @@ export class ConsumerIndex implements Consumers {
   }
 
   credential(type: CredentialType, key: string): CredentialView | null {
-    const known = this.#shown[type].get(key);
+    const known = this.#recent[type].get(key);
     if (known !== undefined) return known;
     const reader = this.#reader;
     if (reader === null) return null;
-    let meant: CredentialView | null = null;
+    let match: CredentialView | null = null;
     reader.find(keyOf.lookup(type, key), this.#version, (found) => {
       const view = this.#view(found, reader);
       if (view === null || view.type !== type || !isShownFor(view, key)) return false;
-      meant = view;
+      match = view;
       return true;
     });
-    if (meant !== null) this.#shown[type].set(key, meant);
-    return meant;
+    if (match !== null) this.#recent[type].set(key, match);
+    return match;
   }
 
-  /** Null: that of a consumer that is switched off counts as none. */
+  /** Null: the consumer is disabled. */
   #view(record: number, reader: RecordReader): CredentialView | null {
     const { views } = this.#epoch;
     const known = views.get(record);
     const plan = known ?? decodeCredential(reader.text(record));
     const consumer = this.byId(plan.consumerId);
     if (consumer === null) return null;
-    // Its consumer may have changed without it.
+    // The consumer may have changed while the credential has not.
     if (known?.consumer === consumer) return known;
     const view = { ...plan, consumer };
     views.set(record, view);
     return view;
   }
 
-  #consumer(key: RecordKey, isMeant: (plan: ConsumerPlan) => boolean): ConsumerView | null {
+  #consumer(key: RecordKey, isMatch: (plan: ConsumerPlan) => boolean): ConsumerView | null {
     const reader = this.#reader;
     if (reader === null) return null;
     const { consumers } = this.#epoch;
-    let meant: ConsumerPlan | null = null;
+    let match: ConsumerPlan | null = null;
     reader.find(key, this.#version, (found) => {
       const plan = consumers.of(found, reader);
-      if (!isMeant(plan)) return false;
-      meant = plan;
+      if (!isMatch(plan)) return false;
+      match = plan;
       return true;
     });
-    return meant;
+    return match;
   }
 }

@@ -1,12 +1,12 @@
-// Which credentials were used and have not been told yet; knows neither requests nor who is told.
+// Credentials that were used and not reported yet; knows neither requests nor the receiver of the reports.
 
-/** One that is used all the time is told again after this; people read these times by the minute. */
-const TELL_AGAIN_MS = 60_000;
+/** A credential in constant use is reported again after this; the API shows these times to the minute. */
+const REPORT_INTERVAL_MS = 60_000;
 
-/** With many clients, telling of each use would cost more than finding the credential. */
+/** Reporting each use would cost more than finding the credential. */
 export class CredentialUses {
-  #told = new Set<string>();
-  #untold: string[] = [];
+  #reported = new Set<string>();
+  #pending: string[] = [];
   #since: number;
 
   /** `now` in milliseconds of any clock that does not go back. */
@@ -15,18 +15,18 @@ export class CredentialUses {
   }
 
   note(id: string): void {
-    if (this.#told.has(id)) return;
-    this.#told.add(id);
-    this.#untold.push(id);
+    if (this.#reported.has(id)) return;
+    this.#reported.add(id);
+    this.#pending.push(id);
   }
 
-  /** Those that were used since the last time, without those that were told less than a minute ago. */
+  /** Credentials used since the last call, without those reported less than a minute ago. */
   take(now: number): readonly string[] {
-    const taken = this.#untold;
-    if (taken.length > 0) this.#untold = [];
-    if (now - this.#since < TELL_AGAIN_MS) return taken;
+    const pending = this.#pending;
+    if (pending.length > 0) this.#pending = [];
+    if (now - this.#since < REPORT_INTERVAL_MS) return pending;
     this.#since = now;
-    if (this.#told.size > 0) this.#told = new Set();
-    return taken;
+    if (this.#reported.size > 0) this.#reported = new Set();
+    return pending;
   }
 }

@@ -1,6 +1,6 @@
-// Runs what plugins log of ended requests in groups: one by one, each costs several times as much; knows no plugin.
+// Logs ended requests in batches, each of which costs a fraction of single calls; knows no plugin.
 
-/** An ended request that plugins log with others. */
+/** An ended request that plugins log in a batch. */
 export interface DeferredLog {
   clientAddress(): string;
   /** `now`: the current time of `performance.now()`. */
@@ -18,7 +18,7 @@ export class DeferredLogQueue {
   #timer: Timer | null = null;
 
   add(log: DeferredLog): void {
-    // The server forgets the connection of a request that has ended; what was asked once is known.
+    // Read now: the server drops the connection of an ended request, the request caches the address.
     log.clientAddress();
     this.#waiting.push(log);
     if (this.#isRunning) return;
@@ -26,12 +26,12 @@ export class DeferredLogQueue {
     else if (this.#timer === null) this.#flushLater();
   }
 
-  /** By itself: in `add`, each request would make room for its closure. */
+  /** A method of its own: in `add`, each request would allocate the closure. */
   #flushLater(): void {
     this.#timer = setTimeout(() => this.flush(), LONGEST_MS);
   }
 
-  /** Logs all that wait: before instances are closed, because those that saw the requests log them. */
+  /** Logs all waiting requests. Call it before instances are closed, because their log handlers run here. */
   flush(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;

@@ -1,14 +1,14 @@
-// The fields of answers that look the same but for what plugins set or take away: made once and written over; knows no plugin.
+// Reuses one header object for responses that differ only in what plugins set or remove; knows no plugin.
 
-/** What was set, or with null taken away, in order. Not to be changed afterwards. */
+/** Values that were set, or null for removed ones, in order. Must not be changed afterwards. */
 export interface Edits {
   readonly names: readonly string[];
   readonly values: readonly (string | null)[];
-  /** The id that the client is told, after all others; null: it is not. */
+  /** The request id for the client, set after all others; null: not sent. */
   readonly id: string | null;
 }
 
-/** Fields with edits, as they were the last time. */
+/** The headers with the edits of the last response. */
 export interface EditedFields {
   names: readonly string[];
   values: readonly (string | null)[];
@@ -18,14 +18,14 @@ export interface EditedFields {
   readonly hasLength: boolean;
 }
 
-/** Keeps edited fields beside those that they were made from. */
+/** Caches edited headers beside the original ones. */
 export interface EditHolder {
   edited?: EditedFields;
 }
 
 /**
- * `base` with the edits. It is written over at the next call: a Response copies its fields at once, so one object serves all
- * answers that look the same, and of what plugins set most stays as it is.
+ * `base` with the edits. The next call overwrites it: a Response copies its headers at once, so one object serves all similar
+ * responses, and most values that plugins set stay the same.
  */
 export function editedFields(holder: EditHolder, base: Headers, edits: Edits): EditedFields {
   const { names, values, id } = edits;
@@ -34,25 +34,25 @@ export function editedFields(holder: EditHolder, base: Headers, edits: Edits): E
     return made(holder, base, edits);
   const { headers, values: last } = known;
   if (last !== values) {
-    // A value that no field can hold throws, and then nobody knows what is set by now.
-    known.values = NOTHING_KNOWN;
+    // A value that no field can hold throws, and leaves the object partly updated.
+    known.values = UNKNOWN;
     for (let at = 0; at < names.length; at++) {
       const value = values[at] ?? null;
       const before = last[at] ?? null;
       if (value === before) continue;
-      // Whether there is such a field has changed, and with it what is known of all of them.
+      // A field was added or removed: what is known of the object no longer holds.
       if (value === null || before === null) return made(holder, base, edits);
       headers.set(names[at] ?? "", value);
     }
     known.values = values;
   }
   if (id !== null) headers.set(ID_FIELD, id);
-  // The next time it may be seen at once that they are the same.
+  // Makes the next comparison one of identity.
   known.names = names;
   return known;
 }
 
-const NOTHING_KNOWN: readonly never[] = [];
+const UNKNOWN: readonly never[] = [];
 
 const ID_FIELD = "X-Request-Id";
 
@@ -72,7 +72,7 @@ function made(holder: EditHolder, base: Headers, edits: Edits): EditedFields {
     hasContentType: headers.has("content-type"),
     hasLength: headers.has("content-length"),
   };
-  // Where a name comes twice, the later edit counts, and a new value must not be set out of turn.
+  // Only without duplicate names: with them, the order of the edits matters.
   const all = id === null ? names : [...names, ID_FIELD];
   const distinct = new Set(all.map((name) => name.toLowerCase()));
   if (distinct.size === all.length) holder.edited = made;

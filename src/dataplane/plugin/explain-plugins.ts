@@ -1,4 +1,4 @@
-// Which plugins there are for a request that no client sent; runs none of them.
+// Lists the plugins that would run for a request, without running them.
 import type { ExplainedPlugin } from "../../snapshot/explanation.ts";
 import { asksForConsumer } from "../../pdk/condition.ts";
 import type { ClientRequest } from "../request/client-request.ts";
@@ -10,7 +10,7 @@ import { PluginContext } from "./plugin-context.ts";
 export function explainPlugins(request: ClientRequest, geo: Geo): ExplainedPlugin[] {
   const { generation, route } = request;
   const { plugins, consumers } = generation;
-  const chain = route === null ? plugins.elsewhere : chainOf(route, plugins);
+  const chain = route === null ? plugins.unmatched : chainOf(route, plugins);
   if (chain === null) return [];
   const { cursor } = new PluginContext(request, chain, {
     consumers,

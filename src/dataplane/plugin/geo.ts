@@ -1,4 +1,4 @@
-// Where addresses are, by the MaxMind databases that the settings name, opened anew when they change; knows no request.
+// Looks addresses up in the MaxMind databases of the settings, and reloads changed files; knows no request.
 import * as files from "node:fs/promises";
 import type { Settings } from "../../model/settings.ts";
 import { type GeoDatabase, type GeoKind, openGeoDatabase } from "../../net/geo-database.ts";
@@ -10,15 +10,15 @@ export interface Geo {
   /** ISO 3166-1 alpha-2; null: unknown. */
   readonly country: (address: string) => string | null;
   readonly asn: (address: string) => number | null;
-  /** Opens the databases that the settings name, so that they are there when `configure` comes. */
+  /** Opens the databases of the settings ahead of `configure`. */
   prepare(settings: GeoSettings): Promise<void>;
-  /** Forgets what `prepare` has opened. */
+  /** Closes what `prepare` has opened. */
   discard(): void;
-  /** Looks into these databases from now on; what is not open yet is opened, and says `null` until then. */
+  /** Uses these databases from now on, and opens those that are not open; until then lookups return null. */
   configure(settings: GeoSettings): void;
 }
 
-/** How often a file is looked at. */
+/** How often a file is checked for changes. */
 const POLL_MS = 60_000;
 
 export function createGeo(log: LogLine, { pollMs = POLL_MS } = {}): Geo {
@@ -44,7 +44,7 @@ export function createGeo(log: LogLine, { pollMs = POLL_MS } = {}): Geo {
       networks.use(asn_db);
       if (timer !== null) clearInterval(timer);
       timer = country_db === null && asn_db === null ? null : setInterval(poll, pollMs);
-      // It must not keep a thread alive that has nothing else to do.
+      // The timer alone must not keep the thread alive.
       timer?.unref();
     },
   };
@@ -55,7 +55,7 @@ class NamedDatabase {
   readonly #kind: GeoKind;
   readonly #log: LogLine;
   #live: WatchedFile | null = null;
-  /** Opened for a version of the configuration that is not served yet, and perhaps never will be. */
+  /** Opened for a version of the configuration that may come into service. */
   #next: WatchedFile | null = null;
 
   constructor(kind: GeoKind, log: LogLine) {
@@ -84,7 +84,7 @@ class NamedDatabase {
     else if (next?.path === path) this.#live = next;
     else {
       if (path !== this.#live?.path) this.#live = new WatchedFile(path, this.#kind, this.#log);
-      // Settings are written to have a new file looked at, too.
+      // Saving the settings also reloads a changed file.
       void this.refresh();
     }
   }
@@ -98,10 +98,10 @@ class WatchedFile {
   readonly path: string;
   readonly #kind: GeoKind;
   readonly #log: LogLine;
-  /** What was opened last: also when the file is gone or broken by now, because it may be being written. */
+  /** Opened last: stays in use when the file is gone or broken, because it may be being written. */
   database: GeoDatabase | null = null;
   #stamp: string | null = null;
-  #complaint: string | null = null;
+  #reported: string | null = null;
   #isBusy = false;
 
   constructor(path: string, kind: GeoKind, log: LogLine) {
@@ -110,7 +110,7 @@ class WatchedFile {
     this.#log = log;
   }
 
-  /** Opens the file if it is another than last time. */
+  /** Opens the file if it has changed. */
   async refresh(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
@@ -122,27 +122,27 @@ class WatchedFile {
   async #open(stamp: string | null): Promise<void> {
     try {
       this.database = await openGeoDatabase(this.path, this.#kind, files);
-      this.#complaint = null;
+      this.#reported = null;
     } catch (error) {
-      this.#complain((error as Error).message);
+      this.#report((error as Error).message);
     }
     this.#stamp = stamp;
   }
 
-  /** Once, not every minute. */
-  #complain(message: string): void {
-    if (message === this.#complaint) return;
-    this.#complaint = message;
+  /** Logs each error once, not every minute. */
+  #report(message: string): void {
+    if (message === this.#reported) return;
+    this.#reported = message;
     const consequence =
-      this.database === null ? "nothing is known of any address" : "the one opened before is used";
-    this.#log("warn", "a GeoIP database cannot be used", {
+      this.database === null ? "lookups return nothing" : "the previous database stays in use";
+    this.#log("warn", "cannot open a GeoIP database", {
       ...{ setting: `geoip.${this.#kind}_db`, path: this.path },
       ...{ error: message, consequence },
     });
   }
 }
 
-/** Changes when the file does; null when there is none. */
+/** Changes when the file does; null: there is no file. */
 async function stampOf(path: string): Promise<string | null> {
   const found = await files.stat(path).catch(() => null);
   return found === null ? null : `${found.ino} ${found.size} ${found.mtimeMs}`;

@@ -6,14 +6,14 @@ import type { ClientRequest } from "../request/client-request.ts";
 export interface HeldBodyOptions {
   readonly request: ClientRequest;
   readonly patience: BodyPatience;
-  /** The request has to be refused: it cannot be read any further. */
+  /** Refuses the request, whose body cannot be read any further. */
   readonly refuse: (error: ProxyError) => void;
 }
 
-/** What a plugin may ask for at most, whatever it says. */
+/** Hard limit for what plugins read. */
 const MAX_HELD_BYTES = 64 * 1_048_576;
 
-/** Made for requests whose body a plugin wants; costs nothing until somebody asks. */
+/** Created when a plugin asks for the body. */
 export class HeldBody {
   readonly #options: HeldBodyOptions;
   #read: Promise<Uint8Array | null> | null = null;
@@ -37,7 +37,7 @@ export class HeldBody {
     request.bodyLimitReason = reason;
   }
 
-  /** Whoever reads the body from here on gets it through this. False: there is none, or it was read already. */
+  /** Pipes the body through this for every later reader. False: there is none, or it was read already. */
   pass(through: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>): boolean {
     const { request } = this.#options;
     if (this.#bytes !== null || this.#read !== null || this.length === 0) return false;
@@ -53,7 +53,7 @@ export class HeldBody {
     if (this.#bytes !== null) return this.#bytes.byteLength <= most ? this.#bytes : null;
     if (this.length === 0) return new Uint8Array(0);
     if (this.length > most) return null;
-    // Only one may read at a time, and a second one with a higher limit begins where the first one stopped.
+    // One reader at a time: a second one with a higher limit resumes where the first one stopped.
     while (this.#read !== null) await this.#read;
     if (this.#bytes !== null) return this.read(maxBytes);
     this.#read = this.#readUpTo(most);
@@ -66,7 +66,7 @@ export class HeldBody {
     const { request, patience } = this.#options;
     const source = request.bodyStream?.getReader() ?? request.readBody(patience);
     if (source === null) return new Uint8Array(0);
-    // While a body arrives, our own timeouts decide.
+    // While a body arrives, the body timeouts apply.
     request.stream.suspendIdleTimeout();
     const pieces: Uint8Array[] = [];
     let size = 0;
@@ -75,7 +75,7 @@ export class HeldBody {
       if (done) break;
       pieces.push(value);
       size += value.byteLength;
-      // Of a request that goes on, what the target was sent is counted in its place.
+      // Overwritten with the bytes sent to the target when the request goes upstream.
       request.bytesIn = size;
       const { maxBodyBytes } = request.listener;
       const limit = Math.min(maxBodyBytes || Infinity, request.bodyLimit || Infinity);
@@ -107,16 +107,16 @@ export class HeldBody {
     if (overdue !== null) void this.#giveUp(overdue);
   }
 
-  /** The request ends here: whoever waits for the body waits for ever, and is forgotten with it. */
+  /** Ends the request: the promise never resolves, and is collected with the request. */
   #giveUp(error: ProxyError): Promise<never> {
-    // A client that is refused goes away, and its body with it: that is no second end.
+    // A refused client disconnects, which fails the read a second time.
     if (!this.#isGivenUp) this.#options.refuse(error);
     this.#isGivenUp = true;
     return new Promise(() => {});
   }
 }
 
-/** What was read already and then the rest. */
+/** The bytes that were read already, then the rest. */
 function continued(pieces: readonly Uint8Array[], source: BodySource): ReadableStream<Uint8Array> {
   const first = [...pieces];
   return new ReadableStream<Uint8Array>({

@@ -1,7 +1,7 @@
-// The fields that tell a target who the client is, written from what an authentication has found; knows no plugin.
+// The header fields that name the authenticated client to the target; knows no plugin.
 import type { ConsumerView, CredentialView } from "../../pdk/context.ts";
 
-/** What only the gateway says of the client: whatever a client sends under these names never goes upstream. */
+/** Only the gateway sets these fields: it removes what clients send under these names. */
 export const IDENTITY_FIELDS: ReadonlySet<string> = new Set([
   "x-consumer-id",
   "x-consumer-username",
@@ -22,8 +22,7 @@ export interface Identity {
 }
 
 /**
- * The lines of the fields, each with its end. Whatever a client sends under these names never goes upstream, so nothing has to
- * be replaced.
+ * The lines of the fields, each with its end. They replace nothing: the gateway removes a client's fields of these names.
  */
 export function identityLines({
   consumer,
@@ -41,10 +40,10 @@ export function identityLines({
   );
 }
 
-/** Nearly all names, which one look tells apart from the others. */
+/** Nearly all names fit this, and need no replacement. */
 const PLAIN = /^[!-~](?:[ -~]*[!-~])?$/;
 
-/** A name from outside may hold what a field cannot. */
+/** Identity providers may send names that no header field can hold. */
 function line(name: string, value: string | null): string {
   if (value === null) return "";
   const text = PLAIN.test(value) ? value : value.replace(/[^\x20-\x7e]/g, "?").trim();

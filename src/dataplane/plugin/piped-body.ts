@@ -1,15 +1,15 @@
-// A body that is passed on as it comes and changed by plugins on its way; knows no plugin and no target.
+// Streams a response body through the transforms of plugins; knows no plugin and no target.
 import type { BodyReader, BodyWriter } from "../server/client-stream.ts";
 import type { TransformPipe } from "./response-draft.ts";
 
 export interface PipedBodyOptions {
-  /** Begins the response; the pieces that it is given stay with plugins too. */
+  /** Begins the response. Plugins may hold on to the chunks that it is given. */
   readonly start: (reader: BodyReader) => BodyWriter;
-  /** So many bytes go on to the client. */
+  /** So many bytes were sent to the client. */
   readonly passed: (bytes: number) => void;
 }
 
-/** One piece at a time goes through the pipe; while it is waited for, the target is paused. */
+/** One chunk at a time goes through the pipe; a transform that waits pauses the target. */
 export class PipedBody implements BodyWriter {
   readonly #writer: BodyWriter;
   readonly #reader: BodyReader;
@@ -59,7 +59,7 @@ export class PipedBody implements BodyWriter {
     return this.#pass(chunk);
   }
 
-  /** The target has sent everything. `done`: and the client has got all that was made of it. */
+  /** The target has sent everything. `done`: the client has received all of it. */
   end(done: () => void): void {
     this.#isEnded = true;
     this.#done = done;
@@ -92,17 +92,17 @@ export class PipedBody implements BodyWriter {
         this.#isBusy = false;
         if (this.#isClosed) return;
         const wantsMore = bytes === null || this.#give(bytes);
-        this.#goOn(wantsMore);
+        this.#resume(wantsMore);
       },
       (error: Error) => this.#broken(error),
     );
   }
 
-  #goOn(wantsMore: boolean): void {
+  #resume(wantsMore: boolean): void {
     const next = this.#waiting.shift();
     if (next !== undefined) {
-      const goesOn = this.#pass(next);
-      if (!this.#isBusy) this.#goOn(goesOn);
+      const wantsNext = this.#pass(next);
+      if (!this.#isBusy) this.#resume(wantsNext);
     } else if (this.#isEnded) this.#finish();
     else if (wantsMore) this.#reader.wanted();
   }

@@ -1,4 +1,4 @@
-// What plugins see of one request and may do with it; knows no plugin and no upstream connection.
+// The request context of plugins; knows no plugin and no upstream connection.
 import { cookieValue } from "../../http/cookie.ts";
 import { queryValue } from "../../http/query.ts";
 import type {
@@ -34,9 +34,9 @@ export interface PluginServices extends ChainObserver {
   serviceNamed(id: string): NamedObject | null;
   country(address: string): string | null;
   asn(address: string): number | null;
-  /** Makes a request of the gateway's own, from where the plugin is. */
+  /** Sends a request of the gateway's own through the plugins after the calling one. */
   refetch(from: PluginContext, options: RefetchOptions): Promise<Refetched>;
-  /** Plugins want to log the request with others. */
+  /** Queues the request for `logBatch`. */
   deferLog(log: DeferredLog): void;
 }
 
@@ -62,17 +62,17 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
   readonly request: ClientRequest;
   readonly cursor: ChainCursor;
   readonly #services: PluginServices;
-  /** Who made the response that plugins saw last. */
+  /** Source of the response that plugins saw last. */
   responseSource: ResponseDraft["source"] = "gateway";
   authMode: AuthMode = "default";
-  /** Responds although a plugin still waits for the body; null: no plugin waits. */
+  /** Responds while a plugin still waits for the body; null: no plugin waits. */
   refuse: ((error: ProxyError) => void) | null = null;
   #identity = UNKNOWN;
   #memory: RequestMemory | null = null;
   #reasons: string[] | null = null;
   #body: HeldBody | null = null;
   #startedAt = 0;
-  /** Of the response; 0 until the request has ended, at that moment of `performance.now()`. */
+  /** Status of the response, and when the request ended (`performance.now()`); both 0 before. */
   #endStatus = 0;
   #endedAt = 0;
   #result: RequestResult | null = null;
@@ -83,7 +83,7 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
     this.cursor = new ChainCursor(this, chain, services);
   }
 
-  /** The same for a copy of the request, as far as only what comes after the handler that was called last is concerned. */
+  /** A context for a copy of the request, which only plugins after the handler that was called last see. */
   copyFor(request: ClientRequest): PluginContext {
     const copy = new PluginContext(request, this.cursor.chain, this.#services);
     copy.#identity = this.#identity;
@@ -93,7 +93,7 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
     return copy;
   }
 
-  // The request as it came.
+  // The client's request.
 
   get id(): string {
     return this.request.id;
@@ -256,7 +256,7 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
     this.upstream.identity = identityLines({ consumer, credential, credentialId, isAnonymous });
   }
 
-  // What goes upstream.
+  // The upstream request.
 
   get upstream(): UpstreamEdits {
     const { request } = this;
@@ -306,7 +306,7 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
     return this.#body;
   }
 
-  // What plugins note.
+  // Notes of plugins.
 
   get memory(): RequestMemory {
     this.#memory ??= new RequestMemory();
@@ -326,7 +326,7 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
     this.request.queueMs += milliseconds;
   }
 
-  // What the request path asks.
+  // For the request path.
 
   get namesRequests(): boolean {
     return this.cursor.chain.namesRequests;
@@ -348,18 +348,18 @@ export class PluginContext implements RequestContext, RequestPlugins, DeferredLo
     this.#endedAt = endedAt;
     this.cursor.log();
     if (this.cursor.chain.logBatch.length === 0) return;
-    // Copies are rare, and their caller waits for nothing.
+    // Copies are rare: a batch would gain nothing.
     if (this.request.isCopy) this.logBatch(endedAt);
     else this.#services.deferLog(this);
   }
 
   logBatch(now: number): void {
-    // Now, because loggers ask later, and a clock would have to be looked at again.
+    // `now` saves another reading of the clock.
     if (this.#startedAt === 0) this.#startedAt = this.#startedBefore(now);
     this.cursor.logBatch();
   }
 
-  /** Made when a plugin asks for it. */
+  /** Created at first use. */
   get result(): RequestResult | null {
     if (this.#endedAt === 0) return null;
     this.#result ??= resultOf(this.request, this.#endStatus, this.#endedAt);

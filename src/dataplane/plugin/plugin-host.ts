@@ -1,4 +1,4 @@
-// What plugins reach beyond their request, in one version of the configuration; knows no plugin and no single request.
+// What plugins can use beyond their request, for one version of the configuration; knows no plugin and no single request.
 import type { Consumers, NamedObject, Refetched, RefetchOptions } from "../../pdk/context.ts";
 import type { ClientRequest, ServeContext } from "../request/client-request.ts";
 import type { PluginDecision } from "./chain-cursor.ts";
@@ -9,7 +9,7 @@ import { refetch } from "./refetch.ts";
 
 export interface PluginHostOptions extends ServeContext {
   readonly deferredLogs: DeferredLogQueue;
-  /** What becomes of a copy of a request when no plugin responds. */
+  /** Sends a copy of a request upstream when no plugin responds. */
   readonly forward: (request: ClientRequest) => void;
 }
 

@@ -1,11 +1,11 @@
-// Makes instances of plugins when the configuration changes and closes those that are gone; knows no request.
+// Creates plugin instances when the configuration changes and closes removed ones; knows no request.
 import { hkdfSync } from "node:crypto";
 import type { Issue } from "../../model/error.ts";
 import type { Pace } from "../../pace.ts";
 import type { InstanceView } from "../../pdk/context.ts";
 import type { PluginSource } from "../../pdk/catalogue.ts";
 import type { PluginHandlers } from "../../pdk/definition.ts";
-import type { Callout, Counters, LogPlaces, PluginKit } from "../../pdk/kit.ts";
+import type { Callout, Counters, LogDirectories, PluginKit } from "../../pdk/kit.ts";
 import type { CollectionChange, PluginPlan } from "../../snapshot/snapshot.ts";
 import type { LogLine } from "../data-plane.ts";
 import { pluginRuntime, type PluginRuntime, PluginSet } from "./plugin-set.ts";
@@ -14,14 +14,14 @@ export interface PluginLoaderOptions {
   readonly worker: number;
   readonly workers: number;
   readonly plugins: PluginSource;
-  /** Keys of instances are derived from it. */
+  /** The keys of instances are derived from it. */
   readonly pluginKey: string;
-  /** `persist`: what is counted outlives the gateway. */
+  /** `persist`: counts survive a restart. */
   readonly countersOf: (instanceId: string, persist: boolean) => Counters;
   readonly callout: Callout;
-  readonly logPlaces: LogPlaces | null;
+  readonly logDirectories: LogDirectories | null;
   readonly log: LogLine;
-  /** Records that a plugin of this type has lost. */
+  /** A plugin of this type has dropped so many records. */
   readonly dropped: (plugin: string, count: number) => void;
   readonly used: (credentialId: string) => void;
 }
@@ -46,7 +46,7 @@ export class PluginLoader {
   }
 
   #kitOf({ id, name: plugin, label, scope, config }: PluginPlan): PluginKit {
-    const { worker, workers, pluginKey, countersOf, callout, logPlaces, log, used, dropped } =
+    const { worker, workers, pluginKey, countersOf, callout, logDirectories, log, used, dropped } =
       this.#options;
     const instance: InstanceView = { id, plugin, label, scope };
     let counters: Counters | null = null;
@@ -59,7 +59,7 @@ export class PluginLoader {
         return counters;
       },
       callout,
-      logPlaces,
+      logDirectories,
       used,
       dropped: (count) => dropped(plugin, count),
       deriveKey: (purpose) =>
@@ -69,7 +69,7 @@ export class PluginLoader {
     };
   }
 
-  /** Closes instances of one set that the other one does not have; resolves when they have. Never rejects. */
+  /** Closes the instances that `after` no longer has; resolves when all are closed. Never rejects. */
   async retire(before: Iterable<PluginRuntime>, after: PluginSet): Promise<void> {
     const gone = [...before].filter((runtime) => after.all.get(runtime.plan.id) !== runtime);
     await Promise.all(gone.map((runtime) => this.#close(runtime)));

@@ -1,11 +1,11 @@
-// All plugin instances of one version, which of them apply where, and the chain that they make there; knows no request.
+// All plugin instances of one version, and the chain of those that apply to a route; knows no request.
 import type { Condition } from "../../model/condition.ts";
 import { asksForConsumer, compileCondition, compileStreamCondition } from "../../pdk/condition.ts";
 import type { RequestContext, StreamContext } from "../../pdk/context.ts";
-import type { AnyPlugin, PluginHandlers } from "../../pdk/definition.ts";
+import { type AnyPlugin, phaseHandlers, type PluginHandlers } from "../../pdk/definition.ts";
 import type { PluginPlan } from "../../snapshot/snapshot.ts";
 
-/** An instance in this worker. It outlives versions of the configuration that do not change it. */
+/** An instance in this worker. It stays when a new version of the configuration does not change it. */
 export interface PluginRuntime {
   readonly plan: PluginPlan;
   readonly definition: AnyPlugin;
@@ -16,12 +16,12 @@ export interface PluginRuntime {
   readonly when: ((context: RequestContext) => boolean) | null;
   /** The same for stream connections. */
   readonly whenStream: ((context: StreamContext) => boolean) | null;
-  /** Whether the condition asks who the client is. */
+  /** Whether the condition depends on the consumer. */
   readonly asksForConsumer: boolean;
   readonly onError: "open" | "closed";
 }
 
-/** Puts an instance together with what was made from it. */
+/** Combines an instance's plan with its definition and handlers. */
 export const pluginRuntime = (
   plan: PluginPlan,
   definition: AnyPlugin,
@@ -39,13 +39,13 @@ export const pluginRuntime = (
 
 const compiled = (when: Condition | null) => (when === null ? null : compileCondition(when));
 
-/** Where a request is, as far as it decides which instances apply. */
-export interface Place {
+/** What decides which instances apply to a request. */
+export interface ChainScope {
   readonly routeId: string | null;
   readonly serviceId: string | null;
 }
 
-/** Of two instances of a plugin the one in the more special place runs. */
+/** Of two instances of a plugin the one with the more specific scope runs. */
 const RANK = {
   global: 1,
   service: 2,
@@ -58,17 +58,22 @@ const RANK = {
 
 const NONE: readonly PluginRuntime[] = [];
 
-/** Routes that change their service leave chains behind. */
+/** A bound, because routes that change their service leave chains in the cache. */
 const MAX_STREAM_CHAINS = 10_000;
 
-/** Phases before the answer. */
-export const requestPhases = ["early", "auth", "access", "request"] as const;
+/** The phases before the response, by their handlers. */
+export const requestPhases = [
+  phaseHandlers.pre_auth,
+  phaseHandlers.auth,
+  phaseHandlers.access,
+  phaseHandlers.request,
+] as const;
 export type RequestPhase = (typeof requestPhases)[number];
 
-/** Chains for single consumers that one chain remembers. */
+/** Chains for single consumers that one chain caches. */
 const MAX_CONSUMERS = 10_000;
 
-/** Chains for other services that one chain remembers. */
+/** Chains for other services that one chain caches. */
 const MAX_SERVICES = 10_000;
 
 /** A step among the request phases: the handler that was called last. */
@@ -78,32 +83,32 @@ export interface ChainStep {
   readonly step: number;
 }
 
-/** What a chain was put together for. */
+/** What a chain was built for. */
 export interface ChainOrigin {
   readonly set: PluginSet;
-  readonly place: Place;
+  readonly scope: ChainScope;
   readonly consumerId: string | null;
 }
 
-/** What a request has been through as one of another service. */
+/** The plugins that a request has passed as one of another service. */
 interface Passed {
   /** By request phase: the plugins whose handler was called, or could have been. */
   readonly done: readonly ReadonlySet<PluginRuntime>[];
-  readonly protecting: ReadonlySet<PluginRuntime>;
-  /** Those of the other service that have acted: they are told how the request ends, so that they can give back what they took. */
-  readonly left: readonly PluginRuntime[];
+  readonly identityStrippers: ReadonlySet<PluginRuntime>;
+  /** Plugins of the other service that have run: they log the end too, to release what they hold for the request. */
+  readonly former: readonly PluginRuntime[];
 }
 
-/** Immutable but for what it remembers. */
+/** Immutable except for its caches. */
 export class Chain {
   readonly all: readonly PluginRuntime[];
-  /** Those that take away what clients must not say; whether their conditions hold makes no difference. */
-  readonly protecting: readonly PluginRuntime[];
-  readonly early: readonly PluginRuntime[];
+  /** Plugins with `stripIdentity`, which runs whether or not `when` matches. */
+  readonly identityStrippers: readonly PluginRuntime[];
+  readonly preAuth: readonly PluginRuntime[];
   readonly auth: readonly PluginRuntime[];
   readonly access: readonly PluginRuntime[];
   readonly request: readonly PluginRuntime[];
-  /** The last to see the request sees the answer first. */
+  /** In reverse: the last to see the request sees the response first. */
   readonly response: readonly PluginRuntime[];
   readonly log: readonly PluginRuntime[];
   readonly logBatch: readonly PluginRuntime[];
@@ -119,33 +124,35 @@ export class Chain {
       from.filter(({ handlers }) => handlers[phase] !== undefined);
     const toDo = (at: number) =>
       having(requestPhases[at] ?? "request").filter((each) => passed?.done[at]?.has(each) !== true);
-    const left = passed?.left ?? [];
-    const names = new Set(left.length === 0 ? [] : chosen.map(({ plan }) => plan.name));
-    const unreplaced = left.filter(({ plan }) => !names.has(plan.name));
-    const ending = left.length === 0 ? chosen : [...chosen, ...left].sort(byOrder);
-    const answering = left.length === 0 ? chosen : [...chosen, ...unreplaced].sort(byOrder);
-    this.all = answering;
-    this.protecting = having("protect").filter((each) => passed?.protecting.has(each) !== true);
-    this.early = toDo(0);
+    const former = passed?.former ?? [];
+    const names = new Set(former.length === 0 ? [] : chosen.map(({ plan }) => plan.name));
+    const unreplaced = former.filter(({ plan }) => !names.has(plan.name));
+    const ending = former.length === 0 ? chosen : [...chosen, ...former].sort(byOrder);
+    const responding = former.length === 0 ? chosen : [...chosen, ...unreplaced].sort(byOrder);
+    this.all = responding;
+    this.identityStrippers = having("stripIdentity").filter(
+      (each) => passed?.identityStrippers.has(each) !== true,
+    );
+    this.preAuth = toDo(0);
     this.auth = toDo(1);
     this.access = toDo(2);
     this.request = toDo(3);
-    this.response = having("response", answering).reverse();
+    this.response = having("response", responding).reverse();
     this.log = having("log", ending);
-    this.logBatch = having("logLater", ending);
+    this.logBatch = having("logBatch", ending);
     this.namesRequests = chosen.some(({ definition }) => definition.namesRequests === true);
     this.#origin = origin;
     this.#passed = passed;
   }
 
-  /** With the instances for this consumer in the place of those for all; the same chain when there are none. */
+  /** The chain with this consumer's instances replacing the general ones; the same chain when the consumer has none. */
   forConsumer(consumerId: string): Chain {
-    const { set, place } = this.#origin;
+    const { set, scope } = this.#origin;
     if (!set.hasConsumers) return this;
     const known = this.#byConsumer.get(consumerId);
     if (known !== undefined) return known;
-    const chain = set.hasOwn(consumerId, place)
-      ? new Chain(set.chosenAt(place, consumerId), { set, place, consumerId }, this.#passed)
+    const chain = set.hasInstancesFor(consumerId, scope)
+      ? new Chain(set.instancesFor(scope, consumerId), { set, scope, consumerId }, this.#passed)
       : this;
     if (this.#byConsumer.size >= MAX_CONSUMERS) this.#byConsumer.clear();
     this.#byConsumer.set(consumerId, chain);
@@ -153,20 +160,21 @@ export class Chain {
   }
 
   /**
-   * For a request that has got another service at this step: the plugins of that service, without what it has been through
-   * already. Those that it has missed come first, so that no way leads around them. The same chain when neither service has any.
+   * For a request whose service a plugin has changed at this step: the plugins of that service without those that have run
+   * already. Plugins of earlier phases come first, so that a request cannot bypass them. The same chain when neither service
+   * has any.
    */
   inService(serviceId: string, at: ChainStep): Chain {
-    const { set, place, consumerId } = this.#origin;
-    if (!set.differs(place.serviceId, serviceId)) return this;
+    const { set, scope, consumerId } = this.#origin;
+    if (!set.differs(scope.serviceId, serviceId)) return this;
     const key = `${serviceId} ${at.phase} ${at.step}`;
     const known = this.#byService.get(key);
     if (known !== undefined) return known;
-    const next = { ...place, serviceId };
-    const chosen = set.chosenAt(next, consumerId);
+    const next = { ...scope, serviceId };
+    const chosen = set.instancesFor(next, consumerId);
     const chain = new Chain(
       chosen,
-      { set, place: next, consumerId },
+      { set, scope: next, consumerId },
       this.#passedAt(at, new Set(chosen)),
     );
     if (this.#byService.size >= MAX_SERVICES) this.#byService.clear();
@@ -179,16 +187,19 @@ export class Chain {
       const until = at < phase ? this[name].length : at === phase ? step + 1 : 0;
       return new Set([...(this.#passed?.done[at] ?? []), ...this[name].slice(0, until)]);
     });
-    const acted = new Set([...(this.#passed?.left ?? []), ...done.flatMap((each) => [...each])]);
+    const acted = new Set([...(this.#passed?.former ?? []), ...done.flatMap((each) => [...each])]);
     return {
       done,
-      protecting: new Set([...(this.#passed?.protecting ?? []), ...this.protecting]),
-      left: [...acted].filter((each) => !staying.has(each)),
+      identityStrippers: new Set([
+        ...(this.#passed?.identityStrippers ?? []),
+        ...this.identityStrippers,
+      ]),
+      former: [...acted].filter((each) => !staying.has(each)),
     };
   }
 }
 
-/** In which two plugins run: the higher place first, then by name, then the older one. */
+/** Execution order: the higher `order` first, then by name, then the older one. */
 export function byOrder(a: PluginRuntime, b: PluginRuntime): number {
   if (a.order !== b.order) return b.order - a.order;
   const [x, y] = [keyOf(a), keyOf(b)];
@@ -197,7 +208,7 @@ export function byOrder(a: PluginRuntime, b: PluginRuntime): number {
 
 const keyOf = ({ plan }: PluginRuntime) => `${plan.name} ${plan.createdAt} ${plan.id}`;
 
-/** Immutable; chains are put together when they are first needed. */
+/** Immutable; chains are built at first use. */
 export class PluginSet {
   readonly all: ReadonlyMap<string, PluginRuntime>;
   readonly isEmpty: boolean;
@@ -205,13 +216,13 @@ export class PluginSet {
   readonly #byService = new Map<string, PluginRuntime[]>();
   readonly #byRoute = new Map<string, PluginRuntime[]>();
   readonly #byStreamRoute = new Map<string, PluginRuntime[]>();
-  /** Those for a consumer, alone or with a route or service. */
+  /** Instances for a consumer, alone or with a route or service. */
   readonly #byConsumer = new Map<string, PluginRuntime[]>();
-  /** Services that an instance is for, alone or with a consumer. */
+  /** Services that have an instance, alone or with a consumer. */
   readonly #services = new Set<string>();
-  /** Chains of stream routes, as far as they were asked for. */
+  /** Cached chains of stream routes. */
   readonly #ofStreams = new Map<string, readonly PluginRuntime[]>();
-  readonly #elsewhere: Chain | null;
+  readonly #unmatched: Chain | null;
 
   constructor(all: ReadonlyMap<string, PluginRuntime>) {
     this.all = all;
@@ -225,22 +236,22 @@ export class PluginSet {
       else if (serviceId !== null) append(this.#byService, serviceId, runtime);
       else this.#global.push(runtime);
     }
-    this.#elsewhere = this.#compose({ routeId: null, serviceId: null });
+    this.#unmatched = this.#compose({ routeId: null, serviceId: null });
   }
 
   static readonly empty = new PluginSet(new Map());
 
-  /** Of requests that no route takes; null: no plugin. */
-  get elsewhere(): Chain | null {
-    return this.#elsewhere;
+  /** The chain of requests that match no route; null: no plugin. */
+  get unmatched(): Chain | null {
+    return this.#unmatched;
   }
 
-  /** Puts the chain of a place together; null: no plugin runs there. Keep it: this looks at all instances of the place. */
-  chainAt(place: Place): Chain | null {
-    return this.#compose(place);
+  /** Builds the chain of a scope; null: no plugin runs there. Cache it: this goes through all instances of the scope. */
+  chainFor(scope: ChainScope): Chain | null {
+    return this.#compose(scope);
   }
 
-  /** Instances for connections of a stream route, in order; those for HTTP are left out. */
+  /** Instances for connections of a stream route, in order, without those for HTTP only. */
   forStream(streamRouteId: string, serviceId: string | null): readonly PluginRuntime[] {
     if (this.isEmpty) return NONE;
     const key = `${streamRouteId} ${serviceId}`;
@@ -261,23 +272,23 @@ export class PluginSet {
     return chosenOf(candidates).filter(({ handlers }) => handlers.connect !== undefined);
   }
 
-  /** Whether some instance is for this consumer there. */
-  hasOwn(consumerId: string, place: Place): boolean {
-    return this.#ofConsumer(consumerId, place).length > 0;
+  /** Whether the consumer has an instance in this scope. */
+  hasInstancesFor(consumerId: string, scope: ChainScope): boolean {
+    return this.#ofConsumer(consumerId, scope).length > 0;
   }
 
-  /** With the instances for the consumer in their place. */
-  chosenAt(place: Place, consumerId: string | null): readonly PluginRuntime[] {
+  /** The instances that apply in this scope, with the consumer's own. */
+  instancesFor(scope: ChainScope, consumerId: string | null): readonly PluginRuntime[] {
     const candidates = [
       ...this.#global,
-      ...(this.#byService.get(place.serviceId ?? "") ?? []),
-      ...(this.#byRoute.get(place.routeId ?? "") ?? []),
-      ...(consumerId === null ? [] : this.#ofConsumer(consumerId, place)),
+      ...(this.#byService.get(scope.serviceId ?? "") ?? []),
+      ...(this.#byRoute.get(scope.routeId ?? "") ?? []),
+      ...(consumerId === null ? [] : this.#ofConsumer(consumerId, scope)),
     ];
     return chosenOf(candidates);
   }
 
-  /** Whether other plugins may be for the one service than for the other. */
+  /** Whether the two services may have different plugins. */
   differs(one: string | null, other: string): boolean {
     const has = (id: string | null) => id !== null && this.#services.has(id);
     return one !== other && (has(one) || has(other));
@@ -287,7 +298,7 @@ export class PluginSet {
     return this.#byConsumer.size > 0;
   }
 
-  #ofConsumer(consumerId: string, { routeId, serviceId }: Place): PluginRuntime[] {
+  #ofConsumer(consumerId: string, { routeId, serviceId }: ChainScope): PluginRuntime[] {
     return (this.#byConsumer.get(consumerId) ?? []).filter(
       ({ plan }) =>
         (plan.routeId === null || plan.routeId === routeId) &&
@@ -295,10 +306,10 @@ export class PluginSet {
     );
   }
 
-  #compose(place: Place): Chain | null {
-    const chosen = this.chosenAt(place, null);
-    // A consumer of its own may have plugins where nobody else has any, but only authentication tells who it is.
-    return chosen.length === 0 ? null : new Chain(chosen, { set: this, place, consumerId: null });
+  #compose(scope: ChainScope): Chain | null {
+    const chosen = this.instancesFor(scope, null);
+    // Instances for consumers alone need no chain: only an authentication plugin of this chain finds the consumer.
+    return chosen.length === 0 ? null : new Chain(chosen, { set: this, scope, consumerId: null });
   }
 }
 
@@ -308,7 +319,7 @@ function append(map: Map<string, PluginRuntime[]>, key: string, runtime: PluginR
   else list.push(runtime);
 }
 
-/** Of each plugin the instance in the most special place, or all of them if it allows several; in order. */
+/** Of each plugin the instance with the most specific scope, or all of them if it allows several; in order. */
 function chosenOf(candidates: readonly PluginRuntime[]): readonly PluginRuntime[] {
   const best = new Map<string, PluginRuntime>();
   const chosen: PluginRuntime[] = [];

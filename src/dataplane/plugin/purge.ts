@@ -1,8 +1,8 @@
-// Has plugins forget stored answers; knows no plugin and nothing of what they store.
+// Purges responses that plugins have stored; knows no plugin and nothing of what they store.
 import type { Purge } from "../../pdk/definition.ts";
 import type { PluginSet } from "./plugin-set.ts";
 
-/** Null: all instances. Returns how many answers there were. */
+/** `pluginId` null: all instances. Returns the number of purged responses. */
 export function purge(
   { all }: PluginSet,
   { pluginId, which }: { readonly pluginId: string | null; readonly which: Purge },

@@ -1,4 +1,4 @@
-// Requests of the gateway's own: a copy of a client's request that plugins lead on from where they are; knows no plugin.
+// Sends a copy of a client's request through the plugins after the calling one; knows no plugin.
 import type { Refetched, RefetchOptions } from "../../pdk/context.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 import type {
@@ -10,7 +10,7 @@ import type {
 import type { PluginContext } from "./plugin-context.ts";
 import { settle } from "./run-plugin-chain.ts";
 
-/** Makes a copy of the request that belongs to no client, and runs what comes after the plugin that asks. */
+/** Copies the request onto a stream without a client, and runs what comes after the calling plugin. */
 export async function refetch(
   from: PluginContext,
   options: RefetchOptions,
@@ -29,7 +29,7 @@ export async function refetch(
 
 type Response = Omit<Refetched, "source">;
 
-/** A stream without a client: it collects the response. */
+/** A stream without a client, which collects the response. */
 class DetachedStream implements ClientStream {
   readonly method: string;
   readonly url = "http://detached/";
@@ -52,7 +52,7 @@ class DetachedStream implements ClientStream {
     this.#maxBytes = maxBytes;
   }
 
-  /** Its body is null when it is longer than asked for, or broke off. */
+  /** Its body is null when it is longer than `maxBytes` or incomplete. */
   get response(): Promise<Response> {
     return this.#done.promise;
   }
@@ -81,7 +81,7 @@ class DetachedStream implements ClientStream {
     );
   }
 
-  /** A connection that went on as something else has no response. */
+  /** Copies cannot be upgraded. */
   upgrade(): boolean {
     return false;
   }
@@ -91,7 +91,7 @@ class DetachedStream implements ClientStream {
   }
 }
 
-/** Collects a streamed body up to a limit; what is longer is cancelled. */
+/** Collects a streamed body up to a limit, and cancels a longer one. */
 class BodyCollector implements BodyWriter {
   isEmpty = true;
   readonly #reader: BodyReader;

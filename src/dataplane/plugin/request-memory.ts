@@ -1,37 +1,37 @@
-// What plugins keep for one request; knows no plugin.
+// Values that plugins store for one request; knows no plugin.
 import type { Memory } from "../../pdk/context.ts";
 
-/** Most requests keep nothing or one thing: there is no map before the second one. */
+/** Most requests store at most one value: the map is created for the second one. */
 export class RequestMemory implements Memory {
-  #place: object | null = null;
+  #key: object | null = null;
   #value: unknown;
   #others: Map<object, unknown> | null = null;
 
-  get(place: object): unknown {
-    return place === this.#place ? this.#value : this.#others?.get(place);
+  get(key: object): unknown {
+    return key === this.#key ? this.#value : this.#others?.get(key);
   }
 
-  set(place: object, value: unknown): void {
-    if (this.#place === null || this.#place === place) {
-      this.#place = place;
+  set(key: object, value: unknown): void {
+    if (this.#key === null || this.#key === key) {
+      this.#key = key;
       this.#value = value;
-      this.#others?.delete(place);
+      this.#others?.delete(key);
       return;
     }
     this.#others ??= new Map();
-    this.#others.set(place, value);
+    this.#others.set(key, value);
   }
 
-  delete(place: object): void {
-    if (place === this.#place) {
-      this.#place = null;
+  delete(key: object): void {
+    if (key === this.#key) {
+      this.#key = null;
       this.#value = undefined;
-    } else this.#others?.delete(place);
+    } else this.#others?.delete(key);
   }
 
   copy(): RequestMemory {
     const copy = new RequestMemory();
-    copy.#place = this.#place;
+    copy.#key = this.#key;
     copy.#value = this.#value;
     copy.#others = this.#others === null ? null : new Map(this.#others);
     return copy;

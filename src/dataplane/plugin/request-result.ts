@@ -1,4 +1,4 @@
-// How a request ended, in the words of plugins; knows no plugin.
+// The result of a request as plugins see it; knows no plugin.
 import type { RequestResult } from "../../pdk/context.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 

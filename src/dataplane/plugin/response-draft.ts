@@ -1,4 +1,4 @@
-// A response on its way to the client while plugins look at it; knows no plugin and no connection.
+// The response that plugins may change before it goes to the client; knows no plugin and no connection.
 import type { BodyTransform, ResponseDraft as DraftForPlugins } from "../../pdk/context.ts";
 import type { ProxyError } from "../error.ts";
 import {
@@ -12,9 +12,9 @@ import {
 export interface DraftParts {
   readonly source: DraftForPlugins["source"];
   readonly status: number;
-  /** May be changed, unless they are shared. */
+  /** May be changed unless shared. */
   readonly headers: Headers;
-  /** Who else has them, and keeps what is made of them; absent: nobody. */
+  /** The object that shares these headers with other responses, and caches edits of them; absent: not shared. */
   readonly sharedBy?: EditHolder | null;
   readonly error?: ProxyError | null;
   readonly bodyLength?: number | null;
@@ -31,16 +31,16 @@ export class ResponseDraft implements DraftForPlugins {
   readonly error: DraftForPlugins["error"];
   readonly bodyLength: number | null;
   readonly wholeBody: Uint8Array | null;
-  /** Whether bytes are counted as they come out of plugins, and not as they come from the target. */
+  /** Whether bytes are counted after the transforms of plugins instead of before. */
   isPiped = false;
   readonly #isHead: boolean;
   #headers: Headers;
-  /** Null once the headers are this answer's own. */
+  /** Null once the headers are this response's own. */
   #sharedBy: EditHolder | null;
-  /** What is still to be done to the headers while they are shared. */
+  /** Edits to apply to the headers while they are shared. */
   #names: readonly string[] = NO_EDITS;
   #values: readonly (string | null)[] = NO_EDITS;
-  /** The same arrays, as long as nobody else has them. */
+  /** The same arrays while this response alone holds them. */
   #own: { readonly names: string[]; readonly values: (string | null)[] } | null = null;
   #id: string | null = null;
   #replacement: { readonly body: Uint8Array | null } | null = null;
@@ -89,7 +89,7 @@ export class ResponseDraft implements DraftForPlugins {
     for (let at = 0; at < names.length; at++) this.#edit(names[at] ?? "", values[at] ?? "");
   }
 
-  /** The id that the client gets, whatever plugins have set. */
+  /** The request id that the client gets, whatever plugins have set. */
   setId(id: string): void {
     if (this.#sharedBy === null) this.#edit("X-Request-Id", id);
     else this.#id = id;
@@ -106,18 +106,18 @@ export class ResponseDraft implements DraftForPlugins {
     else this.#headers.set(name, value);
   }
 
-  /** Null: somebody has looked at the headers, so that they are this answer's own. The object serves others afterwards. */
+  /** Null: a plugin has read `headers`, which made a copy. The object is reused for other responses afterwards. */
   get editedFields(): EditedFields | null {
     if (this.#sharedBy === null) return null;
-    // Whoever serves others keeps the arrays.
+    // The shared object keeps the arrays.
     this.#own = null;
     return editedFields(this.#sharedBy, this.#headers, this.#edits);
   }
 
-  /** The headers to be read at once, which needs no copy. */
+  /** The headers for immediate reading, without a copy. */
   get sentHeaders(): Headers {
-    const isAsItWas = this.#names.length === 0 && this.#id === null;
-    return isAsItWas ? this.#headers : (this.editedFields?.headers ?? this.#headers);
+    const isUnchanged = this.#names.length === 0 && this.#id === null;
+    return isUnchanged ? this.#headers : (this.editedFields?.headers ?? this.#headers);
   }
 
   get hasBody(): boolean {
@@ -126,7 +126,7 @@ export class ResponseDraft implements DraftForPlugins {
 
   replaceBody(body: Uint8Array | null): void {
     this.#replacement = { body };
-    // Those that were asked for before have seen to the body that is gone.
+    // Transforms that were added before belong to the replaced body.
     for (const transform of this.#transforms) transform.abort?.();
     this.#transforms = NONE;
   }
@@ -135,22 +135,22 @@ export class ResponseDraft implements DraftForPlugins {
     this.#transforms = [...this.#transforms, transform];
   }
 
-  /** Whether nobody has looked at the headers or asked for another body. */
+  /** Whether no plugin has read the headers or changed the body. */
   get isPlain(): boolean {
     return this.#sharedBy !== null && this.#replacement === null && this.#transforms.length === 0;
   }
 
-  /** Another body in the place of the one that there was; null: that one stays. */
+  /** The body that replaces the original one; null: not replaced. */
   get replacement(): { readonly body: Uint8Array | null } | null {
     return this.#replacement;
   }
 
-  /** Whether the body has to wait on its way. */
+  /** Whether a transform delays the body. */
   get isSlow(): boolean {
     return this.hasBody && this.#transforms.some((transform) => transform.isSlow === true);
   }
 
-  /** What the body passes through; null: nothing. */
+  /** The transforms of the body; null: none. */
   get pipe(): TransformPipe | null {
     return this.#transforms.length === 0 ? null : new TransformPipe(this.#transforms);
   }
@@ -161,12 +161,12 @@ type Bytes = Uint8Array | null;
 const EMPTY_AS_NULL = (bytes: Bytes): Bytes =>
   bytes === null || bytes.byteLength === 0 ? null : bytes;
 
-/** Transforms one behind the other. Calls must not overlap: wait for a promise before the next one. */
+/** Transforms in sequence. Calls must not overlap: await a promise before the next call. */
 export class TransformPipe {
   readonly #transforms: readonly BodyTransform[];
-  /** Whether every one of them leaves the bytes as they are. */
+  /** Whether all of them leave the bytes unchanged. */
   readonly isObserver: boolean;
-  /** Of the bytes that are pushed at a time. */
+  /** Most bytes of one `push`. */
   readonly pieceBytes: number;
 
   constructor(transforms: readonly BodyTransform[]) {
@@ -182,7 +182,7 @@ export class TransformPipe {
     return this.#pass(chunk, 0);
   }
 
-  /** What is left of all of them, in order. */
+  /** The rest of all of them, in order. */
   end(): Bytes | Promise<Bytes> {
     return this.#endFrom(0, null);
   }
@@ -191,7 +191,7 @@ export class TransformPipe {
     for (const transform of this.#transforms) transform.abort?.();
   }
 
-  /** A body that is there in pieces. */
+  /** Transforms a complete body, given in chunks. */
   whole(pieces: Pieces, from = 0): Pieces | Promise<Pieces> {
     let all = pieces;
     for (let at = from; at < this.#transforms.length; at++) {
@@ -219,13 +219,13 @@ export class TransformPipe {
     const transform = this.#transforms[at];
     if (transform === undefined) return before;
     const rest = transform.end();
-    const goOn = (tail: Bytes): Bytes | Promise<Bytes> => {
+    const passTail = (tail: Bytes): Bytes | Promise<Bytes> => {
       const passed = this.#pass(tail, at + 1);
       if (passed instanceof Promise)
         return passed.then((out) => this.#endFrom(at + 1, joined(before, out)));
       return this.#endFrom(at + 1, joined(before, passed));
     };
-    return rest instanceof Promise ? rest.then(goOn) : goOn(rest);
+    return rest instanceof Promise ? rest.then(passTail) : passTail(rest);
   }
 }
 
@@ -236,7 +236,7 @@ function joined(one: Bytes, other: Bytes): Bytes {
 
 type Pieces = readonly Uint8Array[];
 
-/** Passes a body that is there in pieces through one transform. */
+/** Passes a complete body through one transform. */
 function throughOne(transform: BodyTransform, pieces: Pieces): Pieces | Promise<Pieces> {
   if (transform.whole !== undefined) return transform.whole(pieces);
   const out: Uint8Array[] = [];

@@ -1,13 +1,13 @@
-// Leads a request through the plugins of its route and responds for those that do not let it go on; knows no plugin.
+// Runs the plugins of a request's route, and sends the response of a plugin that ends the chain; knows no plugin.
 import { failures, type ProxyError } from "../error.ts";
 import { errorResponse } from "../error-page.ts";
 import type { InFlightEntry } from "../in-flight.ts";
 import type { ClientRequest } from "../request/client-request.ts";
 import { report, respondClosed, respondError, respondLocal } from "../request/respond.ts";
-import type { PluginAnswer } from "./chain-cursor.ts";
+import type { ShortCircuit } from "./chain-cursor.ts";
 import type { PluginContext } from "./plugin-context.ts";
 
-/** Runs the plugins, and then either responds for one of them or calls `next`. */
+/** Runs the plugins, then sends the response of one of them or calls `next`. */
 export function runPluginChain(
   plugins: PluginContext,
   next: (request: ClientRequest) => void,
@@ -17,29 +17,29 @@ export function runPluginChain(
   else settle(plugins, outcome, next);
 }
 
-/** Responds for the plugin that has decided; where none has, the request goes on. */
+/** Sends the response of a plugin; without one it calls `next`. */
 export function settle(
   { request }: PluginContext,
-  outcome: PluginAnswer | undefined,
+  outcome: ShortCircuit | undefined,
   next: (request: ClientRequest) => void,
 ): void {
   if (outcome === undefined) return next(request);
-  const { answer, order } = outcome;
-  if (answer.kind === "reply") {
-    if (answer.status === 0) respondClosed(request);
-    else respondLocal(request, answer, { source: "plugin", order });
+  const { response: given, order } = outcome;
+  if (given.kind === "reply") {
+    if (given.status === 0) respondClosed(request);
+    else respondLocal(request, given, { source: "plugin", order });
     return;
   }
-  // Not `client`: the connection may go on, what is left of a body is read by the server.
-  const { status, token, detail, reason } = answer;
+  // Not `client`: the connection stays open, the server reads the rest of a body.
+  const { status, token, detail, reason } = given;
   const error: ProxyError = { source: "gateway", status, token, detail, retry: "never", reason };
   report(request, error);
   const response = errorResponse(request, error);
-  for (const [name, value] of Object.entries(answer.headers)) response.headers.set(name, value);
+  for (const [name, value] of Object.entries(given.headers)) response.headers.set(name, value);
   respondLocal(request, response, { source: "gateway", error, order });
 }
 
-/** A plugin mostly waits for another server, whose work was in vain: it counts like that of a target. */
+/** A plugin mostly waits for another server: an abort wastes that server's work as it would a target's, and counts alike. */
 function respondGone(request: ClientRequest): void {
   request.worker.aborted.note(request);
   respondError(request, failures.clientGone);
@@ -51,7 +51,7 @@ class PendingPluginCall implements InFlightEntry {
   next: InFlightEntry | null = null;
   isListed = false;
   readonly #plugins: PluginContext;
-  readonly #goOn: (request: ClientRequest) => void;
+  readonly #proceed: (request: ClientRequest) => void;
   readonly #startedAt: number;
   #outlivesIdle = false;
   #isOver = false;
@@ -59,26 +59,26 @@ class PendingPluginCall implements InFlightEntry {
   constructor(plugins: PluginContext, next: (request: ClientRequest) => void) {
     const { request } = plugins;
     const { inFlight } = request.worker;
-    // Known only as long as the client is there, and asked for when it has gone.
+    // Read now: the address is unknown once the client has disconnected.
     request.peerAddress();
     this.#plugins = plugins;
-    this.#goOn = next;
+    this.#proceed = next;
     this.#startedAt = inFlight.now();
     inFlight.add(this);
   }
 
-  wait(outcome: Promise<PluginAnswer | undefined>): void {
+  wait(outcome: Promise<ShortCircuit | undefined>): void {
     const plugins = this.#plugins;
     const { request } = plugins;
-    // A client whose body cannot be read any further gets its response while the plugin still waits.
+    // The gateway refuses a body while the plugin still waits for it.
     plugins.refuse = (error) => {
       if (this.#end()) respondError(request, error);
     };
     outcome.then(
-      (answer) => {
+      (shortCircuit) => {
         if (!this.#end()) return;
         if (request.stream.signal.aborted) respondGone(request);
-        else settle(plugins, answer, this.#goOn);
+        else settle(plugins, shortCircuit, this.#proceed);
       },
       () => undefined,
     );
@@ -92,7 +92,7 @@ class PendingPluginCall implements InFlightEntry {
     stream.suspendIdleTimeout();
   }
 
-  /** False: it has ended before. */
+  /** False: it has ended already. */
   #end(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;

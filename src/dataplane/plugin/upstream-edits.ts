@@ -1,4 +1,4 @@
-// What plugins change about a request before it goes upstream; knows no connection.
+// Changes that plugins make to a request before it goes upstream; knows no connection.
 import { hyphenated, isFieldValue, isToken } from "../../http/fields.ts";
 import { GATEWAY_FIELDS } from "../../http/gateway-fields.ts";
 import { queryValue } from "../../http/query.ts";
@@ -7,7 +7,7 @@ import { parseAuthority } from "../../http/authority.ts";
 import type { UpstreamRequest } from "../../pdk/context.ts";
 import { IDENTITY_FIELDS } from "./identity-fields.ts";
 
-/** What is edited. */
+/** The client's request. */
 interface EditedRequest {
   readonly method: string;
   readonly path: string;
@@ -15,18 +15,18 @@ interface EditedRequest {
   header(name: string): string | null;
 }
 
-/** Where services are found. */
+/** Looks up services. */
 interface Services {
   hasService(id: string): boolean;
 }
 
-/** Lives as long as the request; made when the first plugin changes something. */
+/** Lives as long as the request; created when the first plugin changes something. */
 export class UpstreamEdits implements UpstreamRequest {
   readonly #request: EditedRequest;
   readonly #services: Services;
-  /** Lines by lower-case name, in the place of the client's. */
+  /** Lines by lower-case name, which replace the client's. */
   #fields: FieldLines | null = null;
-  /** Lines that say who the client is. */
+  /** Lines that name the client. */
   identity = "";
   #method: string | null = null;
   #path: string | null = null;
@@ -40,7 +40,7 @@ export class UpstreamEdits implements UpstreamRequest {
     this.#services = services;
   }
 
-  /** Made when the first field changes. */
+  /** Created when the first field changes. */
   get #own(): FieldLines {
     this.#fields ??= new FieldLines();
     return this.#fields;
@@ -58,10 +58,10 @@ export class UpstreamEdits implements UpstreamRequest {
     return this.#query ?? this.#request.query;
   }
 
-  /** The same for another request. */
+  /** The same edits for a copy of the request. */
   copyFor(request: EditedRequest): UpstreamEdits {
     const copy = new UpstreamEdits(request, this.#services);
-    if (this.#fields !== null) copy.#own.take(this.#fields);
+    if (this.#fields !== null) copy.#own.addAll(this.#fields);
     copy.identity = this.identity;
     copy.#method = this.#method;
     copy.#path = this.#path;
@@ -115,7 +115,7 @@ export class UpstreamEdits implements UpstreamRequest {
 
   addHeader(name: string, value: string): void {
     const key = checkedName(name);
-    // Never what a client says in the name of the gateway.
+    // `header` hides fields that only the gateway may set.
     const present = this.header(key);
     const before = this.#own.get(key) ?? (present === null ? "" : `${key}: ${present}\r\n`);
     this.#own.set(key, `${before}${key}: ${checkedValue(value)}\r\n`);
@@ -180,8 +180,8 @@ export class UpstreamEdits implements UpstreamRequest {
   }
 
   /**
-   * Whether the client's field of this lower-case name stays behind. No application must take `remote_user` or `remote.user` for
-   * the field `Remote-User` that a plugin has set or taken away.
+   * Whether the client's field of this lower-case name is dropped. Applications may read `remote_user` or `remote.user` as the
+   * field `Remote-User` that a plugin has set or removed.
    */
   replaces(name: string): boolean {
     const fields = this.#fields;
@@ -189,16 +189,16 @@ export class UpstreamEdits implements UpstreamRequest {
     return fields.has(name) || fields.hasAlias(name);
   }
 
-  /** The lines of all fields that were set. */
+  /** The lines of all fields to send. */
   lines(): string {
     const fields = this.#fields;
     if (fields === null) return this.identity;
-    return (this.identity === "" ? "" : withoutThose(this.identity, fields)) + fields.joined();
+    return (this.identity === "" ? "" : withoutEdited(this.identity, fields)) + fields.joined();
   }
 }
 
-/** What a plugin says of the client itself, or takes away, is not told a second time. */
-function withoutThose(identity: string, { names }: FieldLines): string {
+/** A plugin's own edits of identity fields replace the gateway's lines. */
+function withoutEdited(identity: string, { names }: FieldLines): string {
   const replaced = names.filter((name) => IDENTITY_FIELDS.has(name));
   if (replaced.length === 0) return identity;
   const starts = replaced.map((name) => `${name}: `);
@@ -208,11 +208,11 @@ function withoutThose(identity: string, { names }: FieldLines): string {
   return kept.map((line) => `${line}\r\n`).join("");
 }
 
-/** Lines by name. There are a few, and each field of a request is looked for among them: that makes a map slow. */
+/** Lines by name. There are few, and each field of a request is looked up: a map would be slower. */
 class FieldLines {
   readonly names: string[] = [];
   readonly #lines: string[] = [];
-  /** A bit for each length of a name. */
+  /** A bit set of the lengths of names. */
   #lengths = 0;
 
   /** False: there is no such name; true: there may be. */
@@ -224,14 +224,14 @@ class FieldLines {
     return this.names.includes(name);
   }
 
-  /** Whether one of the names is this one to applications. */
+  /** Whether applications may read one of the names as this one. */
   hasAlias(name: string): boolean {
     for (const own of this.names)
       if (own.length === name.length && hyphenated(own) === hyphenated(name)) return true;
     return false;
   }
 
-  /** Empty: the client's is taken away. */
+  /** Empty: the client's field is removed. */
   get(name: string): string | undefined {
     return this.mayHave(name) ? this.#lines[this.names.indexOf(name)] : undefined;
   }
@@ -247,7 +247,7 @@ class FieldLines {
     this.#lengths |= 1 << (name.length & 31);
   }
 
-  take(other: FieldLines): void {
+  addAll(other: FieldLines): void {
     for (let at = 0; at < other.names.length; at++)
       this.set(other.names[at] ?? "", other.#lines[at] ?? "");
   }
@@ -259,7 +259,7 @@ class FieldLines {
   }
 }
 
-/** The values of a field in such lines, null when there is none. */
+/** The values of a field in these lines, null when there is none. */
 function valuesIn(lines: string, name: string): string | null {
   if (lines === "") return null;
   const start = `${name}: `;
@@ -270,21 +270,22 @@ function valuesIn(lines: string, name: string): string | null {
   return values.length === 0 ? null : values.join(", ");
 }
 
-/** Names that were found to be right: plugins set the same few again and again. */
-const rightNames = new Map<string, string>();
+/** Names that have passed the check: plugins set the same few again and again. */
+const validNames = new Map<string, string>();
 const MAX_NAMES = 1000;
 
 function checkedName(name: string): string {
-  const known = rightNames.get(name);
+  const known = validNames.get(name);
   if (known !== undefined) return known;
   const lower = name.toLowerCase();
-  if (!isToken(lower)) throw new TypeError("the name of the field is not valid");
-  if (GATEWAY_FIELDS.has(lower)) throw new TypeError(`the field ${lower} belongs to the gateway`);
-  if (rightNames.size < MAX_NAMES) rightNames.set(name, lower);
+  if (!isToken(lower)) throw new TypeError("the name of the header is not valid");
+  if (GATEWAY_FIELDS.has(lower))
+    throw new TypeError(`the header ${lower} is reserved for the gateway`);
+  if (validNames.size < MAX_NAMES) validNames.set(name, lower);
   return lower;
 }
 
 function checkedValue(value: string): string {
-  if (!isFieldValue(value)) throw new TypeError("the value of the field is not valid");
+  if (!isFieldValue(value)) throw new TypeError("the value of the header is not valid");
   return value;
 }

@@ -50,13 +50,13 @@ export const phases: readonly Phase[] = [
     ends: "a redirect to HTTPS, 503 in maintenance; without a route the default site or 404, after the plugins",
     changes: "nothing",
   }),
-  handlers("early", {
-    runs: "plugins that need not know who the client is, after identity fields of the client were stripped",
+  handlers("pre_auth", {
+    runs: "plugins that need no authenticated client, after the gateway has stripped identity fields that the client sent",
     ends: "a response or refusal of a plugin",
     changes: "the request that goes upstream",
   }),
   handlers("auth", {
-    runs: "plugins that find out who the client is",
+    runs: "authentication plugins",
     ends: "401, 403 or a redirect to a sign-in page",
     changes: "the identity, and with it the chain: a consumer may have plugins of its own",
   }),

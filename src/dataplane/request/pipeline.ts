@@ -37,7 +37,7 @@ export function serve(stream: ClientStream, listener: ListenerFacts, pipeline: P
   const chain = instances.isEmpty
     ? null
     : route === null
-      ? instances.elsewhere
+      ? instances.unmatched
       : chainOf(route, instances);
   if (chain === null) {
     if (!respondFromRoute(request)) forward(request);

@@ -3,7 +3,7 @@ import type { Socket } from "bun";
 import { MAX_HELLO_BYTES, readClientHello } from "../../net/client-hello.ts";
 import { type ProxiedEnds, readProxyHeader, writeProxyHeader } from "../../net/proxy-protocol.ts";
 import type { StreamRefusal } from "../../pdk/context.ts";
-import type { StreamFacts, StreamVisit } from "../plugin/stream-visit.ts";
+import type { StreamInfo, StreamPluginContext } from "../plugin/stream-plugin-context.ts";
 import type { FailureText } from "../../shared-memory/target-health.ts";
 import type { ServiceRuntime, TargetRuntime } from "../service-runtime.ts";
 import { Pipe, type Side } from "./pipe.ts";
@@ -25,7 +25,10 @@ export interface StreamScope {
   enter(route: StreamRouteRuntime): boolean;
   leave(route: StreamRouteRuntime): void;
   /** The plugins that want to see it; null: none. */
-  visit(facts: Omit<StreamFacts, "streamRoute">, route: StreamRouteRuntime): StreamVisit | null;
+  pluginContext(
+    facts: Omit<StreamInfo, "streamRoute">,
+    route: StreamRouteRuntime,
+  ): StreamPluginContext | null;
   /** Opens a connection to a target; the handlers hear the outcome. */
   dial(target: TargetRuntime, handlers: TargetHandlers): void;
   refused(reason: string, fields: Readonly<Record<string, unknown>>): void;
@@ -65,7 +68,7 @@ export class StreamConnection implements TargetHandlers {
   /** A side that is gone while the other one still has to take what it sent. */
   #isGone: "client" | "target" | null = null;
   #serverName: string | null;
-  #visit: StreamVisit | null = null;
+  #plugins: StreamPluginContext | null = null;
   #route: StreamRouteRuntime | null = null;
   #service: ServiceRuntime | null = null;
   #target: TargetRuntime | null = null;
@@ -186,8 +189,8 @@ export class StreamConnection implements TargetHandlers {
       serverName: this.#serverName,
       service: { id, name: service.name },
     } as const;
-    this.#visit = this.#scope.visit(facts, route);
-    return this.#visit?.connect() ?? null;
+    this.#plugins = this.#scope.pluginContext(facts, route);
+    return this.#plugins?.connect() ?? null;
   }
 
   /** False: not yet, or refused. */
@@ -369,7 +372,7 @@ export class StreamConnection implements TargetHandlers {
       this.#socket.terminate();
       this.#upstream?.terminate();
     }
-    this.#visit?.end({
+    this.#plugins?.end({
       bytesIn: this.bytesIn,
       bytesOut: this.bytesOut,
       durationMs: Date.now() - this.startedAt,

@@ -12,7 +12,7 @@ import type { Settings } from "../../model/settings.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 import type { PluginSet } from "../plugin/plugin-set.ts";
-import { type StreamScene, StreamVisit } from "../plugin/stream-visit.ts";
+import { type StreamPluginServices, StreamPluginContext } from "../plugin/stream-plugin-context.ts";
 import { dial } from "./dial.ts";
 import type { TrafficRecorder } from "../traffic-recorder.ts";
 import { type ClientSocket, StreamConnection, type StreamScope } from "./stream-connection.ts";
@@ -47,7 +47,7 @@ export interface StreamsOptions {
   readonly worker: number;
   readonly board: TargetBoard;
   readonly refused: StreamScope["refused"];
-  readonly plugins: StreamScene;
+  readonly plugins: StreamPluginServices;
   readonly recorder: TrafficRecorder;
   /** Whether nothing new may begin. Default: it may. */
   readonly isShedding?: () => boolean;
@@ -86,7 +86,8 @@ export class Streams {
         return false;
       },
       leave: ({ row }) => board.leave(row, worker),
-      visit: (facts, route) => visitOf(facts, route, { version: this.#live, options }),
+      pluginContext: (facts, route) =>
+        pluginContextOf(facts, route, { version: this.#live, options }),
       dial,
       refused: options.refused,
       closed: (connection) => {
@@ -291,15 +292,15 @@ const prereadTimeout = (version: StreamVersion | null): number =>
   version?.settings.limits.preread_timeout ?? 0;
 
 /** What plugins see of a new connection; null: none wants to. */
-export function visitOf(
-  facts: Parameters<StreamScope["visit"]>[0],
+export function pluginContextOf(
+  facts: Parameters<StreamScope["pluginContext"]>[0],
   { id, route }: StreamRouteRuntime,
   by: { readonly version: StreamVersion | null; readonly options: StreamsOptions },
-): StreamVisit | null {
+): StreamPluginContext | null {
   const chain = by.version?.plugins.forStream(id, route.service_id) ?? [];
   if (chain.length === 0) return null;
   const streamRoute = { id, name: route.name };
-  return new StreamVisit({ ...facts, streamRoute }, by.options.plugins, chain);
+  return new StreamPluginContext({ ...facts, streamRoute }, by.options.plugins, chain);
 }
 
 /** Closes ports that were bound for a version that is not served. */

@@ -2,7 +2,7 @@
 import type { Issue } from "../../model/error.ts";
 import type { StreamConnectionView } from "../../snapshot/message.ts";
 import type { ListenerPlan } from "../../snapshot/snapshot.ts";
-import type { StreamVisit } from "../plugin/stream-visit.ts";
+import type { StreamPluginContext } from "../plugin/stream-plugin-context.ts";
 import type { ServiceRuntime } from "../service-runtime.ts";
 import type { StreamRouteRuntime } from "./stream-runtime.ts";
 import {
@@ -10,7 +10,7 @@ import {
   formatEnd,
   type StreamsOptions,
   type StreamVersion,
-  visitOf,
+  pluginContextOf,
 } from "./streams.ts";
 import { StreamRecorder } from "./stream-recorder.ts";
 import { plainAddress, UdpPort } from "./udp-port.ts";
@@ -188,16 +188,16 @@ export class UdpStreams {
       return this.#drop(route, "too many sessions");
     const key = `${from.address} ${from.port}`;
     const id = `${this.#options.worker + 1}-u${++this.#count}-${Date.now().toString(36)}`;
-    const visit = this.#visitOf({ id, client, route, service });
-    const refusal = visit?.connect()?.reason ?? null;
-    if (refusal !== null) return this.#refuse(visit, { route, refusal });
+    const plugins = this.#pluginContextOf({ id, client, route, service });
+    const refusal = plugins?.connect()?.reason ?? null;
+    if (refusal !== null) return this.#refuse(plugins, { route, refusal });
     const session = new UdpSession({
       ...{ id, client, route, service, now },
       reply: (datagram) => bound.port?.send(datagram, from),
       dropped: (reason) => void this.#drop(route, reason),
       closed: (gone) => {
         this.#recorder.ended(gone);
-        visit?.end({
+        plugins?.end({
           bytesIn: gone.bytesIn,
           bytesOut: gone.bytesOut,
           durationMs: Date.now() - gone.startedAt,
@@ -217,19 +217,19 @@ export class UdpStreams {
     return session;
   }
 
-  #visitOf({ id, client, route, service }: Opening): StreamVisit | null {
+  #pluginContextOf({ id, client, route, service }: Opening): StreamPluginContext | null {
     const named = { id: service.id, name: service.service.name };
     const facts = { id, protocol: "udp", client, serverName: null, service: named } as const;
-    return visitOf(facts, route, { version: this.#live, options: this.#options });
+    return pluginContextOf(facts, route, { version: this.#live, options: this.#options });
   }
 
   /** A plugin does not want the client. */
   #refuse(
-    visit: StreamVisit | null,
+    plugins: StreamPluginContext | null,
     { route, refusal }: { readonly route: StreamRouteRuntime; readonly refusal: string },
   ): null {
     this.#options.board.leave(route.row, this.#options.worker);
-    visit?.end({ bytesIn: 0, bytesOut: 0, durationMs: 0, targetId: null, refusal });
+    plugins?.end({ bytesIn: 0, bytesOut: 0, durationMs: 0, targetId: null, refusal });
     return this.#drop(route, refusal);
   }
 

@@ -1,4 +1,4 @@
-// A log file that several workers write whole lines to, put aside by one of them when it is full; knows no format.
+// A log file to which several workers write whole lines, and which one of them rotates when it is full; knows no format.
 import { constants } from "node:fs";
 import {
   type FileHandle,
@@ -13,23 +13,22 @@ import {
   unlink,
 } from "node:fs/promises";
 import { basename, dirname, extname, isAbsolute, join, relative, sep } from "node:path";
-import type { Counters, LogPlaces } from "../../pdk/kit.ts";
+import type { Counters, LogDirectories } from "../../pdk/kit.ts";
 import { type Sink, SinkError } from "./queue.ts";
 
 export interface FileSinkOptions {
   readonly path: string;
   readonly rotateSize: number;
   readonly keep: number;
-  readonly places: LogPlaces | null;
-  /** Index of the worker: names of files that are put aside at one moment must differ. */
+  readonly directories: LogDirectories | null;
+  /** Index of the worker, for unique names of rotated files. */
   readonly worker: number;
-  /** Only one worker at a time puts the file aside. */
+  /** Only one worker at a time rotates the file. */
   readonly counters: () => Counters;
 }
 
 /**
- * Only ever appended to, and never through a link. Without O_NONBLOCK the opening of a named pipe would wait for a reader for
- * ever.
+ * Appends only, and never follows a link. Without O_NONBLOCK, opening a named pipe would wait for a reader without limit.
  */
 const FLAGS =
   constants.O_WRONLY |
@@ -38,10 +37,10 @@ const FLAGS =
   constants.O_NOFOLLOW |
   constants.O_NONBLOCK;
 
-/** How often it is looked whether the file is still the one at the path. */
+/** How often the sink checks whether the file is still the one at the path. */
 const LOOK_MS = 100;
 
-/** A file that was opened, and which one it is. */
+/** An open file and its identity. */
 interface Opened {
   readonly handle: FileHandle;
   readonly inode: number;
@@ -51,11 +50,11 @@ interface Opened {
 export class FileSink implements Sink<Uint8Array> {
   readonly isStream = true;
   readonly #options: FileSinkOptions;
-  /** Folder below which the file must be. */
+  /** Directory below which the file must be. */
   readonly #root: string;
   readonly #path: string;
   #file: Opened | null = null;
-  /** When the path was looked at last, and how long the file was then, with what was written since. */
+  /** Time of the last check of the path, and the file's size then plus the bytes written since. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   #size = 0;
 
@@ -65,20 +64,20 @@ export class FileSink implements Sink<Uint8Array> {
     this.#path = isAbsolute(options.path) ? options.path : join(root, options.path);
   }
 
-  /** Throws in words when the file may not be where it is wanted, or cannot be opened. */
+  /** Throws an Error with a message for the user when the path is not allowed, or the file cannot be opened. */
   static async open(options: FileSinkOptions): Promise<FileSink> {
-    const { path, places } = options;
-    if (places === null) throw new Error("this gateway writes no log files");
-    const root = isAbsolute(path) ? places.elsewhere : places.directory;
+    const { path, directories } = options;
+    if (directories === null) throw new Error("log files are disabled on this gateway");
+    const root = isAbsolute(path) ? directories.absolute : directories.directory;
     if (root === null)
       throw new Error(`the log file ${path} is not below the data directory: start with --log-dir`);
     const sink = new FileSink(options, root);
     if (!isBelow(sink.#path, root))
-      throw new Error(`the log file ${path} is not below the folder of --log-dir`);
+      throw new Error(`the log file ${path} is not below the directory of --log-dir`);
     try {
       sink.#file = await sink.#open();
     } catch (error) {
-      throw new Error(`the log file ${path} cannot be used: ${wordsOf(error)}`, { cause: error });
+      throw new Error(`cannot open the log file ${path}: ${wordsOf(error)}`, { cause: error });
     }
     return sink;
   }
@@ -87,13 +86,13 @@ export class FileSink implements Sink<Uint8Array> {
     try {
       const file = await this.#current(bytes.length);
       let written = 0;
-      // Once at a time unless the disk is full: what is appended in one call stays together.
+      // One call per batch unless the disk is full, because a single append is atomic.
       while (written < bytes.length) {
         const { bytesWritten } = await file.handle.write(bytes, written);
         written += bytesWritten;
       }
     } catch (error) {
-      throw new SinkError(`the log file cannot be written: ${wordsOf(error)}`);
+      throw new SinkError(`cannot write the log file: ${wordsOf(error)}`);
     }
   }
 
@@ -102,7 +101,7 @@ export class FileSink implements Sink<Uint8Array> {
     this.#file = null;
   }
 
-  /** The file that is at the path now, with room for so many bytes. */
+  /** The file at the path, with room for so many bytes. */
   async #current(bytes: number): Promise<Opened> {
     let file = this.#file ?? (await this.#reopened());
     this.#size += bytes;
@@ -110,7 +109,7 @@ export class FileSink implements Sink<Uint8Array> {
     if (now - this.#lookedAt < LOOK_MS && this.#size <= this.#options.rotateSize) return file;
     this.#lookedAt = now;
     let present = await stat(this.#path).catch(() => null);
-    // Another worker, or somebody's logrotate, has put it aside.
+    // Another worker, or logrotate, has moved it.
     if (present === null || present.ino !== file.inode || present.dev !== file.device) {
       file = await this.#reopened();
       present = await file.handle.stat();
@@ -134,7 +133,7 @@ export class FileSink implements Sink<Uint8Array> {
     const folder = dirname(this.#path);
     await mkdir(this.#root, { recursive: true, mode: 0o700 });
     const root = await realpath(this.#root);
-    // A link on the way must not lead out, neither to make folders nor to write.
+    // A link in the path must not escape the root, neither when creating directories nor when writing.
     if (!isWithin(await realpath(await nearestFolder(folder)), root)) throw new Error(ESCAPES);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     if (!isWithin(await realpath(folder), root)) throw new Error(ESCAPES);
@@ -142,8 +141,8 @@ export class FileSink implements Sink<Uint8Array> {
     try {
       const found = await handle.stat();
       if (!found.isFile()) throw new Error("it is not a file");
-      if (found.nlink > 1) throw new Error("it has another name as well");
-      // Where the file really is, whatever was swapped since the path was looked at.
+      if (found.nlink > 1) throw new Error("it has a hard link");
+      // The real path of the open file, in case of a swap after the check (TOCTOU).
       const real = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => null);
       if (real !== null && !isBelow(real, root)) throw new Error(ESCAPES);
       return { handle, inode: found.ino, device: found.dev };
@@ -154,21 +153,21 @@ export class FileSink implements Sink<Uint8Array> {
   }
 
   /**
-   * Nothing is lost here even if two came this far at once: a file is only ever given a name that no other one has, and who
-   * still holds it writes on into it until the next look.
+   * Safe even if two workers rotate at once: a rotated file gets a unique name, and a worker that still has it open writes to
+   * it until its next check.
    */
   async #rotate(bytes: number): Promise<void> {
     const counters = this.#options.counters();
     const key = `rotation ${this.#path}`;
     if (!counters.enter(key, 1)) return;
     try {
-      // Between the look and the lock, another worker may have been here.
+      // Another worker may have rotated between the check and the lock.
       const { size } = await stat(this.#path);
       if (size === 0 || size + bytes <= this.#options.rotateSize) return;
       await rename(this.#path, await this.#freeName());
       await this.#prune();
     } catch (error) {
-      // Somebody else has put it aside meanwhile.
+      // Another program has moved it meanwhile.
       if ((error as { readonly code?: string }).code !== "ENOENT") throw error;
     } finally {
       counters.leave(key);
@@ -194,7 +193,7 @@ export class FileSink implements Sink<Uint8Array> {
     };
   }
 
-  /** Deletes the oldest of the files that were put aside: names begin with the time. */
+  /** Deletes the oldest rotated files: names begin with the time. */
   async #prune(): Promise<void> {
     const { folder, stem, extension } = this.#parts();
     const isOurs = (name: string) =>
@@ -209,7 +208,7 @@ export class FileSink implements Sink<Uint8Array> {
   }
 }
 
-const ESCAPES = "it is behind a link that leads elsewhere";
+const ESCAPES = "a link in its path leads outside of the directory";
 
 const isWithin = (path: string, root: string) => path === root || isBelow(path, root);
 
@@ -218,7 +217,7 @@ function isBelow(path: string, root: string): boolean {
   return inside !== "" && inside !== ".." && !inside.startsWith(`..${sep}`) && !isAbsolute(inside);
 }
 
-/** The folder itself, or the first one above it that is there. */
+/** The directory itself, or its nearest existing parent. */
 async function nearestFolder(folder: string): Promise<string> {
   const isThere = (await lstat(folder).catch(() => null)) !== null;
   return isThere || dirname(folder) === folder ? folder : await nearestFolder(dirname(folder));
@@ -232,9 +231,9 @@ const words: Readonly<Record<string, string>> = {
   EDQUOT: "no space left",
   ELOOP: "it is a link",
   ENXIO: "it is not a file",
-  EISDIR: "it is a folder",
-  ENOTDIR: "there is a file where a folder is needed",
-  ENOENT: "there is no such folder",
+  EISDIR: "it is a directory",
+  ENOTDIR: "a directory of its path is a file",
+  ENOENT: "there is no such directory",
 };
 
 function wordsOf(error: unknown): string {

@@ -1,4 +1,4 @@
-// Lines of a log: the two formats of Apache, and templates; whatever clients send, a record stays one line. Knows no sink.
+// Formats log lines: the two formats of Apache, and templates; a record is always one line; knows no sink.
 import type { RequestContext } from "../../pdk/context.ts";
 import { compileTemplate } from "../../pdk/template.ts";
 import { jsonFormat } from "./json-format.ts";
@@ -6,20 +6,20 @@ import { LineBuffer } from "./line-buffer.ts";
 import type { Redaction } from "./redaction.ts";
 import type { Config, LineConfig } from "./settings.ts";
 import type { Subject } from "./subject.ts";
-import { asksForAnswer, variablesOf } from "./variables.ts";
+import { usesResponseHeaders, variablesOf } from "./variables.ts";
 
-/** Writes the line of one record, without its end. */
+/** Formats one record, without the line end. */
 export type Format = (subject: Subject, out: LineBuffer) => void;
 
 type Text = (subject: Subject) => string;
 
 type Include = Config["include"];
 
-/** Whether lines need the fields of the answer. */
-export const needsAnswer = ({ format, template }: LineConfig, include: Include): boolean =>
+/** Whether lines need the response headers. */
+export const needsResponse = ({ format, template }: LineConfig, include: Include): boolean =>
   format === "json"
     ? include.response_headers.length > 0
-    : format === "template" && asksForAnswer(template ?? "");
+    : format === "template" && usesResponseHeaders(template ?? "");
 
 export function formatOf(
   { format, template }: LineConfig,
@@ -40,7 +40,7 @@ export function formatOf(
   }
 }
 
-/** For sinks that take messages. */
+/** For sinks that send messages. */
 export function textOf(subject: Subject, format: Format): string {
   scratch.clear();
   format(subject, scratch);
@@ -54,12 +54,12 @@ const asText =
   (subject, out) =>
     out.text(textOf(subject));
 
-/** Besides control characters: those that end a line for some programs, and those that turn the order of the text around. */
+/** Control characters, Unicode line ends, and bidirectional control characters. */
 const ALL_UNSAFE = /["\\\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/gu;
-/** Whether there may be any: nearly all texts are plain, and this is several times as fast. */
+/** A fast check: nearly all texts are plain. */
 const MAYBE_UNSAFE = /[^ !#-[\]-~]/;
 
-/** For formats without an escaping of their own: as Apache does it, `\x0a`. */
+/** For formats without escapes of their own, as in Apache: `\x0a`. */
 export function escaped(text: string): string {
   if (!MAYBE_UNSAFE.test(text)) return text;
   return text.replace(ALL_UNSAFE, (character) => {
@@ -73,7 +73,7 @@ export function escaped(text: string): string {
 
 const quoted = (text: string) => `"${escaped(text)}"`;
 
-/** A word between spaces. */
+/** A field between spaces. */
 const word = (text: string) => (text === "" ? "-" : escaped(text).replaceAll(" ", "\\x20"));
 
 const MONTHS = [
@@ -81,7 +81,7 @@ const MONTHS = [
   ...["Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
 ];
 
-/** The same for a whole second. */
+/** Cached for a whole second. */
 function clfClock(): (at: number) => string {
   let second = -1;
   let text = "";
@@ -96,13 +96,13 @@ function clfClock(): (at: number) => string {
   };
 }
 
-/** `endOf`: what stands behind the number of bytes. */
+/** `endOf`: formats the fields after the number of bytes. */
 function clfText(
   redaction: Redaction,
   endOf: (context: RequestContext) => string = () => "",
 ): Text {
   const timeOf = clfClock();
-  // Clients ask several times in a row, and a line of few pieces is made quicker than one of many.
+  // Clients send several requests in a row, and few concatenations are faster than many.
   const begin = lastOne((address, user, time) => {
     return `${redaction.address(address)} - ${word(user)} [${time}] "`;
   });
@@ -117,7 +117,7 @@ function clfText(
 
 function requestOf({ kind, context }: Subject, redaction: Redaction): string {
   return kind === "http"
-    ? // The server does not tell which version it was.
+    ? // The server does not report the version.
       `${escaped(context.method)} ${escaped(redaction.url(context.target))} HTTP/1.1`
     : `${context.scheme.toUpperCase()} ${escaped(context.route?.name ?? "-")}`;
 }
@@ -131,7 +131,7 @@ function endOfCombined(redaction: Redaction): (context: RequestContext) => strin
   return (context) => end(context.header("referer") ?? "", context.header("user-agent") ?? "", "");
 }
 
-/** What was made of three texts is kept until they are others. */
+/** Caches the result until one of the three texts changes. */
 function lastOne(make: (one: string, two: string, three: string) => string) {
   let [first, second, third] = ["", "", ""];
   let made: string | null = null;
@@ -147,7 +147,7 @@ function lastOne(make: (one: string, two: string, three: string) => string) {
 function templateText(template: string, redaction: Redaction): Text {
   let current: Subject | null = null;
   const subject = () => {
-    if (current === null) throw new Error("no line is being written");
+    if (current === null) throw new Error("no line is being formatted");
     return current;
   };
   const fill = compileTemplate(template, escaped, variablesOf(subject, redaction));

@@ -1,4 +1,4 @@
-// Batches of a log over HTTP: as JSON lists, to Loki and to OpenTelemetry collectors; knows no format of lines.
+// Sends batches over HTTP: as JSON lists, to Loki and to OpenTelemetry collectors; knows no line format.
 import type { Callout } from "../../pdk/kit.ts";
 import { type Entry, type Sink, SinkError } from "./queue.ts";
 
@@ -6,15 +6,15 @@ export interface HttpSinkOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly callout: Callout;
-  /** Makes the body of a request. */
+  /** Builds the body of a request. */
   readonly bodyOf: (entries: readonly Entry[]) => string;
 }
 
 const TIMEOUT_MS = 10_000;
-/** Of an answer that nobody reads. */
+/** Of a response whose body is ignored. */
 const MAX_ANSWER = 65_536;
 
-/** Statuses after which the same request may do better; all others would be answered in the same way again. */
+/** Retryable statuses. */
 const mayRetry = (status: number) => status === 408 || status === 429 || status >= 500;
 
 export class HttpSink implements Sink {
@@ -26,7 +26,7 @@ export class HttpSink implements Sink {
 
   async send(entries: readonly Entry[]): Promise<void> {
     const { url, headers, callout, bodyOf } = this.#options;
-    const { status, headers: answered } = await callout({
+    const { status, headers: responseHeaders } = await callout({
       url,
       method: "POST",
       headers: { ...headers, "content-type": "application/json" },
@@ -35,33 +35,33 @@ export class HttpSink implements Sink {
       maxBytes: MAX_ANSWER,
     });
     if (status >= 200 && status < 300) return;
-    throw new SinkError(`the log server answered ${status}`, {
+    throw new SinkError(`the log server responded ${status}`, {
       mayRetry: mayRetry(status),
-      retryAfterMs: retryAfter(answered.get("retry-after")),
+      retryAfterMs: retryAfter(responseHeaders.get("retry-after")),
     });
   }
 
   close(): void {}
 }
 
-/** RFC 9110 section 10.2.3; dates are taken for no time at all, since clocks differ. */
+/** RFC 9110 section 10.2.3; ignores dates, because clocks differ. */
 const retryAfter = (value: string | null) =>
   value !== null && /^\d{1,5}$/.test(value) ? Number(value) * 1000 : null;
 
-/** With this path when the address names none. */
+/** With this path when the URL has none. */
 export function withPath(url: string, path: string): string {
   const parsed = new URL(url);
   if (parsed.pathname === "/") parsed.pathname = path;
   return parsed.href;
 }
 
-/** Lines that are JSON go as they are, others as texts. */
+/** JSON lines are embedded, others become strings. */
 export const listBody =
   (isJson: boolean) =>
   (entries: readonly Entry[]): string =>
     `[${entries.map(({ line }) => (isJson ? line : JSON.stringify(line))).join(",")}]`;
 
-/** More digits than a number holds exactly. */
+/** As a string, because it exceeds the exact range of numbers. */
 const nanoseconds = (ms: number) => `${ms}000000`;
 
 /** Body of `POST /loki/api/v1/push`. */

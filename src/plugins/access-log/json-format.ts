@@ -1,4 +1,4 @@
-// Lines of JSON, an object each. Knows no sink.
+// Formats log lines as JSON objects; knows no sink.
 import type { Format } from "./format.ts";
 import type { LineBuffer } from "./line-buffer.ts";
 import type { Redaction } from "./redaction.ts";
@@ -7,7 +7,7 @@ import type { Subject } from "./subject.ts";
 
 type Include = Config["include"];
 
-/** What JSON leaves as it is, and a terminal or a program that reads lines takes for something else. */
+/** Characters that JSON does not escape, and that terminals or line readers interpret. */
 const UNSAFE = /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/;
 const ALL_UNSAFE = new RegExp(UNSAFE.source, "g");
 
@@ -21,15 +21,15 @@ function json(value: Fields | string): string {
   return UNSAFE.test(text) ? text.replace(ALL_UNSAFE, escaped) : text;
 }
 
-/** As they stand between the braces; those that are undefined are left out. */
+/** Members without braces; undefined ones are dropped. */
 const members = (object: Fields) => json(object).slice(1, -1);
 
 const FIRST_BYTE = Buffer.from(`,"first_byte_ms":`);
 const CLOSE = 125;
 
 /**
- * The parts that seldom differ from those of the line before are kept as bytes: clients and routes come several times in a row.
- * Only what is new with each request is written anew.
+ * Caches the bytes of parts that often equal those of the previous line, because clients and routes repeat. Only the other
+ * parts are formatted for each request.
  */
 export function jsonFormat(redaction: Redaction, include: Include): Format {
   const beginOf = beginning();
@@ -61,7 +61,7 @@ function quoted(text: string, out: LineBuffer): void {
   if (!out.plain(text)) out.text(json(text).slice(1, -1));
 }
 
-/** Makes a part of the line, or gives the same bytes as before. */
+/** Formats a part of the line, or returns the cached bytes. */
 type Part = (subject: Subject) => Uint8Array;
 
 /** Up to the id. */
@@ -81,7 +81,7 @@ function beginning(): Part {
   };
 }
 
-/** Up to the target of a request, or to the name that a stream connection has asked for. */
+/** Up to the target of a request, or the server name of a stream connection. */
 function clientPart(redaction: Redaction): Part {
   let address: string | null = null;
   let scheme = "";
@@ -127,7 +127,7 @@ function sizesPart(): Part {
   };
 }
 
-/** Which way it took, up to the duration of the attempt. */
+/** Route, service and target, up to the duration of the attempt. */
 function wayPart(): Part {
   let route: string | null = null;
   let service: string | null = null;
@@ -154,7 +154,7 @@ function wayPart(): Part {
   };
 }
 
-/** The rest, without the header fields that are asked for. */
+/** The rest, without configured headers. */
 function factsPart(redaction: Redaction): Part {
   let attempts = -1;
   let consumer: string | null = null;
@@ -191,21 +191,21 @@ function factsPart(redaction: Redaction): Part {
   };
 }
 
-/** The header fields that are asked for; null where none are. */
+/** The configured headers; null: none. */
 function includedFields(redaction: Redaction, include: Include) {
   const ofRequest = fieldPicker(include.request_headers, redaction);
-  const ofAnswer = fieldPicker(include.response_headers, redaction);
-  if (ofRequest === null && ofAnswer === null) return null;
-  return ({ context, answer }: Subject): string => {
+  const responseHeadersOf = fieldPicker(include.response_headers, redaction);
+  if (ofRequest === null && responseHeadersOf === null) return null;
+  return ({ context, responseHeaders }: Subject): string => {
     const text = members({
       request_headers: ofRequest?.(context.headers),
-      response_headers: ofAnswer?.(answer?.toJSON() ?? {}),
+      response_headers: responseHeadersOf?.(responseHeaders?.toJSON() ?? {}),
     });
     return `,${text}`;
   };
 }
 
-/** Null: nothing is wanted. */
+/** Null: none configured. */
 function fieldPicker(names: readonly string[], redaction: Redaction) {
   if (names.length === 0) return null;
   const wanted = names.includes("*") ? null : names.map((name) => name.toLowerCase());
@@ -217,12 +217,12 @@ function fieldPicker(names: readonly string[], redaction: Redaction) {
       else if (Array.isArray(value))
         picked.push([name, value.map((each) => redaction.header(name, String(each)))]);
     }
-    // Assigning a field named __proto__ would change the object itself.
+    // Assigning __proto__ would change the prototype.
     return Object.fromEntries(picked);
   };
 }
 
-/** Times come in order mostly: only what is below a second changes. */
+/** Consecutive times mostly differ only in the milliseconds. */
 function isoClock(): (at: number) => string {
   let last = -1;
   let text = "";

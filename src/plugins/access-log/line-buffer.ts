@@ -1,10 +1,10 @@
-// Bytes of lines, one behind the other, in memory that is used again: no text is made for them and thrown away. Knows no format.
+// A reusable byte buffer for lines, which avoids garbage; knows no format.
 
 const NO_BYTES = Buffer.alloc(0);
 const FIRST_BYTES = 65_536;
-/** Memory that is kept at most when nothing waits. */
+/** Largest memory to retain while empty. */
 const KEPT_BYTES = 2_097_152;
-/** As long as a number can get. */
+/** Longest number. */
 const NUMBER_BYTES = 32;
 
 const QUOTE = 34;
@@ -17,17 +17,17 @@ export class LineBuffer {
   #bytes: Buffer = NO_BYTES;
   #end = 0;
 
-  /** Bytes that are there. */
+  /** Used bytes. */
   get length(): number {
     return this.#end;
   }
 
-  /** Forgets what was written behind so many bytes. */
+  /** Truncates to so many bytes. */
   cut(length: number): void {
     this.#end = length;
   }
 
-  /** What is there, which stays as it is only until something is written. */
+  /** The content, valid until the next write. */
   view(): Uint8Array {
     return this.#bytes.subarray(0, this.#end);
   }
@@ -36,7 +36,7 @@ export class LineBuffer {
     return this.#bytes.toString("utf8", 0, this.#end);
   }
 
-  /** Empty again; memory that was made for unusually much is given back. */
+  /** Empties the buffer, and releases unusually large memory. */
   clear(): void {
     this.#end = 0;
     if (this.#bytes.length > KEPT_BYTES) this.#bytes = NO_BYTES;
@@ -59,7 +59,7 @@ export class LineBuffer {
     this.#end += this.#bytes.write(text, this.#end, "utf8");
   }
 
-  /** Writes a short text of printable ASCII without quotes and backslashes; false, and nothing is written: it is another one. */
+  /** Writes a short text of printable ASCII without quotes and backslashes; false: another text, nothing is written. */
   plain(text: string): boolean {
     const { length } = text;
     this.#reserve(length);

@@ -1,35 +1,35 @@
-// Records on their way to one sink: bounded, in batches, again after a failure, and never in the way of a request; knows no sink.
+// Queues records for one sink: bounded, in batches, with retries, without blocking requests; knows no sink.
 import type { PluginKit } from "../../pdk/kit.ts";
 
-/** One request or connection, as it is written down. */
+/** The record of one request or connection. */
 export interface Entry {
   readonly line: string;
-  /** Milliseconds since 1970 at which it came. */
+  /** Arrival in milliseconds since 1970. */
   readonly at: number;
-  /** 0: a stream connection. */
+  /** 0 for stream connections. */
   readonly status: number;
   readonly trace: { readonly traceId: string; readonly spanId: string } | null;
 }
 
-/** Takes batches, one at a time. */
+/** Sends batches, one at a time. */
 export interface Sink<Batch = readonly Entry[]> {
-  /** Whether it takes bytes as they come and not messages: then all that waits goes at once, a little later. */
+  /** Whether it sends a byte stream instead of messages: then the whole queue is one batch, a little later. */
   readonly isStream?: boolean;
-  /** Resolves when the batch was taken; throws when it was not. */
+  /** Resolves when the batch was sent; throws on failure. */
   send(batch: Batch): Promise<void>;
   close(): void;
 }
 
-/** What waits to be handed over, in the form that the sink takes. */
-export interface Waiting<Batch> {
+/** Pending records, in the format of the sink. */
+export interface PendingRecords<Batch> {
   readonly records: number;
-  /** Characters or bytes of all lines. */
+  /** Size of all lines, in characters or bytes. */
   readonly size: number;
-  /** Takes out the first records, at most so many; one batch at a time is outside. */
+  /** Removes the first records, at most so many; one batch at a time. */
   take(most: number): Batch;
 }
 
-/** A failure that another attempt would not change, or that says when to try again. */
+/** A failure that is not retryable, or that has a retry time. */
 export class SinkError extends Error {
   readonly mayRetry: boolean;
   readonly retryAfterMs: number | null;
@@ -47,7 +47,7 @@ export class SinkError extends Error {
 export interface QueueOptions<Batch> {
   /** For log lines: `file`. */
   readonly name: string;
-  readonly waiting: Waiting<Batch>;
+  readonly waiting: PendingRecords<Batch>;
   readonly sink: Sink<Batch>;
   readonly maxBatch: number;
   readonly maxDelayMs: number;
@@ -60,16 +60,16 @@ export interface QueueOptions<Batch> {
   readonly kit: Pick<PluginKit, "log" | "dropped">;
 }
 
-/** Characters or bytes after which nothing more may wait: long addresses must not fill the memory. */
+/** Size limit of the queue, because long URLs must not fill the memory. */
 const MAX_SIZE = 33_554_432;
-/** How long a batch for a stream waits for more: under load, calls of the system cost more than all the rest. */
+/** How long a batch for a stream waits for more records: under load, system calls cost more than everything else. */
 const SETTLE_MS = 20;
-/** How often it is said that records are lost. */
-const COMPLAINT_MS = 60_000;
+/** Interval of log lines about dropped records. */
+const REPORT_MS = 60_000;
 
 export class Queue<Batch = readonly Entry[]> {
   readonly #options: QueueOptions<Batch>;
-  readonly #waiting: Waiting<Batch>;
+  readonly #waiting: PendingRecords<Batch>;
   #timer: Timer | null = null;
   #isSettling = false;
   #isSending = false;
@@ -85,11 +85,11 @@ export class Queue<Batch = readonly Entry[]> {
     this.#waiting = options.waiting;
   }
 
-  /** Whether one more record may wait; if not, it is lost. Whoever adds it to what waits says `added`. */
+  /** Whether there is room for one more record; otherwise it is dropped. After adding one, call `added`. */
   hasRoom(): boolean {
     const { maxEntries } = this.#options;
     const waiting = this.#waiting;
-    // A queue that is shorter than a batch must not lose records only to let others come.
+    // A queue shorter than a batch must not drop records while it waits for more.
     if (this.#isSettling && waiting.records >= maxEntries) this.#send();
     if (waiting.records < maxEntries && waiting.size < MAX_SIZE) return true;
     this.#lose(1, "the queue is full");
@@ -102,12 +102,12 @@ export class Queue<Batch = readonly Entry[]> {
     else if (this.#timer === null) this.#sendLater();
   }
 
-  /** By itself: in `added`, its closure would be made room for with each record. */
+  /** A method of its own: in `added`, each record would allocate the closure. */
   #sendLater(): void {
     this.#timer = setTimeout(() => this.#send(), this.#options.maxDelayMs);
   }
 
-  /** There is a whole batch. */
+  /** The batch is complete. */
   #sendFull(): void {
     const { sink, maxDelayMs } = this.#options;
     if (sink.isStream !== true || this.#isClosed) {
@@ -119,7 +119,7 @@ export class Queue<Batch = readonly Entry[]> {
     this.#timer = setTimeout(() => this.#send(), Math.min(SETTLE_MS, maxDelayMs));
   }
 
-  /** Hands over what is there, once; resolves when all of it was taken or lost. */
+  /** Sends the queue, once; resolves when all of it was sent or dropped. */
   close(): Promise<void> {
     this.#isClosed = true;
     this.#endPause?.();
@@ -165,7 +165,7 @@ export class Queue<Batch = readonly Entry[]> {
       const { mayRetry, retryAfterMs } =
         failure instanceof SinkError ? failure : { mayRetry: true, retryAfterMs: null };
       const backOff = Math.min(retry.longestMs, retry.firstMs * 2 ** attempt);
-      // Not all workers and gateways at the same moment.
+      // Jitter, so that workers and gateways do not retry at the same moment.
       const pause = retryAfterMs ?? backOff * (0.5 + Math.random() / 2);
       const isLate = performance.now() - startedAt + pause > retry.totalMs;
       if (!mayRetry || this.#isClosed || isLate) {
@@ -188,7 +188,7 @@ export class Queue<Batch = readonly Entry[]> {
     kit.dropped(count);
     this.#lost += count;
     const now = performance.now();
-    if (now - this.#toldAt < COMPLAINT_MS) return;
+    if (now - this.#toldAt < REPORT_MS) return;
     this.#toldAt = now;
     const records = this.#lost - this.#toldLost;
     this.#toldLost = this.#lost;

@@ -1,23 +1,23 @@
-// What must not be in a log, taken out of what is written down; knows no format.
+// Redacts values in log records; knows no format.
 import { createHmac } from "node:crypto";
 import { networkOf } from "../../pdk/net.ts";
 import type { Config } from "./settings.ts";
 
 const REDACTED = "[redacted]";
 
-/** Fields that hold addresses of clients: an address that is masked must not stand in one of them. */
+/** Headers with client addresses, which would reveal a masked address. */
 const ADDRESS_FIELDS = [
   ...["x-forwarded-for", "forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip"],
   ...["true-client-ip", "cf-connecting-ip", "fastly-client-ip"],
 ];
 
-/** Fields that hold addresses of pages, of requests and of answers. */
+/** Request and response headers with URLs. */
 const URL_FIELDS: ReadonlySet<string> = new Set([
   ...["referer", "location", "content-location", "refresh", "link"],
   ...["x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri"],
 ]);
 
-/** A parameter anywhere in a text, also behind the `#` of an address, where sign-in leaves tokens. */
+/** A parameter anywhere in a text, also in the fragment of a URL, where OAuth leaves tokens. */
 const PARAMETER = /([?&#])([^?&#=\s"<>,;]+)=[^&#\s"<>]*/g;
 
 /** Hexadecimal digits of a hashed address. */
@@ -27,10 +27,10 @@ const MAX_HASHES = 10_000;
 export class Redaction {
   readonly #headers: ReadonlySet<string>;
   readonly #query: ReadonlySet<string>;
-  /** As it is written. */
+  /** The logged text. */
   readonly address: (address: string) => string;
 
-  /** `key`: what hashes of addresses are made with. */
+  /** `key`: of address hashes. */
   constructor({ headers, query, ip }: Config["redact"], key: () => Uint8Array) {
     const hidden = ip === "full" ? [] : ADDRESS_FIELDS;
     this.#headers = new Set([...headers.map((name) => name.toLowerCase()), ...hidden]);
@@ -38,13 +38,13 @@ export class Redaction {
     this.address = ip === "full" ? (text) => text : ip === "mask" ? masked : hasher(key());
   }
 
-  /** The value of a field with this lower-case name. */
+  /** The value of a header with this lower-case name. */
   header(name: string, value: string): string {
     if (this.#headers.has(name)) return REDACTED;
     return URL_FIELDS.has(name) ? this.#urls(value) : value;
   }
 
-  /** One address, or several in a text. */
+  /** One URL, or several in a text. */
   #urls(text: string): string {
     if (this.#query.size === 0) return text;
     return text.replace(PARAMETER, (found: string, mark: string, name: string) =>
@@ -64,7 +64,7 @@ export class Redaction {
     return this.#query.has(name.toLowerCase()) ? REDACTED : value;
   }
 
-  /** A path or an address with its query. */
+  /** A path or URL with its query. */
   url(text: string): string {
     if (this.#query.size === 0) return text;
     const begin = text.indexOf("?");
@@ -95,13 +95,13 @@ function decoded(name: string): string {
   }
 }
 
-/** The network, written as an address so that programs still read it as one. */
+/** The network address, which programs still parse as an address. */
 const masked = (address: string) =>
   address.includes(":")
     ? networkOf(address, 48).replace(/\/\d+$/, "")
     : address.replace(/\.\d+$/, ".0");
 
-/** The same address comes again and again. */
+/** Caches hashes, because addresses repeat. */
 function hasher(key: Uint8Array): (address: string) => string {
   const known = new Map<string, string>();
   return (address) => {

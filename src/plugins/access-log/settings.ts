@@ -1,4 +1,4 @@
-// What can be set about access logs, and what is wrong with it beyond the schema; knows no request.
+// The settings of access logs, and their validation beyond the schema; knows no request.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { destination } from "../../pdk/destination.ts";
 import {
@@ -22,13 +22,13 @@ const formats = ["json", "clf", "combined", "template"] as const;
 const lines = {
   format: oneOf(formats, {
     default: "json",
-    description: "What a line looks like; `clf` and `combined` are those of Apache and nginx",
+    description: "Format of a line; `clf` and `combined` are those of Apache and nginx",
   }),
   template: nullable(
     t.String({
       minLength: 1,
       maxLength: 4096,
-      description: "The line with variables such as `${status}`, for the format `template`",
+      description: "Line with variables such as `${status}`, for the format `template`",
     }),
   ),
 };
@@ -46,11 +46,11 @@ const address = t.String({
 
 const fieldsSent = t.Record(
   t.String({ minLength: 1, maxLength: 256 }),
-  secret({ description: "Value of the field" }),
+  secret({ description: "Value of the header" }),
   {
     default: {},
     maxProperties: 20,
-    description: "Fields of the requests, such as one with a token",
+    description: "Headers of the requests, such as one with a token",
   },
 );
 
@@ -70,48 +70,49 @@ const sinkFields = t.Object(
           maxLength: 1024,
           default: "access.log",
           description:
-            "Below `<data-dir>/logs`; absolute only below the folder that `serve --log-dir` names",
+            "Path below `<data-dir>/logs`; absolute paths must be below the directory of `serve --log-dir`",
         }),
         ...lines,
         rotate_size: integer(104_857_600, {
           minimum: 1024,
           maximum: 1_099_511_627_776,
-          description: "Bytes after which the file is put aside and another one begun",
+          description: "File size in bytes at which the file is rotated",
         }),
         keep: integer(7, {
           minimum: 1,
           maximum: 10_000,
-          description: "Files that were put aside and stay; older ones are deleted",
+          description: "Rotated files to keep; older ones are deleted",
         }),
       },
-      "A file, written by all workers, readable by the gateway's user only",
+      "A file that all workers write, readable by the gateway's user only",
     ),
     stdout: sink(lines, "The gateway's standard output"),
     http: sink(
       {
-        url: destination(url({ description: "Where batches are sent with POST" })),
+        url: destination(url({ description: "URL that receives batches with POST" })),
         headers: fieldsSent,
         ...lines,
       },
-      "Batches as a JSON list: of objects with the format `json`, of texts with the others",
+      "HTTP, with each batch as a JSON list: of objects with the format `json`, of strings with the others",
     ),
     syslog: sink(
       {
         address,
         transport: oneOf(["udp", "tcp", "tls"], {
           default: "udp",
-          description: "How messages are carried: RFC 5426, RFC 6587 (with lengths) or RFC 5425",
+          description:
+            "Transport: UDP (RFC 5426), TCP (RFC 6587, octet counting) or TLS (RFC 5425)",
         }),
         ca_certificate: nullable(
           t.String({
             maxLength: 100_000,
-            description: "PEM of the authority to believe with `tls`; null: those of the system",
+            description: "PEM of the trusted CA for `tls`; null: the system's CAs",
           }),
         ),
         facility: integer(16, {
           minimum: 0,
           maximum: 23,
-          description: "Number of the facility; 16 is local0",
+          description: "Facility number; 16 is local0",
         }),
         app_name: t.String({
           minLength: 1,
@@ -132,7 +133,7 @@ const sinkFields = t.Object(
         url: destination(
           url({
             description:
-              "Loki, such as `http://loki:3100`; without a path, `/loki/api/v1/push` is used",
+              "URL of Loki, such as `http://loki:3100`; the default path is `/loki/api/v1/push`",
           }),
         ),
         headers: fieldsSent,
@@ -146,13 +147,13 @@ const sinkFields = t.Object(
         url: destination(
           url({
             description:
-              "Collector that takes OTLP over HTTP, such as `http://collector:4318`; without a path, `/v1/logs` is used",
+              "URL of an OTLP/HTTP collector, such as `http://collector:4318`; the default path is `/v1/logs`",
           }),
         ),
         headers: fieldsSent,
         resource_attributes: attributes(
           {},
-          "What records say of this gateway; `service.name` is `sluice` unless it is given here",
+          "Resource attributes of the gateway; the default `service.name` is `sluice`",
         ),
         ...lines,
       },
@@ -174,7 +175,7 @@ export const schema = config({
     default: [{ file: {} }],
     minItems: 1,
     maxItems: 10,
-    description: "Where records go; each with a queue of its own",
+    description: "Destinations of records, each with its own queue",
   }),
   filters: group(
     {
@@ -192,53 +193,53 @@ export const schema = config({
       min_duration: integer(0, {
         minimum: 0,
         maximum: 86_400_000,
-        description: "Milliseconds that a request must have taken",
+        description: "Minimum duration of a request in milliseconds",
       }),
       sample: t.Number({
         minimum: 0,
         maximum: 1,
         default: 1,
-        description: "Share of the requests that pass the other filters",
+        description: "Share of the requests that match the other filters",
       }),
-      when: condition("Which requests"),
+      when: condition("Condition on requests"),
     },
-    "What is written down; all of them must let a request through",
+    "Filters; a request is logged when it matches all of them",
   ),
   include: group(
     {
-      request_headers: listOf(headerName({ description: "Name of a field, or `*`" }), {
+      request_headers: listOf(headerName({ description: "Name of a header, or `*`" }), {
         maxItems: 100,
-        description: "Header fields of requests that JSON holds; `*`: all",
+        description: "Request headers in JSON records; `*`: all",
       }),
-      response_headers: listOf(headerName({ description: "Name of a field, or `*`" }), {
+      response_headers: listOf(headerName({ description: "Name of a header, or `*`" }), {
         maxItems: 100,
-        description: "Header fields of answers that JSON holds; `*`: all",
+        description: "Response headers in JSON records; `*`: all",
       }),
     },
-    "More than the usual facts in the format `json`",
+    "Additional members in the format `json`",
   ),
   redact: group(
     {
-      headers: listOf(headerName({ description: "Name of a field" }), {
+      headers: listOf(headerName({ description: "Name of a header" }), {
         default: ["authorization", "cookie", "set-cookie", "x-api-key"],
         maxItems: 100,
-        description: "Header fields whose values are never written",
+        description: "Headers whose values are redacted",
       }),
       query: listOf(
         t.String({ minLength: 1, maxLength: 256, description: "Name of a parameter" }),
         {
           maxItems: 100,
           description:
-            "Parameters of the query whose values are never written, also in fields that hold addresses, such as Referer and Location",
+            "Query parameters whose values are redacted, also in headers with URLs such as Referer and Location",
         },
       ),
       ip: oneOf(["full", "mask", "hash"], {
         default: "full",
         description:
-          "Addresses of clients: as they are; their network (/24, /48) only; or a keyed hash, the same for the same address",
+          "Client addresses: in full; truncated to the network (/24, /48); or as a keyed hash, equal for equal addresses",
       }),
     },
-    "What must not be in a log",
+    "Redaction",
   ),
   queue: group(
     {
@@ -246,33 +247,32 @@ export const schema = config({
         minimum: 1,
         maximum: 10_000,
         description:
-          "Records that are handed over at once; files, standard output and TCP then get all that waits",
+          "Records that trigger a batch; files, standard output and TCP receive the whole queue",
       }),
       max_coalescing_delay: seconds(1, {
         ...longDelay,
-        description: "Seconds that a record waits at most for others",
+        description: "Maximum delay of a record in seconds",
       }),
       max_entries: integer(10_000, {
         minimum: 1,
         maximum: 1_000_000,
-        description:
-          "Records that wait in a worker for one sink; what there is no room for is dropped",
+        description: "Queue size per worker and sink; records beyond it are dropped",
       }),
       max_retry_time: seconds(60, {
         minimum: 0,
         maximum: 86_400,
-        description: "Seconds after which a batch that the sink does not take is dropped",
+        description: "Seconds after which a failing batch is dropped",
       }),
       initial_retry_delay: seconds(0.01, {
         ...longDelay,
-        description: "Seconds before the second attempt; doubled for each one after it",
+        description: "Seconds before the second attempt; doubled for each further one",
       }),
       max_retry_delay: seconds(60, {
         ...longDelay,
-        description: "Seconds between two attempts at most",
+        description: "Maximum delay between two attempts in seconds",
       }),
     },
-    "How records wait for their sinks",
+    "Queue and retries",
   ),
 });
 
@@ -293,7 +293,7 @@ export function problemsOf({ sinks, queue }: Config): Problem[] {
       return [
         {
           path,
-          message: `must hold exactly one of ${Object.keys(sinkFields.properties).join(", ")}`,
+          message: `must have exactly one of ${Object.keys(sinkFields.properties).join(", ")}`,
         },
       ];
     const own = each[kind];
@@ -313,9 +313,9 @@ function lineProblems({ format, template }: LineConfig): Problem[] {
   if (format !== "template")
     return template === null
       ? []
-      : [{ path: "template", message: "is only used with the format template" }];
+      : [{ path: "template", message: "is only for the format template" }];
   if (template === null)
-    return [{ path: "template", message: "is needed for the format template" }];
+    return [{ path: "template", message: "is required for the format template" }];
   const problem = templateProblem(template, isKnownVariable);
   if (problem !== null) return [{ path: "template", message: problem }];
   return /\p{Cc}/u.test(template.replaceAll("\t", ""))
@@ -335,27 +335,28 @@ function ownProblems({ file, http, loki, otlp, syslog, tcp, udp }: SinkConfig): 
     ...otlp?.headers,
   })) {
     if (!isToken(name))
-      found.push({ path: `headers.${name}`, message: "is not the name of a field" });
-    // One that is named and kept elsewhere is no text here.
+      found.push({ path: `headers.${name}`, message: "is not a valid header name" });
+    // A reference to a secret is no text here.
     else if (typeof value === "string" && !isFieldValue(value))
-      found.push({ path: `headers.${name}`, message: "is not the value of a field" });
+      found.push({ path: `headers.${name}`, message: "is not a valid header value" });
   }
   for (const label of Object.keys(loki?.labels ?? {}))
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(label))
       found.push({ path: `labels.${label}`, message: "must be letters, digits and _" });
   if (loki !== undefined && Object.keys(loki.labels).length === 0)
-    found.push({ path: "labels", message: "must hold one label at least" });
+    found.push({ path: "labels", message: "must have at least one label" });
   const given = syslog?.address ?? tcp?.address ?? udp?.address;
   if (given !== undefined) {
     const port = Number(given.slice(given.lastIndexOf(":") + 1));
-    if (port < 1 || port > 65_535) found.push({ path: "address", message: "has no such port" });
+    if (port < 1 || port > 65_535)
+      found.push({ path: "address", message: "must have a port from 1 to 65535" });
   }
   return found;
 }
 
 function pathProblem(path: string): string | null {
-  if (/\p{Cc}/u.test(path)) return "must not hold control characters";
+  if (/\p{Cc}/u.test(path)) return "must not contain control characters";
   const segments = path.split("/");
-  if (segments.includes("..")) return 'must not hold ".."';
+  if (segments.includes("..")) return 'must not contain ".."';
   return segments.at(-1) === "" || segments.at(-1) === "." ? "must name a file" : null;
 }

@@ -1,4 +1,4 @@
-// Lines of a log over TCP, TLS and UDP, plain or as syslog messages; knows no format.
+// Sends log lines over TCP, TLS and UDP, plain or as syslog messages; knows no format.
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 import { connect, isIP, type Socket } from "node:net";
@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { connect as connectTls } from "node:tls";
 import { type Entry, type Sink, SinkError } from "./queue.ts";
 
-/** How a line becomes what is sent. */
+/** Frames a line for sending. */
 export type Framing = (entry: Entry) => string;
 
 export interface Address {
@@ -14,7 +14,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** Of a text that was checked before. */
+/** Parses a validated text. */
 export function addressOf(text: string): Address {
   const colon = text.lastIndexOf(":");
   return {
@@ -23,7 +23,7 @@ export function addressOf(text: string): Address {
   };
 }
 
-/** One line after the other. */
+/** Lines separated by line ends. */
 export const lineFraming: Framing = ({ line }) => `${line}\n`;
 
 export interface SyslogOptions {
@@ -31,7 +31,7 @@ export interface SyslogOptions {
   readonly appName: string;
 }
 
-/** RFC 5424 section 6. Whatever is in a line, control characters are not: messages end where we say. */
+/** RFC 5424 section 6. Lines have no control characters that could end a message. */
 export function syslogMessage({ facility, appName }: SyslogOptions): Framing {
   const host =
     hostname()
@@ -44,7 +44,7 @@ export function syslogMessage({ facility, appName }: SyslogOptions): Framing {
   };
 }
 
-/** RFC 6587 section 3.4.1: the length, and then so many bytes. */
+/** RFC 6587 section 3.4.1: octet counting. */
 export const counted =
   (message: Framing): Framing =>
   (entry) => {
@@ -52,17 +52,17 @@ export const counted =
     return `${Buffer.byteLength(text)} ${text}`;
   };
 
-/** For everything until the bytes are with the system. */
+/** Timeout until the system has accepted the bytes. */
 const SEND_MS = 10_000;
 
 export interface TcpSinkOptions {
   readonly address: Address;
   readonly framing: Framing;
-  /** Null: no TLS. `ca`: PEM of the authority to believe; null: the system's. */
+  /** Null: no TLS. `ca`: PEM of the trusted CA; null: the system's CAs. */
   readonly tls: { readonly ca: string | null } | null;
 }
 
-/** One connection that is kept. What was sent when it breaks may be lost: the protocols have no receipts. */
+/** A persistent connection. Records in flight when it breaks may be lost: the protocols have no acknowledgments. */
 export class TcpSink implements Sink {
   readonly isStream = true;
   readonly #options: TcpSinkOptions;
@@ -81,14 +81,14 @@ export class TcpSink implements Sink {
       this.close();
       reject(new SinkError(why));
     };
-    const timer = setTimeout(() => give("the log server takes nothing"), SEND_MS);
+    const timer = setTimeout(() => give("the log server does not accept data"), SEND_MS);
     const gone = () => give("the connection to the log server was closed");
     let socket: Socket | null = null;
     try {
       socket = this.#socket ?? this.#connect();
       socket.once("close", gone);
       socket.write(text, (error) => {
-        if (error) give("the log server cannot be reached");
+        if (error) give("cannot connect to the log server");
         else resolve();
       });
       await promise;
@@ -102,7 +102,7 @@ export class TcpSink implements Sink {
     const socket = this.#socket;
     this.#socket = null;
     socket?.end();
-    // One that takes nothing would not end either.
+    // A stalled connection would not end gracefully either.
     if (socket !== null && socket.writableLength > 0) socket.destroy();
   }
 
@@ -122,20 +122,20 @@ export class TcpSink implements Sink {
     };
     socket.on("error", forget);
     socket.on("close", forget);
-    // Whoever ends its side wants no more.
+    // The server has closed its side.
     socket.on("end", () => socket.end());
-    // What it says is of no interest, but must not fill its buffers.
+    // Reads and ignores data, so that buffers do not fill.
     socket.resume();
     socket.unref();
     return socket;
   }
 }
 
-/** As much as a datagram can hold, and a little less. */
+/** Slightly less than the maximum size of a datagram. */
 const MAX_DATAGRAM = 65_000;
 const LOOKUP_MS = 30_000;
 
-/** A datagram for each line. Whether any arrives, nobody knows. */
+/** A datagram for each line, without acknowledgment. */
 export class UdpSink implements Sink {
   readonly #address: Address;
   readonly #framing: Framing;
@@ -157,7 +157,7 @@ export class UdpSink implements Sink {
         const bytes = Buffer.from(this.#framing(entry));
         return new Promise<void>((resolve, reject) => {
           socket.send(bytes.subarray(0, MAX_DATAGRAM), port, address, (error) => {
-            if (error) reject(new SinkError("a datagram cannot be sent"));
+            if (error) reject(new SinkError("cannot send a datagram"));
             else resolve();
           });
         });
@@ -178,7 +178,7 @@ export class UdpSink implements Sink {
       this.#target = { address, family, until: now + LOOKUP_MS };
       return this.#target;
     } catch {
-      throw new SinkError("the log server's name could not be resolved");
+      throw new SinkError("cannot resolve the log server's name");
     }
   }
 

@@ -1,14 +1,14 @@
-// Lines of a log on standard output, which several threads write to and nobody may be reading; knows no format.
+// Writes log lines to standard output, shared by several threads and possibly without a reader; knows no format.
 import { closeSync, constants, openSync, write, writeSync } from "node:fs";
 import { type Entry, type Sink, SinkError } from "./queue.ts";
 
-/** What a pipe takes in one piece, or not at all, whoever else writes to it (POSIX: PIPE_BUF is at least 512; Linux: 4096). */
+/** Size of an atomic write to a pipe (POSIX: PIPE_BUF is at least 512; Linux: 4096). */
 const ATOMIC_BYTES = 4096;
 const STDOUT = 1;
 
 export class StdoutSink implements Sink {
   readonly isStream = true;
-  /** Opened anew so that it can be told not to wait; null: it is a socket, which cannot be opened so. */
+  /** Reopened in non-blocking mode; null: a socket, which cannot be reopened. */
   readonly #own: number | null;
 
   constructor() {
@@ -36,16 +36,16 @@ export class StdoutSink implements Sink {
         written += writeSync(this.#own, piece, written);
       } catch (error) {
         if ((error as { readonly code?: string }).code !== "EAGAIN")
-          throw new SinkError("standard output cannot be written");
-        // What is begun has to be ended, or the next line would go on in the middle of this one.
-        if (performance.now() > deadline) throw new SinkError("nobody reads standard output");
+          throw new SinkError("cannot write to standard output");
+        // Completes a partial write, or the next line would continue this one.
+        if (performance.now() > deadline) throw new SinkError("standard output has no reader");
         await Bun.sleep(AGAIN_MS);
       }
     }
   }
 }
 
-/** How long a full pipe is tried again; the queue decides what happens then. */
+/** How long to retry a full pipe; then the queue decides. */
 const STALL_MS = 10_000;
 const AGAIN_MS = 10;
 
@@ -58,16 +58,16 @@ function openAnew(): number | null {
   }
 }
 
-/** In a thread of its own: it may wait. */
+/** Asynchronous: it may block. */
 const writeToSocket = (bytes: Uint8Array): Promise<number> =>
   new Promise((resolve, reject) => {
     write(STDOUT, bytes, (error, count) => {
       if (error === null) resolve(count);
-      else reject(new SinkError("standard output cannot be written"));
+      else reject(new SinkError("cannot write to standard output"));
     });
   });
 
-/** Whole lines, as many as a pipe takes in one piece. */
+/** Splits into atomic writes of whole lines. */
 function pieces(lines: readonly string[]): Uint8Array[] {
   const found: Uint8Array[] = [];
   let waiting: Uint8Array[] = [];

@@ -1,4 +1,4 @@
-// What a line of a log is about, a request or a stream connection, in one shape; knows no format.
+// The subject of a log line, a request or a stream connection, in one shape; knows no format.
 import type {
   RequestContext,
   RequestResult,
@@ -6,17 +6,17 @@ import type {
   StreamResult,
 } from "../../pdk/context.ts";
 
-/** What lines are made from. */
+/** The data of a line. */
 export interface Subject {
   readonly kind: "http" | "stream";
-  /** Of a stream connection only what is known of it: no fields, no method. */
+  /** For stream connections without headers and method. */
   readonly context: RequestContext;
   readonly result: RequestResult;
-  /** Fields of the answer; null where nobody asked for them, or there are none. */
-  readonly answer: Headers | null;
+  /** Null when not configured, or when there is no response. */
+  readonly responseHeaders: Headers | null;
 }
 
-/** A stream connection in the words of requests; status 0. */
+/** A stream connection as a request context, with status 0. */
 export function streamSubject(context: StreamContext, result: StreamResult): Subject {
   const { refusal, bytesIn, bytesOut, durationMs, targetId } = result;
   const isNoted = refusal === null || context.reasons.includes(refusal);
@@ -47,9 +47,9 @@ export function streamSubject(context: StreamContext, result: StreamResult): Sub
   };
   return {
     kind: "stream",
-    // Everything that lines are made from is there; what it lacks can only change requests.
+    // Complete for formatting; missing members only change requests.
     context: seen as unknown as RequestContext,
-    answer: null,
+    responseHeaders: null,
     result: {
       status: 0,
       upstreamStatus: null,

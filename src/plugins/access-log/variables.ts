@@ -1,4 +1,4 @@
-// The variables that lines of a log may hold beside those of requests, and those that must be redacted; knows no format.
+// The variables of log templates beside those of requests, and redacted ones; knows no format.
 import { isToken } from "../../pdk/http.ts";
 import type { OwnVariables } from "../../pdk/template.ts";
 import type { Redaction } from "./redaction.ts";
@@ -21,7 +21,7 @@ const plain: Readonly<Record<string, Read>> = {
   "target.id": ({ result }) => result.targetId,
   attempts: ({ result }) => result.attempts,
   reasons: ({ context }) => context.reasons.join(" "),
-  // Those of all templates, redacted.
+  // Variables of all templates, redacted.
   "request.target": ({ context }, redaction) => redaction.url(context.target),
   "request.query": ({ context }, redaction) => redaction.query(context.query),
   "client.address": ({ context }, redaction) => redaction.address(context.clientAddress()),
@@ -30,8 +30,10 @@ const plain: Readonly<Record<string, Read>> = {
 type ReadNamed = (subject: Subject, name: string, redaction: Redaction) => string | null;
 
 const named: Readonly<Record<string, ReadNamed>> = {
-  "response.header.": ({ answer }, name, redaction) =>
-    hidden(answer?.get(name) ?? null, (value) => redaction.header(name.toLowerCase(), value)),
+  "response.header.": ({ responseHeaders }, name, redaction) =>
+    hidden(responseHeaders?.get(name) ?? null, (value) =>
+      redaction.header(name.toLowerCase(), value),
+    ),
   "request.header.": ({ context }, name, redaction) =>
     hidden(context.header(name.toLowerCase()), (value) =>
       redaction.header(name.toLowerCase(), value),
@@ -54,11 +56,11 @@ function readerOf(variable: string): Read | null {
   return (subject, redaction) => read(subject, name, redaction);
 }
 
-/** For the check of a template: what the variables stand for does not matter. */
+/** For the validation of a template. */
 export const isKnownVariable: OwnVariables = (variable) =>
   readerOf(variable) === null ? null : () => null;
 
-/** Of the subject that is `current` when the template is filled in. */
+/** Reads the `current` subject at rendering. */
 export const variablesOf =
   (current: () => Subject, redaction: Redaction): OwnVariables =>
   (variable) => {
@@ -71,5 +73,6 @@ export const variablesOf =
         };
   };
 
-/** Whether a template asks for fields of answers. */
-export const asksForAnswer = (template: string): boolean => template.includes("${response.header.");
+/** Whether a template uses response headers. */
+export const usesResponseHeaders = (template: string): boolean =>
+  template.includes("${response.header.");

@@ -1,20 +1,20 @@
-// Makes bytes wait until there is room for them in a bucket; knows no request.
+// Delays bytes by a token bucket; knows no request.
 import type { BodyTransform } from "../../pdk/context.ts";
 import type { Counters } from "../../pdk/kit.ts";
 
-/** Most bytes that go at a time. */
+/** Most bytes of one chunk. */
 const MOST_AT_A_TIME = 65_536;
 
 /** How fast bytes may go. */
 export interface Rate {
   readonly bytesPerSecond: number;
-  /** Null: a tenth of what goes in a second. */
+  /** Null: a tenth of a second's worth. */
   readonly burst: number | null;
 }
 
-/** The bucket of one key, as one transfer takes from it. */
+/** One transfer's use of the bucket of a key. */
 export class Pace {
-  /** Bytes to ask for at a time: at most a tenth of a second's. */
+  /** Bytes to take at a time: at most a tenth of a second's worth. */
   readonly pieceBytes: number;
   readonly #counters: Counters;
   readonly #key: string;
@@ -33,12 +33,12 @@ export class Pace {
     };
   }
 
-  /** At most `pieceBytes`. True: they may go now; else `wait` for them. */
+  /** Takes at most `pieceBytes`. False: `wait` before sending them. */
   takes(bytes: number): boolean {
     return this.#isOver || this.#ask(bytes) === 0;
   }
 
-  /** Resolves when they may go, or there is nobody left to get them. */
+  /** Resolves when they may be sent, or the transfer is over. */
   async wait(bytes: number): Promise<void> {
     while (!this.#isOver) {
       const wait = this.#ask(bytes);
@@ -53,7 +53,7 @@ export class Pace {
     }
   }
 
-  /** The transfer is over: nobody waits any more. */
+  /** The transfer is over: releases waits. */
   end(): void {
     this.#isOver = true;
     this.#wake?.();
@@ -64,8 +64,8 @@ export class Pace {
   }
 }
 
-/** A body that goes to the client. */
-export const pacedAnswer = (pace: Pace): BodyTransform => ({
+/** A response body. */
+export const pacedResponse = (pace: Pace): BodyTransform => ({
   isObserver: true,
   isSlow: true,
   pieceBytes: pace.pieceBytes,
@@ -75,7 +75,7 @@ export const pacedAnswer = (pace: Pace): BodyTransform => ({
   abort: () => pace.end(),
 });
 
-/** A body that comes from the client; it is read no faster than it may go on. */
+/** A request body, read no faster than the limit. */
 export function pacedBody(
   source: ReadableStream<Uint8Array>,
   pace: Pace,
@@ -103,7 +103,7 @@ export function pacedBody(
         return reader.cancel(reason);
       },
     },
-    // Nothing is read before somebody wants it.
+    // Nothing is read before there is a reader.
     { highWaterMark: 0 },
   );
 }

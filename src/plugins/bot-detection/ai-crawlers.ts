@@ -1,6 +1,6 @@
-// Names under which crawlers for language models introduce themselves in User-Agent; a list, no logic.
+// User-Agent names of crawlers for language models; a list, no logic.
 
-/** As their operators document them. Those that say they are a browser cannot be told by their name. */
+/** As documented by their operators, without those that identify as a browser. */
 export const aiCrawlers: readonly string[] = [
   // OpenAI: platform.openai.com/docs/bots
   "GPTBot",

@@ -1,6 +1,6 @@
-// Names under which programs that look for weak spots introduce themselves in User-Agent; a list, no logic.
+// User-Agent names of vulnerability scanners; a list, no logic.
 
-/** Only what is a scanner wherever it turns up: curl, Go and Python are what honest clients are made of. */
+/** Only names that always mean a scanner: curl, Go and Python are common in legitimate clients. */
 export const scanners: readonly string[] = [
   // Scanners of web applications
   "acunetix",

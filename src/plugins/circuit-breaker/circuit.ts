@@ -1,4 +1,4 @@
-// The state of circuits, which all workers share: closed, open until a time, then open for a few; knows no request.
+// The state of circuits, which all workers share: closed, open until a time, then half open; knows no request.
 import type { Counters, WindowCount } from "../../pdk/kit.ts";
 
 export interface CircuitOptions {
@@ -8,21 +8,21 @@ export interface CircuitOptions {
   readonly window: number;
   /** 0: off. */
   readonly consecutive: number;
-  /** Part of the requests that must not be slow; null: off. */
+  /** Share of the requests that must not be slow; null: off. */
   readonly latency_quantile: number | null;
-  /** Seconds, doubled each time that it opens again. */
+  /** Seconds, doubled each time it opens again. */
   readonly open_for: number;
   readonly half_open_requests: number;
   readonly close_after: number;
 }
 
-/** What a request has learned about the service. */
-export interface Experience {
+/** The result of a request, as it concerns the service. */
+export interface RequestOutcome {
   readonly isFailed: boolean;
   readonly isSlow: boolean;
 }
 
-/** A request that was let through; give it back to `ended`. */
+/** An admitted request; pass it to `ended`. */
 export interface Pass {
   readonly key: string;
   readonly state: number;
@@ -31,18 +31,18 @@ export interface Pass {
 
 export type Phase = "closed" | "half_open" | "open";
 
-/** Longest time that a circuit stays open, unless it begins with more. */
+/** Longest time that a circuit stays open, unless the setting is longer. */
 const MOST_OPEN_MS = 300_000;
-/** What nobody has used for so long is forgotten. */
+/** Circuits expire when unused for so long. */
 const KEEP_MS = 3_600_000;
-/** Room for how often it has opened, below the time in one number. */
+/** The lower digits of the number hold how often the circuit has opened. */
 const LEVELS = 16;
-/** So much later than what may come together is no coincidence. */
+/** Tolerance for rounding errors of the shares. */
 const ROUNDING = 1e-9;
 
 /**
- * A state is one number, so that it can be changed in one step: 0 or less is closed, and tells one closed time from the next;
- * else it is the time until which it is open, and how often it has opened in a row. What is over is half open.
+ * The state is one number, so that it changes atomically: 0 or less is closed, with a different number for each closed period;
+ * otherwise it is the time until which the circuit is open, and how often it has opened in a row. After that time it is half open.
  */
 export class Circuits {
   readonly #own: CircuitOptions;
@@ -59,7 +59,7 @@ export class Circuits {
     this.#changed = changed;
   }
 
-  /** A pass, or the milliseconds until it is worth another try. */
+  /** A pass, or the milliseconds until the next probe. */
   enter(key: string): Pass | number {
     const counters = this.#counters;
     const state = counters.value(key);
@@ -70,16 +70,16 @@ export class Circuits {
     return isFree ? { key, state, isProbe: true } : 0;
   }
 
-  /** Null: nothing was learned. */
-  ended({ key, state, isProbe }: Pass, experience: Experience | null): void {
+  /** Null: no result. */
+  ended({ key, state, isProbe }: Pass, outcome: RequestOutcome | null): void {
     if (isProbe) this.#counters.leave(probesOf(key));
-    // What began in another state says nothing about this one.
-    if (experience === null || this.#counters.value(key) !== state) return;
-    if (isProbe) this.#judgeProbe(key, state, experience);
-    else if (this.#trips(key, state, experience)) this.#open(key, state, 0);
+    // A request that was admitted in another state does not count in this one.
+    if (outcome === null || this.#counters.value(key) !== state) return;
+    if (isProbe) this.#judgeProbe(key, state, outcome);
+    else if (this.#trips(key, state, outcome)) this.#open(key, state, 0);
   }
 
-  #judgeProbe(key: string, state: number, { isFailed, isSlow }: Experience): void {
+  #judgeProbe(key: string, state: number, { isFailed, isSlow }: RequestOutcome): void {
     if (isFailed || isSlow) {
       this.#open(key, state, Math.min(LEVELS - 1, (state % LEVELS) + 1));
       return;
@@ -91,7 +91,7 @@ export class Circuits {
       this.#changed(key, "closed");
   }
 
-  #trips(key: string, state: number, { isFailed, isSlow }: Experience): boolean {
+  #trips(key: string, state: number, { isFailed, isSlow }: RequestOutcome): boolean {
     const { consecutive, window, min_requests, error_ratio, latency_quantile } = this.#own;
     const windowMs = window * 1000;
     const count = (what: string, isOne: boolean) =>
@@ -127,11 +127,11 @@ const untilOf = (state: number) => Math.floor(state / LEVELS);
 
 const probesOf = (key: string) => `probes ${key}`;
 
-/** As much of the window before as is less than a window ago, as if it had come evenly. */
+/** The previous window in proportion to its overlap, as if evenly spread. */
 const inWindow = ({ current, previous, elapsedMs }: WindowCount, windowMs: number) =>
   current + previous * (1 - elapsedMs / windowMs);
 
-/** For those who look on. */
+/** For metrics. */
 export function phaseOf(counters: Counters, key: string): Phase {
   const state = counters.value(key);
   if (state <= 0) return "closed";

@@ -1,16 +1,16 @@
-// Content codings: which one a client takes, and the coding of whole bodies and of streams; knows no answer.
+// Content codings: negotiation, and the encoding of whole bodies and of streams; knows no response.
 import zlib from "node:zlib";
 
 export const CODINGS = ["zstd", "br", "gzip"] as const;
 export type Coding = (typeof CODINGS)[number];
 export type Levels = Readonly<Record<Coding, number>>;
 
-/** The field comes from clients: so many different ones are remembered. */
+/** Bound of the cache, because clients choose the value. */
 const MAX_KNOWN = 500;
 
 /**
- * Chooses by Accept-Encoding (RFC 9110 section 12.5.3): the highest weight, and among equals the first of `offers`. Null: the
- * body as it is.
+ * Negotiates by Accept-Encoding (RFC 9110 section 12.5.3): the highest weight, and among equals the first of `offers`. Null:
+ * identity.
  */
 export function createNegotiator(
   offers: readonly Coding[],
@@ -37,7 +37,7 @@ function choose(accept: string, offers: readonly Coding[]): Coding | null {
   }
   const rest = weights.get("*") ?? 0;
   let best: Coding | null = null;
-  // Whoever likes the plain body better gets it.
+  // A client may prefer identity.
   let highest = weights.get("identity") ?? 0;
   for (const offer of offers) {
     const weight = weights.get(offer) ?? rest;
@@ -49,7 +49,7 @@ function choose(accept: string, offers: readonly Coding[]): Coding | null {
   return best;
 }
 
-/** Malformed: as if refused. */
+/** Malformed weights count as 0. */
 function weightOf(parameter: string): number {
   const [, text = ""] = /^q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.exec(parameter) ?? [];
   return text === "" ? 0 : Number(text);
@@ -57,13 +57,13 @@ function weightOf(parameter: string): number {
 
 type GzipLevel = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9;
 
-/** Below this, and at low levels, the library that streams is faster; above, the other one is, and its output is shorter. */
+/** Below this, and at low levels, the streaming library is faster; above, the other one is faster and compresses better. */
 const LIBDEFLATE_FROM_BYTES = 4096;
 const LIBDEFLATE_FROM_LEVEL = 4;
 
 /**
- * Levels from which a coding is slow, and from which it is so slow that it has no place in the thread that answers everybody: at
- * its highest level br takes half a second for a quarter of a megabyte, and zstd longer still.
+ * Levels from which a coding is slow, and from which it is too slow for the worker's thread: at its highest level br takes half a
+ * second for a quarter of a megabyte, and zstd even longer.
  */
 const SLOW_FROM: Readonly<Record<Coding, readonly [slow: number, slowest: number]>> = {
   br: [7, 10],
@@ -71,14 +71,14 @@ const SLOW_FROM: Readonly<Record<Coding, readonly [slow: number, slowest: number
   zstd: [11, 15],
 };
 
-/** Longest body that may be coded at once; all others wait for so long, which is some milliseconds. */
+/** Longest body to encode synchronously, which blocks the thread for some milliseconds. */
 export function atOnceBytes(coding: Coding, levels: Levels): number {
   const [slow, slowest] = SLOW_FROM[coding];
   if (levels[coding] >= slowest) return 0;
   return levels[coding] >= slow ? 32_768 : 262_144;
 }
 
-/** A whole body, at once. */
+/** Encodes a whole body synchronously. */
 export function encode(coding: Coding, levels: Levels, body: Uint8Array): Uint8Array {
   const bytes = body as Uint8Array<ArrayBuffer>;
   const level = levels[coding];
@@ -126,7 +126,7 @@ function createStream(coding: Coding, levels: Levels) {
   }
 }
 
-/** A body in pieces, coded in another thread. One call at a time. */
+/** Encodes a streamed body in another thread. One call at a time. */
 export class StreamEncoder {
   readonly #coding: Coding;
   readonly #stream: ReturnType<typeof createStream>;
@@ -136,12 +136,12 @@ export class StreamEncoder {
   constructor(coding: Coding, levels: Levels) {
     this.#coding = coding;
     this.#stream = createStream(coding, levels);
-    // Whoever does not read is not written to any more.
+    // Without a reader the stream would stop accepting writes.
     this.#stream.on("readable", () => this.#read());
     this.#stream.on("error", (error: Error) => this.#fail?.(error));
   }
 
-  /** What is ready to go on. `isFlushed`: everything that came so far. */
+  /** Returns the output so far. `isFlushed`: for all of the input so far. */
   push(chunk: Uint8Array, isFlushed: boolean): Promise<Uint8Array | null> {
     return this.#run((done) =>
       this.#stream.write(chunk, () =>
@@ -159,7 +159,7 @@ export class StreamEncoder {
 
   abort(): void {
     this.#stream.destroy();
-    this.#fail?.(new Error("the body broke off"));
+    this.#fail?.(new Error("the body is incomplete"));
   }
 
   #run(begin: (done: () => void) => void): Promise<Uint8Array | null> {

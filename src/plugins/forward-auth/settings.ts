@@ -1,4 +1,4 @@
-// The settings of forward-auth: their schema, what is wrong with them beyond it, and the presets; knows no request.
+// The settings of forward-auth: schema, validation and presets; knows no request.
 import { Type as t } from "@sinclair/typebox";
 import {
   config,
@@ -17,49 +17,46 @@ import { GATEWAY_FIELDS, HOP_BY_HOP, hyphenated } from "../../pdk/http.ts";
 export const schema = config({
   url: url({
     maxLength: 2048,
-    description: "Address that is asked; with a preset, one without a path gets the preset's path",
+    description: "URL of the authorization server; with a preset, the default path is the preset's",
   }),
   method: oneOf(["GET", "HEAD", "POST", "PUT"], {
     default: "GET",
-    description: "Method with which it is asked",
+    description: "Method of the request to it",
   }),
-  request_headers: listOf(headerName({ description: "Name of a header field" }), {
+  request_headers: listOf(headerName({ description: "Name of a header" }), {
     default: ["Authorization", "Cookie"],
     maxItems: 50,
-    description: "Header fields of the client that the other server gets to see",
+    description: "Client headers to send to the authorization server",
   }),
-  response_headers_to_upstream: listOf(headerName({ description: "Name of a header field" }), {
+  response_headers_to_upstream: listOf(headerName({ description: "Name of a header" }), {
     maxItems: 50,
     description:
-      "Header fields of the answer that go upstream when the request passes; whatever a client sends under these names stays behind. Empty: those of the preset",
+      "Response headers to send upstream with an allowed request; the gateway removes what clients send under these names. Empty: those of the preset",
   }),
-  response_headers_to_client: listOf(headerName({ description: "Name of a header field" }), {
+  response_headers_to_client: listOf(headerName({ description: "Name of a header" }), {
     default: ["Set-Cookie", "Location"],
     maxItems: 50,
     description:
-      "Header fields of the answer that the client gets when the request does not pass, and when it does all but Location",
+      "Response headers to send to the client when the request is denied and, except Location, when it is allowed",
   }),
-  send_x_forwarded: flag(
-    true,
-    "Describe the client's request in X-Forwarded-Method, -Proto, -Host, -Uri and -For",
-  ),
-  forward_body: flag(false, "Send the client's body as well; needs the method POST or PUT"),
+  send_x_forwarded: flag(true, "Send X-Forwarded-Method, -Proto, -Host, -Uri and -For"),
+  forward_body: flag(false, "Send the client's body; needs the method POST or PUT"),
   max_body: integer(1_048_576, {
     minimum: 1,
     maximum: 67_108_864,
-    description: "Bytes of a body that are forwarded; a longer one is refused with 413",
+    description: "Maximum size of a forwarded body in bytes; longer ones get 413",
   }),
-  timeout: milliseconds(3000, "Milliseconds for the whole answer"),
+  timeout: milliseconds(3000, "Timeout for the complete response in milliseconds"),
   status_on_error: integer(503, {
     minimum: 400,
     maximum: 599,
-    description: "Status when there is no answer",
+    description: "Status when the server does not respond",
   }),
-  fail_open: flag(false, "Let requests pass when there is no answer, as if nobody was to be asked"),
+  fail_open: flag(false, "Allow requests when the server does not respond"),
   cache_ttl: integer(0, {
     minimum: 0,
     maximum: 86_400,
-    description: "Seconds for which an answer that let a request pass is kept; 0: none is",
+    description: "Seconds for which an allowing response is cached; 0: not cached",
   }),
   cache_key: listOf(
     t.String({
@@ -71,23 +68,23 @@ export const schema = config({
     {
       maxItems: 20,
       description:
-        "What tells clients apart in that memory beside method, scheme, host, path, query and address; must hold every field of request_headers",
+        "Parts of the cache key beside method, scheme, host, path, query and address; must contain every header of request_headers",
     },
   ),
   preset: nullable(
     oneOf(["authelia", "authentik", "oauth2-proxy"], {
-      description: "Defaults for a well-known server",
+      description: "Defaults for a known server",
     }),
   ),
   anonymous_consumer: nullable(
     consumerReference({
-      description: "Consumer that stands in for clients that do not pass; null: they are refused",
+      description: "Consumer for clients that are denied; null: they are rejected",
     }),
   ),
-  hide_credentials: flag(false, "Keep the client's Authorization from going upstream"),
+  hide_credentials: flag(false, "Remove the client's Authorization from the upstream request"),
   run_on_preflight: flag(
     false,
-    "Also ask about OPTIONS requests of browsers that ask for permission (CORS) and never carry credentials",
+    "Also check CORS preflight requests, which never carry credentials",
   ),
 });
 
@@ -98,7 +95,7 @@ interface Preset {
   readonly toUpstream: readonly string[];
 }
 
-/** What their documentation says for other gateways that ask the same way. */
+/** From the servers' documentation for gateways with the same protocol. */
 export const presets: Readonly<Record<"authelia" | "authentik" | "oauth2-proxy", Preset>> = {
   authelia: {
     path: "/api/authz/forward-auth",
@@ -119,22 +116,22 @@ export const presets: Readonly<Record<"authelia" | "authentik" | "oauth2-proxy",
   },
 };
 
-/** By these the servers of the presets tell pages, which are led to a sign-in, from programs, which get a 401. */
+/** By these the servers of the presets distinguish pages, which they redirect to a login, from programs, which get 401. */
 export const PRESET_REQUEST_HEADERS = ["Accept", "X-Requested-With", "User-Agent"];
 
-/** Written anew for every answer. */
+/** Set by the gateway for every response. */
 export const FRAMING: ReadonlySet<string> = new Set(["content-length", "content-encoding"]);
 
-/** What a client could otherwise say in our name, or what would break the framing. */
+/** Headers with which a client could impersonate the gateway, or break the framing. */
 const ownFields = (names: readonly string[]) =>
   names.flatMap((name, at) => {
     const plain = hyphenated(name.toLowerCase());
     return GATEWAY_FIELDS.has(plain) || plain.startsWith("x-forwarded-") ? [at] : [];
   });
 
-/** Everything wrong beyond the schema. */
+/** All problems beyond the schema. */
 export function problemsOf(own: Config): { path: string; message: string }[] {
-  const message = "belongs to the gateway or to one connection and is never copied";
+  const message = "is reserved for the gateway or hop-by-hop, and is never copied";
   const lists = ["request_headers", "response_headers_to_upstream"] as const;
   const found = lists.flatMap((list) =>
     ownFields(own[list]).map((at) => ({ path: `${list}[${at}]`, message })),
@@ -143,7 +140,10 @@ export function problemsOf(own: Config): { path: string; message: string }[] {
     if (HOP_BY_HOP.has(name.toLowerCase()) || FRAMING.has(name.toLowerCase()))
       found.push({ path: `response_headers_to_client[${at}]`, message });
   if (own.forward_body && (own.method === "GET" || own.method === "HEAD"))
-    found.push({ path: "forward_body", message: `cannot be used with the method ${own.method}` });
+    found.push({
+      path: "forward_body",
+      message: `needs the method POST or PUT instead of ${own.method}`,
+    });
   if (own.cache_ttl === 0) return found;
   if (own.forward_body)
     found.push({ path: "cache_ttl", message: "must be 0 when bodies are forwarded" });
@@ -155,7 +155,7 @@ export function problemsOf(own: Config): { path: string; message: string }[] {
   if (own.cache_key.length === 0 || missing.length > 0)
     found.push({
       path: "cache_key",
-      message: `must hold what tells clients apart${missing.length === 0 ? "" : `: ${missing.map((name) => `header:${name}`).join(", ")}`}`,
+      message: `must contain what identifies clients${missing.length === 0 ? "" : `: ${missing.map((name) => `header:${name}`).join(", ")}`}`,
     });
   return found;
 }

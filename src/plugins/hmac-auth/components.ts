@@ -1,4 +1,4 @@
-// What a component of a message signature stands for in a request (RFC 9421 section 2); knows no key and no signature.
+// Values of the components of a message signature (RFC 9421 section 2); knows no key and no signature.
 import {
   type InnerList,
   type Item,
@@ -12,22 +12,22 @@ import {
 } from "structured-headers";
 import { isToken } from "../../pdk/http.ts";
 
-/** A request as far as it can be signed. */
+/** The signable parts of a request. */
 export interface SignedMessage {
   readonly method: string;
   readonly scheme: "http" | "https";
-  /** Host field as sent. */
+  /** Host header as sent. */
   readonly authority: string;
   readonly path: string;
   /** Without `?`. */
   readonly query: string;
-  /** Path and query as they stand in the request line. */
+  /** Path and query as in the request line. */
   readonly target: string;
-  /** Value by lower-case name, repeated ones joined; null: there is none. */
+  /** Value by lower-case name, repeated ones joined; null: absent. */
   header(name: string): string | null;
 }
 
-/** The value, or null when the request has no such component or it cannot be told. */
+/** The value; null when the request has no such component, or its value is unknown. */
 export function componentValue(component: Item, message: SignedMessage): string | null {
   const [name, parameters] = component;
   if (typeof name !== "string") return null;
@@ -65,7 +65,7 @@ function authorityOf({ authority, scheme }: SignedMessage): string {
   return authority.toLowerCase().replace(port, "");
 }
 
-/** Section 2.2.8. A parameter that is there several times cannot be signed. */
+/** Section 2.2.8. A repeated parameter cannot be signed. */
 function queryParameter([, parameters]: Item, { query }: SignedMessage): string | null {
   const name = parameters.get("name");
   if (typeof name !== "string" || parameters.size !== 1) return null;
@@ -80,7 +80,7 @@ const encodeParameter = (text: string): string =>
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 
-/** Fields whose type is known, for `sf` (section 2.1.1). */
+/** Structured fields of known type, for `sf` (section 2.1.1). */
 const structured: Readonly<Record<string, (value: string) => string>> = {
   "content-digest": (value) => serializeDictionary(parseDictionary(value)),
   "repr-digest": (value) => serializeDictionary(parseDictionary(value)),
@@ -95,7 +95,7 @@ function fieldValue(value: string, [name, parameters]: Item): string | null {
   if (parameters.size === 0) return value;
   const key = parameters.get("key");
   const isStrict = parameters.get("sf") === true;
-  // Others need what is not known here: single field lines, trailers, another message.
+  // Others need what the gateway does not have: single field lines, trailers, another message.
   if (parameters.size !== 1) return null;
   try {
     if (typeof key === "string") return memberOf(value, key);

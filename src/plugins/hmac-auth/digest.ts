@@ -2,10 +2,10 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { parseDictionary } from "structured-headers";
 
-/** RFC 9530 section 5: those that are not broken. */
+/** RFC 9530 section 5: the secure ones. */
 const algorithms: Readonly<Record<string, string>> = { "sha-256": "sha256", "sha-512": "sha512" };
 
-/** Whether the field holds a digest that can be checked, and all of those are the body's. */
+/** Whether the header has a supported digest, and all supported ones match the body. */
 export function fitsDigest(field: string, body: Uint8Array): boolean {
   try {
     let checked = 0;

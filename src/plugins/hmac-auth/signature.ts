@@ -1,4 +1,4 @@
-// Message signatures as they stand in header fields, and the text that they sign (RFC 9421 section 2.5); knows no key.
+// Parses message signatures from header fields, and builds the signature base (RFC 9421 section 2.5); knows no key.
 import {
   type BareItem,
   type Item,
@@ -9,7 +9,7 @@ import {
 import { componentValue, isInnerList, type SignedMessage } from "./components.ts";
 
 export interface MessageSignature {
-  /** What is covered, in order. */
+  /** The covered components, in order. */
   readonly components: readonly Item[];
   readonly keyId: string | null;
   readonly algorithm: string | null;
@@ -22,11 +22,11 @@ export interface MessageSignature {
   readonly parameters: string;
 }
 
-/** A signature is a few of these at most; intermediaries add their own. */
+/** Bounds; intermediaries may add signatures of their own. */
 const MAX_SIGNATURES = 5;
 const MAX_COMPONENTS = 50;
 
-/** Those that stand in both fields, in order; null when the fields are malformed or hold too much. */
+/** The signatures in both fields, in order; null when the fields are malformed or too large. */
 export function readSignatures(input: string, signature: string): MessageSignature[] | null {
   try {
     const inputs = parseDictionary(input);
@@ -72,11 +72,11 @@ function knownParameters(parameters: ReadonlyMap<string, BareItem>) {
   >;
 }
 
-/** Whether the component is covered as a whole. */
+/** Whether the component is covered without parameters. */
 export const covers = ({ components }: MessageSignature, name: string): boolean =>
   components.some(([covered, parameters]) => covered === name && parameters.size === 0);
 
-/** The text that is signed, as bytes; null when the request lacks something that is covered. */
+/** The signature base as bytes; null when the request lacks a covered component. */
 export function signatureBase(
   { components, parameters }: Pick<MessageSignature, "components" | "parameters">,
   message: SignedMessage,
@@ -84,7 +84,7 @@ export function signatureBase(
   let base = "";
   for (const component of components) {
     const value = componentValue(component, message);
-    // No value can hold a line end, or one component could pass for two.
+    // Values have no line ends, or one component could look like two.
     if (value === null || /[\r\n]/.test(value)) return null;
     base += `${serializeItem(component)}: ${value}\n`;
   }

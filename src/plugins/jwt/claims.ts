@@ -1,11 +1,11 @@
-// What the claims of a token say: finding them, comparing them, and writing them into header fields; knows no key.
+// Finds and compares claims of a token, and writes them into header fields; knows no key.
 import { isFieldValue } from "../../pdk/http.ts";
 
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** A claim by its name, or by the names on the way to it with dots between; undefined when it is not there. */
+/** A claim by its name, or by the names of nested members separated by dots; undefined when absent. */
 export function claimOf(claims: Claims, name: string): unknown {
-  // Names may hold dots themselves: many are addresses.
+  // Names may contain dots themselves: many are URLs.
   if (Object.hasOwn(claims, name)) return claims[name];
   let value: unknown = claims;
   for (const part of name.split(".")) {
@@ -16,7 +16,7 @@ export function claimOf(claims: Claims, name: string): unknown {
   return value;
 }
 
-/** Whether a claim is there and is, or is a list that holds, one of what is wanted; null: anything. */
+/** Whether a claim equals, or as a list contains, one of the required values; null: any value. */
 export function fulfils(value: unknown, wanted: unknown): boolean {
   if (value === undefined || value === null) return false;
   if (wanted === null) return true;
@@ -32,7 +32,7 @@ export function scopesOf(claims: Claims): ReadonlySet<string> {
   return new Set(words.filter((word): word is string => typeof word === "string" && word !== ""));
 }
 
-/** A claim as the value of a header field; null for what is not there or no field can hold. */
+/** A claim as the value of a header field; null when absent or not representable. */
 export function toFieldValue(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const isPlain = (each: unknown) => typeof each !== "object";
@@ -42,6 +42,6 @@ export function toFieldValue(value: unknown): string | null {
       : typeof value === "object"
         ? JSON.stringify(value)
         : String(value);
-  // Characters above U+007F have no meaning that everybody agrees on.
+  // Header fields have no agreed encoding for characters above U+007F.
   return isFieldValue(text) && /^[\x20-\x7e]+$/.test(text) ? text : null;
 }

@@ -1,6 +1,6 @@
-// Takes tokens out of requests, has them checked and says who the client is; knows no cryptography.
-import { type Outcome, reject } from "../../pdk/answer.ts";
-import { isExempt, keepClaims, refuse } from "../../pdk/authentication.ts";
+// Reads tokens from requests and authenticates their clients; knows no cryptography.
+import { type Outcome, reject } from "../../pdk/response.ts";
+import { isExempt, storeClaims, refuse } from "../../pdk/authentication.ts";
 import type { ConsumerView, RequestContext } from "../../pdk/context.ts";
 import type { PluginHandlers } from "../../pdk/definition.ts";
 import { cookieValues, isFieldValue } from "../../pdk/http.ts";
@@ -10,25 +10,25 @@ import { claimOf, type Claims, scopesOf, toFieldValue } from "./claims.ts";
 import { type Accepted, type Refused, Verifier } from "./verifier.ts";
 
 export function createJwtHandlers(own: JwtConfig, kit: PluginKit): PluginHandlers {
-  const gate = new Gate(own, kit);
+  const authenticator = new Authenticator(own, kit);
   const handlers: PluginHandlers = {
-    auth: (context) => gate.auth(context),
-    waived: (context) => gate.waived(context),
+    auth: (context) => authenticator.auth(context),
+    authSkipped: (context) => authenticator.authSkipped(context),
   };
   if (Object.keys(own.claims_to_headers).length === 0) return handlers;
   return {
     ...handlers,
-    protect: (context) => gate.clearFields(context),
+    stripIdentity: (context) => authenticator.clearFields(context),
   };
 }
 
 const REFUSED = 'Bearer error="invalid_token"';
 
-class Gate {
+class Authenticator {
   readonly #own: JwtConfig;
   readonly #kit: PluginKit;
   readonly #verifier: Verifier;
-  /** Lower-case names of header fields and the claims that go into them. */
+  /** Lower-case names of upstream headers and their claims. */
   readonly #fields: ReadonlyMap<string, string>;
 
   constructor(own: JwtConfig, kit: PluginKit) {
@@ -40,7 +40,7 @@ class Gate {
     );
   }
 
-  /** Whatever a client says of itself under these names stays behind. */
+  /** Removes what clients send under these names. */
   clearFields({ upstream }: RequestContext): void {
     for (const name of this.#fields.keys()) upstream.removeHeader(name);
   }
@@ -53,22 +53,22 @@ class Gate {
     if (token === undefined)
       return refuse(context, own, {
         reason: "auth.jwt.missing",
-        detail: "a token is needed",
-        // RFC 6750 section 3.1: no error where nothing was tried.
+        detail: "a token is required",
+        // RFC 6750 section 3.1: no error code without a token.
         challenge: "Bearer",
       });
     if (tokens.length > 1)
       return reject(401, "auth.jwt.duplicate", {
-        detail: "the request holds several tokens",
+        detail: "the request has several tokens",
         headers: {
-          "WWW-Authenticate": `Bearer realm="${own.realm}", error="invalid_token", error_description="the request holds several tokens"`,
+          "WWW-Authenticate": `Bearer realm="${own.realm}", error="invalid_token", error_description="the request has several tokens"`,
         },
       });
     return this.#judge(context, token);
   }
 
-  /** A token of another issuer may be one for the application. */
-  waived(context: RequestContext): void {
+  /** A token of another issuer may be for the application. */
+  authSkipped(context: RequestContext): void {
     const own = this.#own;
     if (!own.hide_credentials) return;
     const isOurs = tokensOf(context, { ...own, cookie_names: [], query_names: [] }).some((token) =>
@@ -79,30 +79,30 @@ class Gate {
 
   async #judge(context: RequestContext, token: string): Promise<Outcome> {
     const verdict = await this.#verifier.verify(token, context.consumers);
-    if (verdict.kind === "refused") return this.#no(context, verdict);
+    if (verdict.kind === "refused") return this.#reject(context, verdict);
     if (verdict.kind === "unavailable")
       return reject(503, "auth.jwt.keys_unavailable", {
-        detail: "tokens cannot be checked at the moment",
+        detail: "tokens cannot be verified at the moment",
         headers: { "Retry-After": String(this.#own.jwks_refresh_min_interval) },
         token: "destination_unavailable",
       });
     const consumer = this.#consumerOf(context, verdict);
     if (consumer === undefined)
-      return this.#no(context, {
+      return this.#reject(context, {
         reason: "auth.jwt.consumer_unknown",
-        detail: "the token is of nobody who is known",
+        detail: "the token has no known consumer",
       });
     return this.#hasScopes(verdict.claims)
-      ? this.#letIn(context, verdict, consumer)
+      ? this.#accept(context, verdict, consumer)
       : this.#allowsTooLittle(context);
   }
 
-  /** Null: none; undefined: there should be one and there is not. */
+  /** Null: no consumer is expected; undefined: the consumer is unknown. */
   #consumerOf(
     { consumers }: RequestContext,
     { credential, claims }: Accepted,
   ): ConsumerView | null | undefined {
-    // Whoever has a consumer's key could write anything into the claim.
+    // The holder of a consumer's key could write any name into the claim.
     if (credential !== null) return credential.consumer;
     const { consumer_claim: name } = this.#own;
     if (name === null) return null;
@@ -119,7 +119,7 @@ class Gate {
   }
 
   #allowsTooLittle(context: RequestContext): Outcome {
-    const detail = "the token does not allow this";
+    const detail = "the token lacks a required scope";
     const scope = this.#own.scopes_required.join(" ");
     return refuse(context, this.#own, {
       reason: "auth.jwt.scope",
@@ -129,12 +129,12 @@ class Gate {
     });
   }
 
-  #letIn(context: RequestContext, verdict: Accepted, consumer: ConsumerView | null): Outcome {
+  #accept(context: RequestContext, verdict: Accepted, consumer: ConsumerView | null): Outcome {
     const { claims, credential } = verdict;
     const { sub } = claims;
     const credentialId = typeof sub === "string" && isFieldValue(sub) ? sub : null;
     context.authenticate(consumer, { credential, credentialId });
-    keepClaims(context, claims);
+    storeClaims(context, claims);
     if (credential !== null) this.#kit.used(credential.id);
     this.#tell(context, claims);
     if (this.#own.hide_credentials) hide(context, this.#own);
@@ -148,13 +148,13 @@ class Gate {
     }
   }
 
-  #no(context: RequestContext, { reason, detail }: Omit<Refused, "kind">): Outcome {
+  #reject(context: RequestContext, { reason, detail }: Omit<Refused, "kind">): Outcome {
     const challenge = `${REFUSED}, error_description="${detail}"`;
     return refuse(context, this.#own, { reason, detail, challenge });
   }
 }
 
-/** Every token that the request holds, wherever. */
+/** All tokens of the request. */
 function tokensOf(context: RequestContext, own: JwtConfig): string[] {
   const tokens: string[] = [];
   for (const header of own.header_names) {
@@ -163,7 +163,7 @@ function tokensOf(context: RequestContext, own: JwtConfig): string[] {
     if (value === null) continue;
     const [, token] = /^bearer +(.*)$/i.exec(value) ?? [];
     if (token !== undefined) tokens.push(token);
-    // Authorization without Bearer is for somebody else.
+    // Authorization of another scheme is not for this plugin.
     else if (name !== "authorization") tokens.push(value);
   }
   for (const cookie of own.cookie_names)
@@ -174,12 +174,12 @@ function tokensOf(context: RequestContext, own: JwtConfig): string[] {
   return tokens;
 }
 
-/** A field that nobody else reads. */
+/** A header for this plugin only. */
 const isOwnField = (name: string) => name.toLowerCase() !== "authorization";
 
 function hide({ upstream, headers }: RequestContext, own: JwtConfig): void {
   for (const name of own.header_names.map((each) => each.toLowerCase()))
-    // What is for somebody else stays.
+    // Keeps values for others.
     if (isOwnField(name) || /^bearer /i.test(headers[name] ?? "")) upstream.removeHeader(name);
   for (const name of own.cookie_names) upstream.removeCookie(name);
   for (const name of own.query_names) upstream.removeQuery(name);

@@ -1,11 +1,11 @@
-// A set of public keys in a worker: which of them may have signed a token; knows neither where it comes from nor any claim.
+// Selects the keys of a JSON Web Key Set that may have signed a token; knows neither its origin nor any claim.
 import { type CryptoKey, importJWK, type JWK } from "jose";
 
-/** More than this are not looked at. */
+/** Further keys are ignored. */
 const MAX_KEYS = 100;
-/** Keys that a token without the name of its key is tried with. */
+/** Most keys to try for a token without `kid`. */
 const MAX_TRIED = 10;
-/** Characters of base64url that 2047 bits need: shorter moduli can be broken (NIST SP 800-131A). */
+/** Base64url characters of 2047 bits: shorter moduli are insecure (NIST SP 800-131A). */
 const MIN_MODULUS = 342;
 
 const ofRsa = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"];
@@ -16,7 +16,7 @@ const ofCurves: Readonly<Record<string, string>> = {
   Ed25519: "EdDSA",
 };
 
-/** A key and what it may be used for. */
+/** A key and its algorithms. */
 interface PublicKey {
   readonly id: string | null;
   readonly algorithms: readonly string[];
@@ -24,7 +24,7 @@ interface PublicKey {
   readonly imported: Map<string, Promise<CryptoKey>>;
 }
 
-/** Immutable but for what it has imported. */
+/** Immutable except for the cache of imported keys. */
 export class KeySet {
   readonly #keys: readonly PublicKey[];
 
@@ -32,7 +32,7 @@ export class KeySet {
     this.#keys = keys;
   }
 
-  /** Keys that cannot be used are left out; null when none is left or this is no set at all (RFC 7517 section 5). */
+  /** Ignores unsupported keys; null when none is left or this is no key set (RFC 7517 section 5). */
   static read(document: unknown): KeySet | null {
     if (typeof document !== "object" || document === null) return null;
     const { keys } = document as { readonly keys?: unknown };
@@ -44,7 +44,7 @@ export class KeySet {
     return usable.length === 0 ? null : new KeySet(usable);
   }
 
-  /** The keys that fit what the header of a token says of its algorithm and key; one that cannot be imported is left out. */
+  /** The keys that match the algorithm and key id of a token's header, without those that cannot be imported. */
   async candidates(algorithm: string, id: string | null): Promise<readonly CryptoKey[]> {
     const fitting = this.#keys.filter(
       (key) => key.algorithms.includes(algorithm) && (id === null || key.id === id),
@@ -84,7 +84,7 @@ function toPublicKey(value: unknown): PublicKey | null {
   return { id: typeof kid === "string" ? kid : null, algorithms, jwk, imported: new Map() };
 }
 
-/** What a key of this type can be used for; never a shared secret, which everybody could read. */
+/** The algorithms of a key of this type; never those of shared secrets, which would be public. */
 function algorithmsOf({
   kty,
   crv,
@@ -103,7 +103,7 @@ function algorithmsOf({
 function importOnce({ jwk, imported }: PublicKey, algorithm: string): Promise<CryptoKey> {
   const known = imported.get(algorithm);
   if (known !== undefined) return known;
-  // A public key never becomes bytes, which only a shared secret does.
+  // Only shared secrets are imported as bytes, never public keys.
   const key = importJWK(jwk, algorithm) as Promise<CryptoKey>;
   imported.set(algorithm, key);
   return key;

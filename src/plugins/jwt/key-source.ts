@@ -1,15 +1,15 @@
-// Where public keys come from and when they are fetched again; knows no token.
+// Fetches and caches public keys; knows no token.
 import type { PluginKit } from "../../pdk/kit.ts";
 import { KeySet } from "./key-set.ts";
 
 export interface KeySource {
-  /** What is known; fetched when nothing is or when it is old. Null: there never were any keys. */
+  /** The known keys, fetched when there are none or when they are old. Null: there never were any. */
   keys(): KeySet | null | Promise<KeySet | null>;
-  /** Others than these, if there are any and another attempt may be made. */
+  /** Fetches newer keys than these, unless it is too early. */
   newer(known: KeySet): KeySet | null | Promise<KeySet | null>;
 }
 
-/** Keys that are written down in the configuration. */
+/** Keys of the configuration. */
 export const fixedKeys = (keys: KeySet | null): KeySource => ({
   keys: () => keys,
   newer: () => null,
@@ -21,7 +21,7 @@ const DISCOVERY_PATH = "/.well-known/openid-configuration";
 
 export interface RemoteKeysOptions {
   readonly kit: PluginKit;
-  /** Gives the document with the keys. Throws an Error in words. */
+  /** Fetches the key set. Throws an Error with a message for the log. */
   readonly fetch: () => Promise<unknown>;
   readonly ttlMs: number;
   readonly minIntervalMs: number;
@@ -29,7 +29,7 @@ export interface RemoteKeysOptions {
   readonly now?: () => number;
 }
 
-/** Keys of somebody else. When they cannot be fetched, the last ones go on. */
+/** Keys from a server. When a fetch fails, the previous keys stay in use. */
 export class RemoteKeys implements KeySource {
   readonly #options: RemoteKeysOptions;
   readonly #now: () => number;
@@ -48,7 +48,7 @@ export class RemoteKeys implements KeySource {
     const now = this.#now();
     if (this.#keys !== null && now - this.#fetchedAt < this.#options.ttlMs) return this.#keys;
     const attempt = this.#attempt(now);
-    // With an issuer that is down, nobody waits for the next attempt as long as there are keys.
+    // Requests do not wait for the next attempt while there are keys.
     if (attempt === null || (this.#keys !== null && this.#hasFailed)) return this.#keys;
     return attempt;
   }
@@ -59,7 +59,7 @@ export class RemoteKeys implements KeySource {
     return keys === known ? null : keys;
   }
 
-  /** The fetching that is under way, or a new one; null when it is too early for that. */
+  /** The fetch in progress, or a new one; null when it is too early. */
   #attempt(now: number): Promise<KeySet | null> | null {
     if (this.#underWay !== null) return this.#underWay;
     if (now - this.#triedAt < this.#options.minIntervalMs) return null;
@@ -74,13 +74,13 @@ export class RemoteKeys implements KeySource {
     const { kit, fetch } = this.#options;
     try {
       const keys = KeySet.read(await fetch());
-      if (keys === null) throw new Error("the answer holds no key that can be used");
+      if (keys === null) throw new Error("the response has no supported key");
       this.#keys = keys;
       this.#fetchedAt = this.#now();
       this.#hasFailed = false;
     } catch (error) {
       this.#hasFailed = true;
-      kit.log("warn", "the keys for tokens cannot be fetched", {
+      kit.log("warn", "cannot fetch the keys for tokens", {
         error: (error as Error).message,
         has_older_keys: this.#keys !== null,
       });
@@ -96,24 +96,24 @@ async function fetchJson(kit: PluginKit, url: string): Promise<unknown> {
     timeoutMs: TIMEOUT_MS,
     maxBytes: MAX_BYTES,
   });
-  if (status !== 200) throw new Error(`the answer has the status ${status}`);
+  if (status !== 200) throw new Error(`the response has the status ${status}`);
   try {
     return JSON.parse(new TextDecoder().decode(body));
   } catch {
-    // What the runtime says of it quotes the answer.
-    throw new Error("the answer is not JSON");
+    // The runtime's message quotes the response.
+    throw new Error("the response is not JSON");
   }
 }
 
-/** The set of keys at an address. */
+/** The key set at a URL. */
 export const keysAt = (kit: PluginKit, url: string) => () => fetchJson(kit, url);
 
-/** The set of keys that an issuer says are its own (OpenID Connect Discovery 1.0 section 4). */
+/** The key set that an issuer publishes (OpenID Connect Discovery 1.0 section 4). */
 export const keysOfIssuer = (kit: PluginKit, issuer: string) => async (): Promise<unknown> => {
   const document = await fetchJson(kit, issuer.replace(/\/$/, "") + DISCOVERY_PATH);
   const { issuer: said, jwks_uri: address } = (document ?? {}) as Readonly<Record<string, unknown>>;
-  // Section 4.3: or one issuer could speak for another.
-  if (said !== issuer) throw new Error("the document of the issuer is of another one");
-  if (typeof address !== "string") throw new Error("the document of the issuer names no keys");
+  // Section 4.3: otherwise one issuer could impersonate another.
+  if (said !== issuer) throw new Error("the discovery document is of another issuer");
+  if (typeof address !== "string") throw new Error("the discovery document has no jwks_uri");
   return await fetchJson(kit, address);
 };

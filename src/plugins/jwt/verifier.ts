@@ -1,4 +1,4 @@
-// Checks tokens: which key counts, the signature, and what the claims must say; knows no request.
+// Verifies tokens: key, signature and claims; knows no request.
 import {
   type CryptoKey,
   decodeJwt,
@@ -21,31 +21,31 @@ import { fixedKeys, keysAt, keysOfIssuer, type KeySource, RemoteKeys } from "./k
 export interface Accepted {
   readonly kind: "accepted";
   readonly claims: JWTPayload;
-  /** Whose key it is signed with; null: that of an issuer. */
+  /** The consumer's credential; null: signed with a key of an issuer. */
   readonly credential: CredentialView | null;
 }
 
 export interface Refused {
   readonly kind: "refused";
   readonly reason: string;
-  /** For the client: nothing of the token, no quotes. */
+  /** For the client: without content of the token and without quotes. */
   readonly detail: string;
 }
 
-/** `unavailable`: there is no key to check it with at the moment. */
+/** `unavailable`: no key to verify it with at the moment. */
 export type Verdict = Accepted | Refused | { readonly kind: "unavailable" };
 
-/** What a token says before anybody vouches for it. */
+/** The content of a token before verification. */
 interface Unverified {
   readonly text: string;
   readonly algorithm: string;
   readonly keyId: string | null;
   readonly issuer: string | null;
-  /** Names the credential of a consumer, if there is one. */
+  /** The name of the consumer's credential, if any. */
   readonly keyName: string | null;
 }
 
-/** Longer than what a head can hold unless a listener allows more. */
+/** More than a request head may have by default. */
 const MAX_CHARACTERS = 16_384;
 const MAX_CONSUMER_KEYS = 1000;
 const HOUR_MS = 3_600_000;
@@ -57,11 +57,11 @@ const refused = (reason: string, detail: string): Refused => ({
 });
 const malformed = refused("malformed", "the token is malformed");
 const wrongSignature = refused("signature", "the signature of the token is not valid");
-const unknownKey = refused("key_unknown", "the token is signed with a key that is not known");
+const unknownKey = refused("key_unknown", "the token is signed with an unknown key");
 
 export class Verifier {
   readonly #own: JwtConfig;
-  /** For tokens of every issuer; null: none. */
+  /** Keys for tokens of every issuer; null: none. */
   readonly #common: KeySource | null;
   readonly #byIssuer: ReadonlyMap<string, KeySource>;
   readonly #ofConsumers = new Cache<Promise<CryptoKey>>({
@@ -97,7 +97,7 @@ export class Verifier {
     return await this.#verifyWithIssuer(token);
   }
 
-  /** Whether it claims to be one that could be accepted here. */
+  /** Whether this instance could accept it, by what it claims. */
   isOurs(text: string, consumers: Consumers): boolean {
     const token = this.#read(text);
     if (token === null) return false;
@@ -130,9 +130,9 @@ export class Verifier {
   }
 
   async #verifyWithConsumer(token: Unverified, credential: CredentialView): Promise<Verdict> {
-    // The algorithm is the key's own: a public key must never be taken for a secret.
+    // Algorithm confusion: a public key must never be used as a shared secret.
     if (credential.algorithm !== token.algorithm)
-      return refused("algorithm", "the algorithm of the token is not that of its key");
+      return refused("algorithm", "the algorithm of the token does not match its key");
     const material = validMaterial(credential, Date.now());
     if (material.length === 0) return refused("key_expired", "the key of the token has expired");
     const { publicKey } = credential;
@@ -167,7 +167,7 @@ export class Verifier {
     const verdict = await this.#verifyWithSet(token, keys);
     if (verdict !== unknownKey && (verdict !== wrongSignature || token.keyId !== null))
       return verdict;
-    // The key may be newer than what is known.
+    // The key may be newer than the cached set.
     const newer = await source.newer(keys);
     return newer === null ? verdict : await this.#verifyWithSet(token, newer);
   }
@@ -203,19 +203,20 @@ export class Verifier {
     return wrongSignature;
   }
 
-  /** What the library does not check; null: nothing is wrong. */
+  /** Checks beyond the library's; null: no problem. */
   #judgeClaims(claims: JWTPayload): Refused | null {
     const { maximum_expiration: most, claims_required: required, clock_skew: skew } = this.#own;
     if (most > 0) {
-      if (claims.exp === undefined)
-        return refused("no_expiration", "the token does not say when it expires");
+      if (claims.exp === undefined) return refused("no_expiration", "the token does not expire");
       if (claims.exp - Math.floor(Date.now() / 1000) > most + skew)
         return refused("too_long", "the token is valid for too long");
     }
     const isFulfilled = Object.entries(required).every(([name, wanted]) =>
       fulfils(claimOf(claims, name), wanted),
     );
-    return isFulfilled ? null : refused("claims", "a claim of the token is not what it must be");
+    return isFulfilled
+      ? null
+      : refused("claims", "a claim of the token does not have the required value");
   }
 }
 
@@ -225,10 +226,10 @@ const ofClaims: Readonly<Record<string, readonly [reason: string, detail: string
   exp: ["malformed", "the token is malformed"],
   nbf: ["not_yet_valid", "the token is not valid yet"],
   iss: ["issuer", "the issuer of the token is not accepted"],
-  aud: ["audience", "the token is for somebody else"],
+  aud: ["audience", "the audience of the token is not accepted"],
 };
 
-/** The messages of the library name claims and reasons, but no text of them goes out unread. */
+/** Maps the library's errors to fixed texts for clients. */
 function toRefusal(error: unknown): Refused {
   if (error instanceof errors.JWSSignatureVerificationFailed) return wrongSignature;
   if (error instanceof errors.JWTExpired) return refused("expired", "the token has expired");

@@ -1,4 +1,4 @@
-// Asks a directory whether a password is somebody's and which groups they are in; knows no request.
+// Checks passwords against a directory and reads groups; knows no request.
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import type { Client } from "ldapts";
@@ -6,12 +6,12 @@ import { type Config, fill, isDirect } from "./settings.ts";
 
 type Ldapts = typeof import("ldapts");
 
-export interface Person {
+export interface DirectoryUser {
   readonly dn: string;
   readonly groups: readonly string[];
 }
 
-/** Results of a bind that say something about who tries, and not about the directory (RFC 4511 appendix A). */
+/** Results of a bind that concern the user, and not the directory (RFC 4511 appendix A). */
 const WRONG: ReadonlySet<number> = new Set([
   32, // noSuchObject
   34, // invalidDNSyntax
@@ -30,40 +30,44 @@ export class Directory {
     this.#ldapts = ldapts;
   }
 
-  /** Null when name and password do not fit; throws an Error in words when that cannot be found out. */
-  async check(username: string, password: string): Promise<Person | null> {
+  /** Null when name or password are wrong; throws an Error with a message for the log when the directory cannot tell. */
+  async check(username: string, password: string): Promise<DirectoryUser | null> {
     // With an empty password a bind is anonymous, and succeeds (RFC 4513 section 5.1.2).
     if (password === "" || username === "") return null;
-    const line = new Line(this.#own, this.#ldapts);
+    const connection = new LdapConnection(this.#own, this.#ldapts);
     const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => reject(new Error("no answer in time")), this.#own.timeout);
+    const timer = setTimeout(() => reject(new Error("no response in time")), this.#own.timeout);
     try {
-      return await Promise.race([this.#ask(line, username, password), late]);
+      return await Promise.race([this.#ask(connection, username, password), late]);
     } finally {
       clearTimeout(timer);
-      line.close();
+      connection.close();
     }
   }
 
-  async #ask(line: Line, username: string, password: string): Promise<Person | null> {
+  async #ask(
+    connection: LdapConnection,
+    username: string,
+    password: string,
+  ): Promise<DirectoryUser | null> {
     const { bind_dn: template, bind_password: secret = "" } = this.#own;
-    await line.open();
-    const { client } = line;
+    await connection.open();
+    const { client } = connection;
     if (isDirect(this.#own)) {
       const dn = fill(template, { username });
       if (!(await this.#isRight(client, dn, password))) return null;
       const found = this.#own.base_dn === null ? dn : await this.#find(client, username);
-      return found === null ? null : await this.#person(client, username, found);
+      return found === null ? null : await this.#userOf(client, username, found);
     }
     await client.bind(template, secret);
     const dn = await this.#find(client, username);
     if (dn === null) return null;
-    const person = await this.#person(client, username, dn);
-    return (await this.#isRight(client, dn, password)) ? person : null;
+    const user = await this.#userOf(client, username, dn);
+    return (await this.#isRight(client, dn, password)) ? user : null;
   }
 
   async #isRight(client: Client, dn: string, password: string): Promise<boolean> {
-    // Nobody's name, which any password fits, or a word that the package would take for a mechanism of SASL.
+    // An empty name, which binds anonymously with any password, or a word that the package would read as a SASL mechanism.
     if (!/[=@\\]/.test(dn)) return false;
     try {
       await client.bind(dn, password);
@@ -75,7 +79,7 @@ export class Directory {
     }
   }
 
-  /** The one entry that fits; null when there is none or several. */
+  /** The only matching entry; null when there is none or several. */
   async #find(client: Client, username: string): Promise<string | null> {
     const { base_dn: base, filter } = this.#own;
     const { searchEntries } = await client.search(base ?? "", {
@@ -89,7 +93,7 @@ export class Directory {
     return searchEntries.length === 1 && entry !== undefined ? entry.dn : null;
   }
 
-  async #person(client: Client, username: string, dn: string): Promise<Person> {
+  async #userOf(client: Client, username: string, dn: string): Promise<DirectoryUser> {
     const { group_base_dn: base, group_filter: filter, group_attribute: attribute } = this.#own;
     if (base === null) return { dn, groups: [] };
     const { searchEntries } = await client.search(base, {
@@ -105,8 +109,8 @@ export class Directory {
   }
 }
 
-/** One connection: the package must neither open a second one nor read what came before TLS as if it had come after. */
-class Line {
+/** One connection: keeps the package from opening a second one, and from reading bytes before TLS as if they came after. */
+class LdapConnection {
   readonly client: Client;
   readonly #own: Config;
   readonly #host: string;
@@ -126,14 +130,14 @@ class Line {
     });
   }
 
-  /** Encrypts the connection where that is to be done after it is open; else it is opened with the first question. */
+  /** Sends StartTLS where configured; otherwise the first request opens the connection. */
   async open(): Promise<void> {
     if (this.#own.start_tls) await this.client.startTLS(this.#tlsOptions());
   }
 
   close(): void {
     for (const socket of this.#sockets) {
-      // Nobody listens any more, and an error without a listener would end the worker.
+      // An error event without a listener would end the worker.
       socket.on("error", () => undefined);
       socket.destroy();
     }
@@ -149,7 +153,7 @@ class Line {
     };
   }
 
-  /** It would open another one by itself when the first is cut, in the plain, and send the password over it. */
+  /** The package would reconnect without TLS when the connection is cut, and send the password in plain text. */
   #refuseSecond(): void {
     if (this.#sockets.length > 0) throw new Error("the connection was closed");
   }
@@ -162,7 +166,7 @@ class Line {
     return socket;
   }
 
-  /** With a port for ldaps://, or with the connection that StartTLS encrypts. */
+  /** To a port for ldaps://, or over the connection that StartTLS encrypts. */
   #connectTls([first]: readonly unknown[]): Socket {
     const options = this.#tlsOptions();
     if (typeof first === "number") {
@@ -171,9 +175,9 @@ class Line {
       this.#sockets.push(socket);
       return socket;
     }
-    // More than the one answer was put there by somebody on the way, to be taken for what the directory says later.
+    // Bytes after the response are an injection by an attacker, to be read as encrypted responses later.
     if (!isOneMessage(Buffer.concat(this.#plain)))
-      throw new Error("the directory said something before the connection was encrypted");
+      throw new Error("the directory sent data before the connection was encrypted");
     const { socket: plain } = first as { readonly socket: Socket };
     const socket = connectTls({ ...options, socket: plain });
     this.#sockets.push(socket);
@@ -181,7 +185,7 @@ class Line {
   }
 }
 
-/** One element of BER with a definite length (X.690 section 8.1.3), and nothing behind it. */
+/** One BER element with a definite length (X.690 section 8.1.3), and nothing after it. */
 function isOneMessage(bytes: Buffer): boolean {
   const first = bytes[1] ?? 0;
   if (first < 0x80) return bytes.length === 2 + first;

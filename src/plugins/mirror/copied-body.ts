@@ -1,6 +1,6 @@
-// A body that is copied while it passes; knows no request.
+// Copies a body while it streams; knows no request.
 
-/** Passes on what `source` gives; `done` gets all of it at the end, null when it is longer or breaks off. Called once. */
+/** Passes `source` through; `done` is called once, with the whole body, or null when it is longer or incomplete. */
 export function copied(
   source: ReadableStream<Uint8Array>,
   maxBytes: number,
@@ -27,7 +27,7 @@ export function copied(
           }
           size += value.byteLength;
           if (size > maxBytes) end(false);
-          // Whoever reads it may give its memory away.
+          // The reader may transfer the buffer.
           else pieces?.push(value.slice());
           controller.enqueue(value);
         } catch (error) {
@@ -40,7 +40,7 @@ export function copied(
         return reader.cancel(reason);
       },
     },
-    // Nothing is read before somebody wants it.
+    // Nothing is read before there is a reader.
     { highWaterMark: 0 },
   );
 }

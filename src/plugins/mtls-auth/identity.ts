@@ -1,10 +1,10 @@
-// What a certificate says about its owner, and lists of names that are compared with it; knows no request.
+// Reads the identity from a client certificate, and compares it with lists of names; knows no request.
 import { X509Certificate } from "node:crypto";
 import { normalizeAddress } from "../../pdk/net.ts";
 
 export interface AlternativeName {
   readonly kind: "dns" | "address" | "uri" | "email";
-  /** DNS names in lower case, addresses in their one spelling. */
+  /** DNS names in lower case, addresses in canonical form. */
   readonly value: string;
 }
 
@@ -12,13 +12,13 @@ export interface Identity {
   /** SHA-256 of the DER, hexadecimal, lower case. */
   readonly fingerprint: string;
   readonly names: readonly AlternativeName[];
-  /** Null when there is none, or more than one: which one counts would be a matter of luck. */
+  /** Null when there is none, or several, which would be ambiguous. */
   readonly commonName: string | null;
   /** Milliseconds since 1970. */
   readonly notAfter: number;
 }
 
-/** Null for bytes that are no certificate. */
+/** Null when the bytes are no certificate. */
 export function readIdentity(der: Uint8Array): Identity | null {
   try {
     const certificate = new X509Certificate(der);
@@ -50,7 +50,7 @@ const kinds: Readonly<Record<string, AlternativeName["kind"]>> = {
   email: "email",
 };
 
-/** Names of other kinds are left out; a text that is not what the runtime writes gives none at all. */
+/** Drops names of other kinds; returns none for a text that the runtime would not write. */
 export function readNames(text: string): AlternativeName[] {
   const names: AlternativeName[] = [];
   NAME.lastIndex = 0;
@@ -79,7 +79,7 @@ export function compileNames(wanted: readonly string[]): (identity: Identity) =>
     exact.add(normalizeAddress(text) ?? text);
     hosts.add(text.toLowerCase());
   }
-  // The name above one label: `.example.com` of `a.example.com`.
+  // The parent domain: `.example.com` of `a.example.com`.
   const above = (name: string) => name.slice(Math.max(0, name.indexOf(".")));
   const isWanted = ({ kind, value }: AlternativeName) =>
     kind === "dns"

@@ -1,11 +1,11 @@
-// Encrypted texts in cookies, in several when one is too long; knows nothing of what they say.
+// Encrypted texts in cookies, split over several when too long; knows nothing of their content.
 import type { RequestContext } from "../../pdk/context.ts";
 import { SecretBox } from "../../pdk/crypto.ts";
 import { cookieValue } from "../../pdk/http.ts";
 
-/** Browsers take 4096 bytes with name and attributes. */
+/** Browsers accept 4096 bytes with name and attributes. */
 const MAX_VALUE = 3800;
-/** What a listener takes as the head of a request has to have room for other fields, too. */
+/** Leaves room for other headers in the request head. */
 const MAX_COOKIES = 3;
 
 export interface CookieBoxOptions {
@@ -26,7 +26,7 @@ export class CookieBox {
     this.#prefix = `sealed:1:${this.#box.keyId}:`;
   }
 
-  /** The text, null when there is none that was written here. */
+  /** The text; null when there is none, or it is not authentic. */
   read(context: RequestContext): string | null {
     const header = context.header("cookie");
     const name = this.#nameFor(context);
@@ -47,7 +47,7 @@ export class CookieBox {
     }
   }
 
-  /** Values of Set-Cookie that keep the text, null when it is too long for cookies. */
+  /** Values of Set-Cookie that store the text; null when it is too long for cookies. */
   write(context: RequestContext, text: string, maxAge: number): string[] | null {
     const sealed = this.#box.seal(text).slice(this.#prefix.length);
     const count = Math.ceil(sealed.length / MAX_VALUE);
@@ -62,7 +62,7 @@ export class CookieBox {
     return [...cookies, ...this.#clearFrom(context, count)];
   }
 
-  /** Values of Set-Cookie that take away what the browser has sent. */
+  /** Values of Set-Cookie that delete what the browser has sent. */
   clear(context: RequestContext): string[] {
     return this.#clearFrom(context, 0);
   }
@@ -83,7 +83,7 @@ export class CookieBox {
   #attributes({ scheme }: RequestContext, maxAge: number): string {
     const { sameSite } = this.#options;
     const isSecure = scheme === "https";
-    // None without Secure is thrown away by browsers.
+    // Browsers reject SameSite=None without Secure.
     const site = sameSite === "None" && !isSecure ? "Lax" : sameSite;
     return `; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=${site}${isSecure ? "; Secure" : ""}`;
   }
@@ -94,10 +94,10 @@ export class CookieBox {
   }
 }
 
-/** Browsers take cookies with these prefixes over TLS only. */
+/** Browsers accept cookies with these prefixes over TLS only. */
 export const withoutPrefix = (name: string) => name.replace(/^__(?:Host|Secure)-/, "");
 
-/** Keeps all cookies that have this name, or begin with it and a dot, from going upstream; with and without prefix. */
+/** Removes all cookies of this name, or that begin with it and a dot, from the upstream request; with and without prefix. */
 export function hideCookies(context: RequestContext, name: string): void {
   const header = context.header("cookie");
   const bare = withoutPrefix(name);

@@ -1,17 +1,17 @@
-// Who somebody is by the claims of the provider, whether that is enough, and what of it goes upstream; knows no token.
-import { type Outcome, reject } from "../../pdk/answer.ts";
-import { keepClaims } from "../../pdk/authentication.ts";
+// Maps the provider's claims to an identity, authorizes it, and sets upstream headers; knows no token.
+import { type Outcome, reject } from "../../pdk/response.ts";
+import { storeClaims } from "../../pdk/authentication.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import type { Document } from "./provider.ts";
 import type { Config } from "./settings.ts";
 
-/** Values by the name under which the settings ask for them. */
+/** Values by the claim names of the settings. */
 export type Known = Readonly<Record<string, unknown>>;
 
 export class Identity {
   readonly #own: Config;
   readonly #headers: readonly (readonly [string, string])[];
-  /** Every claim that anything is asked of. */
+  /** All claims that the settings name. */
   readonly names: readonly string[];
 
   constructor(own: Config) {
@@ -21,7 +21,7 @@ export class Identity {
     this.names = [...new Set([...asked, own.groups_claim])].sort();
   }
 
-  /** The part of the claims that is asked for; later sources fill in what earlier ones lack. */
+  /** Picks these claims; later sources fill in what earlier ones lack. */
   pick(...sources: readonly Document[]): Known {
     const known: Record<string, unknown> = {};
     for (const name of this.names)
@@ -38,12 +38,12 @@ export class Identity {
     return this.names.every((name) => known[name] !== undefined);
   }
 
-  /** Whatever a client says of itself under our names stays behind. */
+  /** Removes what clients send under the names of these headers. */
   strip({ upstream }: RequestContext): void {
     for (const [name] of this.#headers) upstream.removeHeader(name);
   }
 
-  /** Says who it is, or why that is not enough. */
+  /** Authenticates the user, or rejects the request. */
   admit(context: RequestContext, subject: string, known: Known): Outcome {
     const { required_claims: required, allowed_groups: allowed, groups_claim } = this.#own;
     for (const [name, wanted] of Object.entries(required)) {
@@ -55,14 +55,14 @@ export class Identity {
     if (allowed.length > 0 && !groups.some((each) => allowed.includes(each)))
       return forbidden("auth.oidc.group");
     const { consumer, isAnonymous, credential } = context;
-    // Whom another plugin has recognised before stays who it is.
+    // A client that was authenticated before keeps its identity.
     const before = isAnonymous ? null : consumer;
     context.authenticate(before, {
       credential: before === null ? null : credential,
       credentialId: subject,
       groups,
     });
-    keepClaims(context, { sub: subject, ...known });
+    storeClaims(context, { sub: subject, ...known });
     for (const [name, claim] of this.#headers) {
       const value = fieldValue(known[claim]);
       if (value !== "") context.upstream.setHeader(name, value);
@@ -72,7 +72,7 @@ export class Identity {
 }
 
 const forbidden = (reason: string) =>
-  reject(403, reason, { detail: "this account may not use the application" });
+  reject(403, reason, { detail: "this account is not allowed to use the application" });
 
 function claimAt(claims: Document, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
@@ -91,8 +91,8 @@ function groupsOf(value: unknown): readonly string[] {
 }
 
 /**
- * A claim as a field value: lists with commas between, objects as JSON. Percent signs, whatever is not printable ASCII, and
- * commas in members of lists are percent-encoded, so that nobody's group can be read as two.
+ * A claim as a header value: lists separated by commas, objects as JSON. Percent signs, everything but printable ASCII, and
+ * commas inside of members are percent-encoded, so that one group cannot be read as two.
  */
 export function fieldValue(value: unknown): string {
   const encoded = (text: string, what: RegExp) => text.trim().replace(what, encodeURIComponent);

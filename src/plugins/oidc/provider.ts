@@ -1,13 +1,13 @@
-// What the identity provider publishes about itself: its document and its keys, kept for a while; knows no session.
+// Loads and caches the provider's discovery document and keys; knows no session.
 import type { createLocalJWKSet, JSONWebKeySet } from "jose";
 import type { Callout, CalloutRequest } from "../../pdk/kit.ts";
 import { isSafeUrl } from "./settings.ts";
 
 export type Jose = typeof import("jose");
 
-/** Why a sign-in or a token comes to nothing. The message holds no secrets; it is for the log. */
+/** Why a login or a token fails. The message is for the log, and has no secrets. */
 export class OidcError extends Error {
-  /** `unavailable`: the provider gave no usable answer; `refused`: what it or the client gave is not believed. */
+  /** `unavailable`: no usable response from the provider; `refused`: its data or the client's is not valid. */
   readonly kind: "unavailable" | "refused";
 
   constructor(kind: OidcError["kind"], message: string) {
@@ -16,7 +16,7 @@ export class OidcError extends Error {
   }
 }
 
-/** What is used of the discovery document (OpenID Connect Discovery 1.0, section 3). */
+/** Members of the discovery document (OpenID Connect Discovery 1.0, section 3). */
 export interface Metadata {
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
@@ -25,7 +25,7 @@ export interface Metadata {
   readonly endSessionEndpoint: string | null;
   /** Null when the provider does not say. */
   readonly tokenAuthMethods: readonly unknown[] | null;
-  /** Whether every answer names the issuer (RFC 9207). */
+  /** Whether every authorization response has `iss` (RFC 9207). */
   readonly namesIssuer: boolean;
 }
 
@@ -36,21 +36,21 @@ export const isDocument = (value: unknown): value is Document =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 const MAX_AGE_MS = 600_000;
-/** Whoever makes up tokens with unknown keys makes us ask for the keys not more often than this. */
+/** Minimum time between fetches of the keys, because clients can invent tokens with unknown keys. */
 const KEYS_COOLDOWN_MS = 30_000;
-/** While the provider is down it is not asked for each request. */
+/** Time between attempts while the provider is down. */
 const FAILURE_MS = 2000;
 
-interface Kept<T> {
+interface Cached<T> {
   readonly value: T;
   readonly at: number;
 }
 
-/** A value that is loaded once for all who ask, believed for a while, and after a failure not asked for at once again. */
-class Loaded<T> {
+/** Caches a value that is loaded once for concurrent callers, and backs off after a failure. */
+class CachedLoader<T> {
   readonly #load: () => Promise<T>;
-  #kept: Kept<T> | null = null;
-  #failed: Kept<unknown> | null = null;
+  #cached: Cached<T> | null = null;
+  #failed: Cached<unknown> | null = null;
   #loading: Promise<T> | null = null;
 
   constructor(load: () => Promise<T>) {
@@ -60,7 +60,7 @@ class Loaded<T> {
   /** At most `maxAgeMs` old. */
   async get(maxAgeMs: number): Promise<T> {
     const now = performance.now();
-    if (this.#kept !== null && now - this.#kept.at < maxAgeMs) return this.#kept.value;
+    if (this.#cached !== null && now - this.#cached.at < maxAgeMs) return this.#cached.value;
     if (this.#failed !== null && now - this.#failed.at < FAILURE_MS) throw this.#failed.value;
     this.#loading ??= this.#start();
     return await this.#loading;
@@ -69,7 +69,7 @@ class Loaded<T> {
   async #start(): Promise<T> {
     try {
       const value = await this.#load();
-      this.#kept = { value, at: performance.now() };
+      this.#cached = { value, at: performance.now() };
       this.#failed = null;
       return value;
     } catch (error) {
@@ -91,14 +91,14 @@ export interface ProviderOptions {
 export class Provider {
   readonly issuer: string;
   readonly #options: ProviderOptions;
-  readonly #metadata: Loaded<Metadata>;
-  readonly #keys: Loaded<KeySet>;
+  readonly #metadata: CachedLoader<Metadata>;
+  readonly #keys: CachedLoader<KeySet>;
 
   constructor(options: ProviderOptions) {
     this.issuer = options.issuer;
     this.#options = options;
-    this.#metadata = new Loaded(() => this.#loadMetadata());
-    this.#keys = new Loaded(() => this.#loadKeys());
+    this.#metadata = new CachedLoader(() => this.#loadMetadata());
+    this.#keys = new CachedLoader(() => this.#loadKeys());
   }
 
   metadata(): Promise<Metadata> {
@@ -109,20 +109,20 @@ export class Provider {
     return this.#keys.get(MAX_AGE_MS);
   }
 
-  /** The keys anew, because one is lacking; the same when they were loaded a moment ago. */
+  /** Reloads the keys, because one is missing; the same when they were loaded a moment ago. */
   newerKeys(): Promise<KeySet> {
     return this.#keys.get(KEYS_COOLDOWN_MS);
   }
 
-  /** Asks the provider; the body is undefined when it is no JSON. */
+  /** Sends a request to the provider; the body is undefined when it is no JSON. */
   async ask(
     request: Omit<CalloutRequest, "timeoutMs">,
   ): Promise<{ readonly status: number; readonly body: unknown }> {
     const { callout, timeoutMs } = this.#options;
     const headers = { accept: "application/json", ...request.headers };
     try {
-      const answer = await callout({ ...request, headers, timeoutMs });
-      return { status: answer.status, body: parsed(answer.body) };
+      const response = await callout({ ...request, headers, timeoutMs });
+      return { status: response.status, body: parsed(response.body) };
     } catch (error) {
       const where = URL.parse(request.url)?.host ?? "";
       throw new OidcError("unavailable", `${where}: ${(error as Error).message}`);
@@ -135,10 +135,16 @@ export class Provider {
     const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
     const { status, body } = await this.ask({ url });
     if (status !== 200 || !isDocument(body))
-      throw new OidcError("unavailable", `the provider's document was answered with ${status}`);
-    // Or one provider could hand us to another one (OpenID Connect Discovery 1.0, 4.3).
+      throw new OidcError(
+        "unavailable",
+        `the provider's discovery document has the status ${status}`,
+      );
+    // Otherwise one provider could impersonate another (OpenID Connect Discovery 1.0, 4.3).
     if (body["issuer"] !== issuer)
-      throw new OidcError("unavailable", "the issuer in the provider's document is another one");
+      throw new OidcError(
+        "unavailable",
+        "the issuer in the provider's discovery document does not match",
+      );
     const optional = (name: string) => {
       const address = body[name];
       return isSafeUrl(address) ? address : null;
@@ -146,7 +152,10 @@ export class Provider {
     const endpoint = (name: string) => {
       const address = optional(name);
       if (address === null)
-        throw new OidcError("unavailable", `${name} is missing in the document or not https`);
+        throw new OidcError(
+          "unavailable",
+          `${name} is missing in the discovery document or not https`,
+        );
       return address;
     };
     const methods = body["token_endpoint_auth_methods_supported"];
@@ -165,11 +174,11 @@ export class Provider {
     const { jwksUri } = await this.metadata();
     const { status, body } = await this.ask({ url: jwksUri });
     if (status !== 200 || !isDocument(body))
-      throw new OidcError("unavailable", `the provider's keys were answered with ${status}`);
+      throw new OidcError("unavailable", `the provider's key set has the status ${status}`);
     try {
       return this.#options.jose.createLocalJWKSet(body as unknown as JSONWebKeySet);
     } catch {
-      throw new OidcError("unavailable", "the provider's keys are not a set of keys");
+      throw new OidcError("unavailable", "the provider's key set is not valid");
     }
   }
 }

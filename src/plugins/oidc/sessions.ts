@@ -1,4 +1,4 @@
-// Sessions of browsers, which live in their cookies: read, kept awake, renewed and ended; knows no sign-in.
+// Sessions in cookies of browsers: reading, extending, renewing and ending them; knows no login.
 import { Cache } from "../../pdk/cache.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import { hashToken } from "../../pdk/crypto.ts";
@@ -7,7 +7,7 @@ import type { CookieBox } from "./cookie-box.ts";
 import type { Identity, Known } from "./identity.ts";
 import { type Document, OidcError } from "./provider.ts";
 import type { Config } from "./settings.ts";
-import type { Claims, TokenDesk, Tokens } from "./tokens.ts";
+import type { Claims, TokenClient, Tokens } from "./tokens.ts";
 
 /** Times in seconds since 1970. */
 export interface Session {
@@ -16,12 +16,12 @@ export interface Session {
   readonly known: Known;
   readonly created: number;
   readonly used: number;
-  /** When the access token expires and when it was given; null when the provider does not say. */
+  /** When the access token expires and when it was issued; null when the provider does not say. */
   readonly token: { readonly from: number; readonly until: number } | null;
-  /** Kept when it goes upstream. */
+  /** Stored when it goes upstream. */
   readonly access: string | null;
   readonly refresh: string | null;
-  /** For the provider's own sign-out. */
+  /** For the logout at the provider. */
   readonly idToken: string | null;
 }
 
@@ -29,7 +29,7 @@ type Renewal =
   | { readonly kind: "renewed"; readonly session: Session }
   | { readonly kind: "refused" | "unavailable" };
 
-/** A browser sends several requests with the old refresh token before it has the new one. */
+/** A browser may send several requests with the old refresh token before it has the new one. */
 const RENEWAL_MS = 30_000;
 const MAX_RENEWALS = 10_000;
 
@@ -37,7 +37,7 @@ export interface SessionsOptions {
   readonly own: Config;
   readonly kit: PluginKit;
   readonly cookies: CookieBox;
-  readonly desk: TokenDesk;
+  readonly tokenClient: TokenClient;
   readonly identity: Identity;
 }
 
@@ -52,7 +52,7 @@ export class Sessions {
     this.#options = options;
   }
 
-  /** A new session from what the provider gave. */
+  /** A new session from the provider's tokens. */
   create(claims: Claims, known: Known, tokens: Tokens): Session {
     const now = nowSeconds();
     const id = crypto.randomUUID();
@@ -69,7 +69,7 @@ export class Sessions {
     };
   }
 
-  /** The session that the browser shows, while it lasts. */
+  /** The valid session of the browser's cookie. */
   read(context: RequestContext): Session | null {
     const text = this.#options.cookies.read(context);
     if (text === null) return null;
@@ -83,22 +83,22 @@ export class Sessions {
   /** Whether it has to be renewed before it is used. */
   isDue({ token, refresh }: Session): boolean {
     if (token === null || refresh === null) return false;
-    // Before the end, so that a renewal that another worker was faster with does not end the session.
+    // Early, so that losing a race for the renewal with another worker does not end the session.
     const ahead = Math.min(60, Math.floor((token.until - token.from) / 5));
     return nowSeconds() >= token.until - ahead;
   }
 
-  /** Whether its access token has to go upstream and is of no use any more. */
+  /** Whether its access token must go upstream and has expired. */
   isSpent({ access, token }: Session): boolean {
     return access !== null && token !== null && nowSeconds() >= token.until;
   }
 
-  /** Whether the cookie must say again that it was used. */
+  /** Whether the cookie needs a new time of last use. */
   isDrowsy({ used }: Session): boolean {
     return nowSeconds() - used >= Math.min(60, Math.ceil(this.#options.own.session.idle / 10));
   }
 
-  /** Values of Set-Cookie for the session as used now; null when it is too long for cookies. */
+  /** Values of Set-Cookie for the session, used now; null when it is too long for cookies. */
   write(context: RequestContext, session: Session): string[] | null {
     const { own, cookies } = this.#options;
     const now = nowSeconds();
@@ -107,12 +107,12 @@ export class Sessions {
     const awake = { ...session, used: now };
     return (
       cookies.write(context, JSON.stringify(awake), maxAge) ??
-      // The provider can do without the hint at the sign-out.
+      // The hint for the logout is optional.
       cookies.write(context, JSON.stringify({ ...awake, idToken: null }), maxAge)
     );
   }
 
-  /** Also a copy of the cookie is worth nothing any more, in all workers, as long as the gateway runs. */
+  /** Invalidates copies of the cookie too, in all workers, until the gateway stops. */
   end({ id }: Session): void {
     const { kit, own } = this.#options;
     kit.counters.add(`ended ${id}`, 1, own.session.absolute * 1000);
@@ -124,7 +124,7 @@ export class Sessions {
     return current + previous > 0;
   }
 
-  /** The session with new tokens; the same when that was not possible now; null when the provider has ended it. */
+  /** The session with new tokens; unchanged when the provider is unavailable; null when the provider has ended it. */
   async renew(session: Session): Promise<Session | null> {
     const { id, refresh, token } = session;
     if (refresh === null) return session;
@@ -132,7 +132,7 @@ export class Sessions {
     const known = this.#renewals.get(key);
     const renewal = known ?? (await this.#renewOnce(key, session, refresh));
     if (renewal.kind === "renewed") return renewal.session;
-    // Refresh tokens work once: another worker may have used this one a moment ago.
+    // Refresh tokens are single-use: another worker may have used this one a moment ago.
     const isStillValid = token !== null && nowSeconds() < token.until;
     return isStillValid || renewal.kind === "unavailable" ? session : null;
   }
@@ -143,7 +143,7 @@ export class Sessions {
     const renewal = this.#ask(session, refresh)
       .catch((error: unknown): Renewal => {
         if (!(error instanceof OidcError)) throw error;
-        this.#options.kit.log("info", "a session could not be renewed", { error: error.message });
+        this.#options.kit.log("info", "cannot renew a session", { error: error.message });
         return { kind: error.kind };
       })
       .then((result) => {
@@ -156,26 +156,29 @@ export class Sessions {
   }
 
   async #ask(session: Session, refresh: string): Promise<Renewal> {
-    const { desk, identity } = this.#options;
-    const tokens = await desk.request({ grant_type: "refresh_token", refresh_token: refresh });
+    const { tokenClient, identity } = this.#options;
+    const tokens = await tokenClient.request({
+      grant_type: "refresh_token",
+      refresh_token: refresh,
+    });
     const now = nowSeconds();
     const parts = this.#tokenParts(tokens, now);
-    // As if it had not been used for long, so that its cookie is written anew.
+    // Forces a new cookie.
     const next = { ...session, ...parts, refresh: parts.refresh ?? refresh, used: 0 };
     if (tokens.idToken === null) return { kind: "renewed", session: next };
-    const claims = await desk.idClaims(tokens.idToken, null);
+    const claims = await tokenClient.idClaims(tokens.idToken, null);
     // OpenID Connect Core 12.2.
-    if (claims.sub !== session.sub) throw new OidcError("refused", "the token is somebody else's");
+    if (claims.sub !== session.sub) throw new OidcError("refused", "the token is of another user");
     const first = identity.pick(claims);
     const more = identity.isComplete(first) ? {} : await this.#userinfo(tokens, claims);
     const known = identity.pick(claims, more, session.known);
     return { kind: "renewed", session: { ...next, known, idToken: tokens.idToken } };
   }
 
-  /** The refresh token is used up by now: to fail here would end the session. */
+  /** The refresh token is used up: a failure here would end the session. */
   async #userinfo({ accessToken }: Tokens, { sub }: Claims): Promise<Document> {
     try {
-      return await this.#options.desk.userinfo(accessToken, sub);
+      return await this.#options.tokenClient.userinfo(accessToken, sub);
     } catch (error) {
       if (error instanceof OidcError && error.kind === "unavailable") return {};
       throw error;

@@ -1,4 +1,4 @@
-// The settings of oidc: their schema and what is wrong with them beyond it; knows no request.
+// The settings of oidc: schema and validation; knows no request.
 import { Type as t } from "@sinclair/typebox";
 import { authenticationFields } from "../../pdk/authentication.ts";
 import { destination } from "../../pdk/destination.ts";
@@ -32,28 +32,21 @@ export const schema = config({
     url({
       maxLength: 1024,
       description:
-        "Issuer of the identity provider, exactly as the provider writes it; https, or http on this machine",
+        "Issuer URL of the identity provider, exactly as the provider writes it; https, or http on this machine",
     }),
   ),
-  client_id: word("Id under which the provider knows this client"),
-  client_secret: t.Optional(
-    secret({ description: "Secret of the client; a public client has none" }),
-  ),
+  client_id: word("Client id at the provider"),
+  client_secret: t.Optional(secret({ description: "Client secret; a public client has none" })),
   scopes: listOf(word("A scope"), {
     default: ["openid", "profile", "email"],
     maxItems: 50,
     description:
-      "What is asked of the provider; add offline_access for refresh tokens where the provider wants it",
+      "Requested scopes; add offline_access for refresh tokens where the provider requires it",
   }),
-  redirect_path: path(
-    "/_sluice/oidc/callback",
-    "Path under every protected host to which the provider sends people back",
-  ),
-  logout_path: path("/_sluice/oidc/logout", "Path under every protected host that signs out"),
-  post_logout_redirect_uri: nullable(
-    url({ description: "Address to which people are sent after they have signed out" }),
-  ),
-  pkce: flag(true, "Bind the code to this sign-in (PKCE, S256)"),
+  redirect_path: path("/_sluice/oidc/callback", "Path of the redirect URI on every protected host"),
+  logout_path: path("/_sluice/oidc/logout", "Path of the logout on every protected host"),
+  post_logout_redirect_uri: nullable(url({ description: "URL to redirect to after the logout" })),
+  pkce: flag(true, "Proof Key for Code Exchange (PKCE, S256)"),
   session: group(
     {
       cookie_name: t.String({
@@ -63,49 +56,49 @@ export const schema = config({
         pattern: "^[A-Za-z0-9_-]+$",
         errorMessage: "must be letters, digits, _ and -",
         description:
-          "Name of the cookie that holds the session; over plain http a prefix __Host- or __Secure- is left off",
+          "Name of the session cookie; over plain http the gateway omits a prefix __Host- or __Secure-",
       }),
       same_site: oneOf(["Lax", "Strict", "None"], {
         default: "Lax",
-        description: "Whether requests from other sites carry the session",
+        description: "SameSite attribute of the session cookie",
       }),
       idle: integer(3600, {
         minimum: 1,
         maximum: 31_536_000,
-        description: "Seconds without a request after which a session is over",
+        description: "Idle timeout of a session in seconds",
       }),
       absolute: integer(28_800, {
         minimum: 1,
         maximum: 31_536_000,
-        description: "Seconds after which a session is over in any case",
+        description: "Maximum lifetime of a session in seconds",
       }),
     },
-    "The session of a browser, which is kept encrypted in a cookie",
+    "Session, stored encrypted in a cookie",
   ),
   unauth_action: oneOf(["auth", "deny", "pass"], {
     default: "auth",
     description:
-      "What becomes of requests without a session: pages are led to the sign-in and the rest is refused with 401; all are refused; all pass",
+      "Action for requests without a session: redirect pages to the login and reject others with 401; reject all; allow all",
   }),
-  bearer_allowed: flag(true, "Also let in who shows a JWT of the provider as a Bearer token"),
+  bearer_allowed: flag(true, "Also accept JWTs of the provider as Bearer tokens"),
   bearer_audience: listOf(word("An audience"), {
     maxItems: 20,
-    description: "Audiences of which a Bearer token must name one; empty: client_id",
+    description: "Audiences of which a Bearer token must have one; empty: client_id",
   }),
   required_claims: t.Record(t.String(), t.Union([t.String(), t.Number(), t.Boolean()]), {
     default: {},
     maxProperties: 50,
     description:
-      "Claims and the value that each must have or contain; who lacks one is refused with 403",
+      "Required claims and the value that each must have or contain; users without one get 403",
   }),
   groups_claim: t.String({
     default: "groups",
     minLength: 1,
     maxLength: 256,
-    description: "Claim that lists the groups; dots lead into objects: realm_access.roles",
+    description: "Claim with the groups; dots separate nested members: realm_access.roles",
   }),
   allowed_groups: listOf(word("A group"), {
-    description: "Groups of which people must be in one; empty: everybody may pass",
+    description: "Groups of which a user must be in one; empty: all users are allowed",
   }),
   headers: t.Record(t.String(), word("Name of a claim"), {
     default: {
@@ -116,17 +109,17 @@ export const schema = config({
     },
     maxProperties: 50,
     description:
-      "Header fields upstream and the claim that each holds; whatever a client sends under these names stays behind",
+      "Upstream headers and their claims; the gateway removes what clients send under these names",
   }),
   forward_access_token: flag(false, "Send the access token upstream as Authorization: Bearer"),
-  refresh: flag(true, "Renew the tokens of a session with its refresh token before they expire"),
-  timeout: milliseconds(5000, "Milliseconds for each answer of the provider"),
+  refresh: flag(true, "Renew the tokens of a session before they expire"),
+  timeout: milliseconds(5000, "Timeout of each request to the provider in milliseconds"),
   ...authenticationFields,
 });
 
 export type Config = (typeof schema)["static"];
 
-/** Whether secrets may be sent there: encrypted, or without leaving the machine. */
+/** Whether secrets may be sent there: encrypted, or on the loopback interface. */
 export function isSafeUrl(text: unknown): text is string {
   const parsed = typeof text === "string" ? URL.parse(text) : null;
   if (parsed === null || parsed.username !== "" || parsed.password !== "") return false;
@@ -137,7 +130,7 @@ export function isSafeUrl(text: unknown): text is string {
   return parsed.protocol === "http:" && isHere;
 }
 
-/** Everything wrong beyond the schema. */
+/** All problems beyond the schema. */
 export function problemsOf(own: Config): { path: string; message: string }[] {
   const found: { path: string; message: string }[] = [];
   const check = (isFine: boolean, at: string, message: string) => {
@@ -145,14 +138,14 @@ export function problemsOf(own: Config): { path: string; message: string }[] {
   };
   check(isSafeUrl(own.issuer), "issuer", "must be https, or http on this machine");
   check(!/[?#]/.test(own.issuer), "issuer", "must have no query and no fragment");
-  check(own.scopes.includes("openid"), "scopes", "must hold openid");
+  check(own.scopes.includes("openid"), "scopes", "must contain openid");
   for (const [at, scope] of own.scopes.entries())
     check(/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope), `scopes[${at}]`, "must be one word");
   for (const name of ["redirect_path", "logout_path"] as const)
     check(
       own[name].length > 1 && !/\/\/|\/\.{1,2}(?:\/|$)/.test(own[name]),
       name,
-      "must name a page",
+      "must be a page",
     );
   check(own.redirect_path !== own.logout_path, "logout_path", "must differ from redirect_path");
   check(
@@ -164,7 +157,7 @@ export function problemsOf(own: Config): { path: string; message: string }[] {
     check(
       isToken(name) && !GATEWAY_FIELDS.has(name.toLowerCase()) && isFieldValue(name),
       `headers.${name}`,
-      "must be the name of a header field that does not belong to the gateway",
+      "must be a valid header name that is not reserved for the gateway",
     );
   return found;
 }

@@ -1,21 +1,21 @@
-// Getting tokens from the provider and deciding whether they are believed; knows no session and no cookie.
+// Requests tokens from the provider and verifies them; knows no session and no cookie.
 import type { JWTPayload, JWTVerifyOptions, JWTVerifyResult } from "jose";
 import { idTokenProblem, isCanonicalToken } from "../../pdk/crypto.ts";
 import { type Document, isDocument, type Jose, OidcError, type Provider } from "./provider.ts";
 
-/** Signatures with a key that only the provider has: with HS* the client could sign, with `none` nobody has. */
+/** Asymmetric algorithms: with HS* the client could sign, and `none` is unsigned. */
 const ALGORITHMS = [
   ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
-/** How far the clocks of provider and gateway may be apart. */
+/** Tolerated clock difference between provider and gateway. */
 const TOLERANCE_SECONDS = 30;
-/** Types of Bearer tokens: among others a logout token is none (OpenID Connect Back-Channel Logout 1.0, 2.4). */
+/** Types of Bearer tokens; excludes logout tokens, for example (OpenID Connect Back-Channel Logout 1.0, 2.4). */
 const BEARER_TYPES = new Set(["", "jwt", "at+jwt", "application/at+jwt"]);
 
 export type Claims = JWTPayload & { readonly sub: string };
 
-/** What the token endpoint gave. */
+/** The response of the token endpoint. */
 export interface Tokens {
   readonly accessToken: string | null;
   readonly refreshToken: string | null;
@@ -24,7 +24,7 @@ export interface Tokens {
   readonly expiresIn: number | null;
 }
 
-export interface TokenDeskOptions {
+export interface TokenClientOptions {
   readonly provider: Provider;
   readonly jose: Jose;
   readonly clientId: string;
@@ -33,14 +33,14 @@ export interface TokenDeskOptions {
   readonly bearerAudience: readonly string[];
 }
 
-export class TokenDesk {
-  readonly #options: TokenDeskOptions;
+export class TokenClient {
+  readonly #options: TokenClientOptions;
 
-  constructor(options: TokenDeskOptions) {
+  constructor(options: TokenClientOptions) {
     this.#options = options;
   }
 
-  /** Asks the token endpoint; throws an OidcError when it gives none. */
+  /** Sends a token request; throws an OidcError when it fails. */
   async request(grant: Readonly<Record<string, string>>): Promise<Tokens> {
     const { provider, clientId, clientSecret } = this.#options;
     const { tokenEndpoint, tokenAuthMethods } = await provider.metadata();
@@ -68,7 +68,7 @@ export class TokenDesk {
     };
   }
 
-  /** Claims of an id token that passes every check of OpenID Connect Core 3.1.3.7; `nonce` null: that of a renewal. */
+  /** Claims of an id token that passes all checks of OpenID Connect Core 3.1.3.7; `nonce` null: after a renewal. */
   async idClaims(token: string, nonce: string | null): Promise<Claims> {
     const { clientId, provider } = this.#options;
     const { payload, protectedHeader } = await this.#verify(token, {
@@ -85,14 +85,14 @@ export class TokenDesk {
     if (problem !== null) throw new OidcError("refused", problem);
     const { aud, azp } = payload;
     if (nonce !== null && payload["nonce"] !== nonce)
-      throw new OidcError("refused", "nonce of the id token is not the one that was sent");
+      throw new OidcError("refused", "nonce of the id token does not match");
     const isForSeveral = Array.isArray(aud) && aud.length > 1;
     if ((isForSeveral || azp !== undefined) && azp !== clientId)
       throw new OidcError("refused", "azp of the id token is not our client id");
     return withSubject(payload);
   }
 
-  /** Claims of a JWT that was shown as a Bearer token. */
+  /** Claims of a JWT used as Bearer token. */
   async bearerClaims(token: string): Promise<Claims> {
     const { bearerAudience, provider } = this.#options;
     const { payload, protectedHeader } = await this.#verify(token, {
@@ -103,11 +103,11 @@ export class TokenDesk {
       requiredClaims: ["sub", "exp"],
     });
     if (!isBearerType(protectedHeader.typ))
-      throw new OidcError("refused", "the type of the token is another one");
+      throw new OidcError("refused", "the type of the token is not accepted");
     return withSubject(payload);
   }
 
-  /** Whether it claims to be of the provider; that of somebody else is for the application. */
+  /** Whether it claims to be the provider's; tokens of others are for the application. */
   isOfProvider(token: string): boolean {
     const { provider, jose } = this.#options;
     try {
@@ -117,7 +117,7 @@ export class TokenDesk {
     }
   }
 
-  /** What the userinfo endpoint says of the same person; empty when there is none. */
+  /** Claims of the userinfo endpoint; empty when there is none. */
   async userinfo(accessToken: string | null, subject: string): Promise<Document> {
     const { provider } = this.#options;
     const { userinfoEndpoint } = await provider.metadata();
@@ -127,7 +127,7 @@ export class TokenDesk {
     if (status !== 200 || !isDocument(body)) return {};
     // OpenID Connect Core 5.3.2.
     if (body["sub"] !== subject)
-      throw new OidcError("refused", "the userinfo endpoint speaks of somebody else");
+      throw new OidcError("refused", "sub of the userinfo response does not match");
     return body;
   }
 
@@ -136,7 +136,7 @@ export class TokenDesk {
     if (!isCanonicalToken(token))
       throw new OidcError(
         "refused",
-        "the token is refused: it is not three parts of canonical base64url",
+        "the token is rejected: it is not three parts of canonical base64url",
       );
     try {
       try {
@@ -147,9 +147,9 @@ export class TokenDesk {
       return await this.#verifyWith(token, options, await this.#options.provider.newerKeys());
     } catch (error) {
       if (error instanceof OidcError) throw error;
-      // Messages of jose name the claim or the reason, not the value.
+      // Messages of jose have the claim or the reason, not the value.
       const message = error instanceof errors.JOSEError ? error.message : "it cannot be read";
-      throw new OidcError("refused", `the token is refused: ${message}`);
+      throw new OidcError("refused", `the token is rejected: ${message}`);
     }
   }
 
@@ -163,7 +163,7 @@ export class TokenDesk {
       return await jwtVerify(token, keys, options);
     } catch (error) {
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
-      // A token without the id of its key may be signed with any of those that fit.
+      // A token without `kid` may be signed with any matching key.
       for await (const key of error) {
         try {
           return await jwtVerify(token, key, options);
@@ -179,34 +179,34 @@ export class TokenDesk {
 function withSubject(payload: JWTPayload): Claims {
   const { sub } = payload;
   if (typeof sub !== "string" || sub === "" || sub.length > 255)
-    throw new OidcError("refused", "sub of the token is not a name");
+    throw new OidcError("refused", "sub of the token is not valid");
   return { ...payload, sub };
 }
 
-/** The library checks neither that it is a text nor what it says. */
+/** The library checks neither type nor content. */
 const isBearerType = (typ: unknown) =>
   typ === undefined || (typeof typ === "string" && BEARER_TYPES.has(typ.toLowerCase()));
 
 const textOf = (value: unknown) => (typeof value === "string" && value !== "" ? value : null);
 
-/** Some providers write the number as text. */
+/** Some providers write the number as a string. */
 function secondsOf(value: unknown): number | null {
   const seconds = Number(value ?? Number.NaN);
   return Number.isFinite(seconds) && seconds > 0 ? Math.floor(seconds) : null;
 }
 
-/** RFC 6749 2.3.1: id and secret are form-encoded first, so that a colon in one of them does no harm. */
+/** RFC 6749 2.3.1: id and secret are form-encoded, so that they may contain a colon. */
 function basic(id: string, secret: string): string {
   const encode = (text: string) => new URLSearchParams({ x: text }).toString().slice(2);
   return `Basic ${Buffer.from(`${encode(id)}:${encode(secret)}`).toString("base64")}`;
 }
 
-/** Only the code of the error is kept: its description may repeat what was sent. */
+/** Only the error code: the description may repeat what was sent. */
 function refusal(status: number, body: unknown): OidcError {
   const code = isDocument(body) ? textOf(body["error"]) : null;
   const shown = code !== null && /^[a-z_]{1,40}$/.test(code) ? `, ${code}` : "";
   return new OidcError(
     status >= 500 ? "unavailable" : "refused",
-    `the token endpoint answered ${status}${shown}`,
+    `the token endpoint responded ${status}${shown}`,
   );
 }

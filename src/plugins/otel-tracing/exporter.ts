@@ -1,11 +1,11 @@
-// Sends spans to a collector in batches: bounded, again after a failure, and never in the way of a request; knows no span.
+// Sends spans to a collector in batches: bounded, with retries, without blocking requests; knows no span.
 import type { Callout, PluginKit } from "../../pdk/kit.ts";
 import { writeRequest } from "./span.ts";
 
 export interface ExporterOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Attributes of the resource, written. */
+  /** Serialized resource attributes. */
   readonly resource: string;
   readonly maxBatch: number;
   readonly maxDelayMs: number;
@@ -19,12 +19,12 @@ export interface ExporterOptions {
 
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
-/** Those after which the OTLP specification wants another attempt; all others would be answered in the same way again. */
+/** Retryable statuses of the OTLP specification. */
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-/** How often it is said that spans are lost. */
+/** Interval of log lines about dropped spans. */
 const COMPLAINT_MS = 60_000;
 
-/** One batch is under way at a time; what comes meanwhile waits, and what there is no room for is dropped. */
+/** Sends one batch at a time; further spans wait in a queue, and are dropped when it is full. */
 export class Exporter {
   readonly #options: ExporterOptions;
   #waiting: string[] = [];
@@ -33,7 +33,7 @@ export class Exporter {
   #isClosed = false;
   /** Ends a pause. */
   #endPause: (() => void) | null = null;
-  /** After the end: nothing is left. */
+  /** Closed: the queue stays empty. */
   readonly #sent = Promise.withResolvers<void>();
   #dropped = 0;
   #toldDropped = 0;
@@ -43,7 +43,7 @@ export class Exporter {
     this.#options = options;
   }
 
-  /** Spans that never arrived. */
+  /** Dropped spans. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -60,7 +60,7 @@ export class Exporter {
     else this.#schedule();
   }
 
-  /** Sends what is there, once; resolves when all of it was taken or dropped. */
+  /** Sends the queue, once; resolves when all of it was sent or dropped. */
   close(): Promise<void> {
     this.#isClosed = true;
     this.#endPause?.();
@@ -94,7 +94,7 @@ export class Exporter {
       const outcome = await this.#try(body);
       if (outcome.isDone) return;
       const backOff = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt);
-      // Not all workers and gateways at the same moment.
+      // Jitter, so that workers and gateways do not retry at the same moment.
       const pause = outcome.retryAfterMs ?? backOff * (0.5 + Math.random() / 2);
       const isLate = performance.now() - startedAt + pause > this.#options.maxRetryMs;
       if (!outcome.mayRetry || this.#isClosed || isLate) {
@@ -115,23 +115,23 @@ export class Exporter {
   async #try(body: string): Promise<Outcome> {
     const { url, headers, timeoutMs, callout } = this.#options;
     try {
-      const answer = await callout({
+      const response = await callout({
         url,
         method: "POST",
         headers: { ...headers, "content-type": "application/json" },
         body,
         timeoutMs,
       });
-      const { status } = answer;
+      const { status } = response;
       if (status >= 200 && status < 300) return DONE;
       return {
         isDone: false,
         mayRetry: AGAIN.has(status),
-        retryAfterMs: retryAfter(answer.headers.get("retry-after")),
-        why: `the collector answered ${status}`,
+        retryAfterMs: retryAfter(response.headers.get("retry-after")),
+        why: `the collector responded ${status}`,
       };
     } catch (error) {
-      const why = error instanceof Error ? error.message : "the collector did not answer";
+      const why = error instanceof Error ? error.message : "the collector did not respond";
       return { isDone: false, mayRetry: true, retryAfterMs: null, why };
     }
   }
@@ -157,6 +157,6 @@ interface Outcome {
 
 const DONE: Outcome = { isDone: true, mayRetry: false, retryAfterMs: null, why: "" };
 
-/** RFC 9110 section 10.2.3; dates are taken for no time at all, since clocks differ. */
+/** RFC 9110 section 10.2.3; ignores dates, because clocks differ. */
 const retryAfter = (value: string | null) =>
   value !== null && /^\d{1,5}$/.test(value) ? Number(value) * 1000 : null;

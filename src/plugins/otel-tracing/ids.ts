@@ -1,10 +1,10 @@
-// Random ids for traces and spans, made many at a time; knows no span.
+// Random ids for traces and spans, generated in bulk; knows no span.
 
-/** Ids of a span that one call for random bytes is good for. */
+/** Span ids per call for random bytes. */
 const BATCH = 512;
 const BYTES = 8;
 
-/** Draws ids: asking for random bytes each time would cost more than all the rest. */
+/** Generates ids: random bytes for each one would cost more than everything else. */
 export class Ids {
   readonly #bytes = Buffer.alloc(BATCH * BYTES);
   #at = BATCH * BYTES;

@@ -1,13 +1,13 @@
-// Writes spans as OTLP JSON: attributes by the semantic conventions for HTTP; knows no queue and no collector.
+// Serializes spans as OTLP JSON, with attributes of the semantic conventions for HTTP; knows no queue and no collector.
 import type { RequestContext, RequestResult } from "../../pdk/context.ts";
 
-/** Which spans are written for a request. */
+/** The ids of a request's spans. */
 export interface Trace {
   readonly traceId: string;
-  /** Of the caller; empty: none. */
+  /** Span id of the caller; empty: none. */
   readonly parentId: string;
   readonly serverId: string;
-  /** Of what goes upstream; empty: nothing did. */
+  /** Client span id; empty: the request did not go upstream. */
   readonly clientId: string;
   readonly traceState: string;
 }
@@ -15,12 +15,12 @@ export interface Trace {
 /** SPAN_KIND_SERVER and SPAN_KIND_CLIENT of the OTLP enumeration. */
 const [SERVER, CLIENT] = [2, 3];
 
-/** Names of methods that keep the number of different ones low; others are told apart in an attribute. */
+/** Known methods, which keep the cardinality low; others go into an attribute. */
 const METHODS: ReadonlySet<string> = new Set([
   ...["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY"],
 ]);
 
-/** Longer texts are cut. */
+/** Longer texts are truncated. */
 const MAX_TEXT = 1024;
 
 const text = (key: string, value: string): string =>
@@ -60,18 +60,18 @@ function head(
   return `{"traceId":"${traceId}","spanId":"${span.id}"${parent}${state},"kind":${span.kind}`;
 }
 
-/** Nanoseconds as text, because they are more than a number holds exactly. */
+/** Nanoseconds as a string, because they exceed the exact range of numbers. */
 function timesOf(startedAt: number, startMs: number, endMs: number): string {
   const nanoseconds = (ms: number) => `${Math.round((startedAt + ms) * 1000)}000`;
   return `"startTimeUnixNano":"${nanoseconds(startMs)}","endTimeUnixNano":"${nanoseconds(Math.max(startMs, endMs))}"`;
 }
 
-/** STATUS_CODE_ERROR; without a status nothing is said. */
+/** STATUS_CODE_ERROR; unset otherwise. */
 const statusOf = (hasFailed: boolean) => (hasFailed ? ',"status":{"code":2}' : "");
 
 const methodOf = ({ method }: RequestContext) => (METHODS.has(method) ? method : "_OTHER");
 
-/** Few different names: the path of a request is none of them, the name of a route is. */
+/** Low cardinality: the name of the route, not the path. */
 function nameOf(context: RequestContext): string {
   const method = METHODS.has(context.method) ? context.method : "HTTP";
   return context.route?.name ? `${method} ${context.route.name}` : method;
@@ -83,7 +83,7 @@ function serverAttributes(context: RequestContext, result: RequestResult): strin
   const all = [
     text("http.request.method", method),
     text("url.scheme", context.scheme),
-    // Without the query, in which secrets may be.
+    // Without the query, which may contain secrets.
     text("url.path", context.path),
     text("server.address", host),
     text("client.address", context.clientAddress()),
@@ -120,7 +120,7 @@ function clientAttributes(context: RequestContext, result: RequestResult): strin
   return all.join(",");
 }
 
-/** Attributes of the gateway itself, as the members of a list. */
+/** Resource attributes, as the elements of a JSON array. */
 export function writeResource(attributes: Readonly<Record<string, string>>): string {
   const all = { "service.name": "sluice", ...attributes };
   return Object.entries(all)

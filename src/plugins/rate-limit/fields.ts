@@ -1,4 +1,4 @@
-// Header fields that tell clients what is left of their limits; knows no count.
+// Header fields with the remaining quota; knows no counter.
 import type { Demand, Rule, Verdict } from "./store.ts";
 
 export type Form = "both" | "draft11" | "legacy" | "off";
@@ -8,7 +8,7 @@ interface Item {
   readonly verdict: Verdict;
 }
 
-/** Whole seconds, and never 0 while there is something to wait for. */
+/** Whole seconds, at least 1 while there is a wait. */
 const seconds = (milliseconds: number) => Math.max(0, Math.ceil(milliseconds / 1000));
 
 /** A limit in RateLimit-Policy. */
@@ -24,7 +24,7 @@ export function policyOf({
   return `"${name}";q=${capacity};w=${window}`;
 }
 
-/** Fields of an answer: names and values that belong together. */
+/** Names and values of header fields. */
 export interface Fields {
   readonly names: readonly string[];
   readonly values: readonly string[];
@@ -39,10 +39,10 @@ const NAMES = { draft11: DRAFT, legacy: LEGACY, both: [...DRAFT, ...LEGACY] } as
 
 const NO_FIELDS: Fields = { names: [], values: [] };
 
-/** Makes the fields that tell clients what is left. */
+/** Formats the header fields of limits. */
 export class LimitFields {
   readonly #form: Form;
-  /** Of one limit the last fields: clients that come one after the other have often as much left. */
+  /** The last fields of a limit: consecutive clients often have the same remaining quota. */
   #rule: Rule | null = null;
   #remaining = 0;
   #resetS = 0;
@@ -53,8 +53,8 @@ export class LimitFields {
   }
 
   /**
-   * The two fields of draft-ietf-httpapi-ratelimit-headers-11, the older ones of the same draft and those that were there
-   * before it, as the form says. The limit of which least is left comes first, and the older ones are about it.
+   * The fields of draft-ietf-httpapi-ratelimit-headers-11, those of earlier drafts and the older X- ones, depending on the
+   * form. The limit with the least remaining quota comes first, and the older fields describe it.
    */
   of(demands: readonly Demand[], verdicts: readonly Verdict[]): Fields {
     const rule = demands[0]?.rule;
@@ -108,7 +108,7 @@ function byRoom(a: Item, b: Item): number {
   return a.verdict.remaining - b.verdict.remaining || b.verdict.resetMs - a.verdict.resetMs;
 }
 
-/** When a refused client may come again: once there is room in all limits; at least a second. */
+/** Retry-After: when all limits have room again; at least a second. */
 export function retryAfter(verdicts: readonly Verdict[]): string {
   let most = 1;
   for (const { isAllowed, resetMs } of verdicts)

@@ -1,4 +1,4 @@
-// Settings of rate-limit: what is counted, for whom and how much of it; knows no request.
+// The settings of rate-limit; knows no request.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { condition, config, flag, integer, nullable, oneOf } from "../../pdk/fields.ts";
 import { keyProblem, requestKey } from "../../pdk/request-key.ts";
@@ -11,12 +11,12 @@ const limit = t.Object(
       default: "default",
       pattern: "^[A-Za-z0-9_.-]{1,64}$",
       errorMessage: "must be letters, digits, dots, hyphens and underscores",
-      description: "Names the limit in the header fields; another one for each",
+      description: "Unique name of the limit in the headers",
     }),
     requests: t.Integer({
       minimum: 1,
       maximum: 1_000_000_000,
-      description: "How many requests (or units of cost) there may be in a window",
+      description: "Requests (or units of cost) per window",
     }),
     window: integer(60, {
       minimum: 1,
@@ -26,22 +26,22 @@ const limit = t.Object(
     algorithm: oneOf(["sliding", "fixed", "token_bucket"], {
       default: "sliding",
       description:
-        "sliding: counts the part of the window before that is not over yet; fixed: begins anew with each window; token_bucket: fills up evenly and allows a burst",
+        "sliding: the previous window counts in proportion; fixed: each window starts at zero; token_bucket: refills evenly and allows a burst",
     }),
     burst: nullable(
       t.Integer({
         minimum: 1,
         maximum: 1_000_000_000,
-        description: "What a token bucket holds; null: as much as `requests`",
+        description: "Capacity of the token bucket; null: the same as `requests`",
       }),
     ),
-    key: requestKey("ip", "What requests are counted by"),
+    key: requestKey("ip", "Key of the limit"),
     cost: integer(1, {
       minimum: 1,
       maximum: 1_000_000,
-      description: "How much a request takes",
+      description: "Cost of a request",
     }),
-    when: condition("Count only these requests; empty: all"),
+    when: condition("Requests to count; empty: all"),
   },
   { additionalProperties: false, description: "One limit" },
 );
@@ -50,20 +50,20 @@ export const schema = config({
   limits: t.Array(limit, {
     minItems: 1,
     maxItems: 16,
-    description: "The limits; a request must fit into all of them, and else counts in none",
+    description: "Limits, all of which a request must fit; a rejected request counts in none",
   }),
   ipv6_prefix: integer(64, {
     minimum: 16,
     maximum: 128,
     description:
-      "How much of an IPv6 address tells clients apart: a client has a whole network of them",
+      "Prefix length that identifies an IPv6 client, which has a whole network of addresses",
   }),
-  status: integer(429, { minimum: 400, maximum: 599, description: "Status of a refusal" }),
+  status: integer(429, { minimum: 400, maximum: 599, description: "Status of rejections" }),
   message: nullable(
     t.String({
       minLength: 1,
       maxLength: 1024,
-      description: "What a refused client is told; null: that there were too many requests",
+      description: "Reason shown to rejected clients; null: too many requests",
     }),
   ),
   count_when: t.String({
@@ -73,41 +73,41 @@ export const schema = config({
     errorMessage:
       "must be request, or response_status: and statuses, such as response_status:[401,403,5xx]",
     description:
-      "request: every request counts; response_status:[401,403]: only those that are answered with one of these",
+      "request: count every request; response_status:[401,403]: count only requests with these response statuses",
   }),
   headers: oneOf(["both", "draft11", "legacy", "off"], {
     default: "both",
     description:
-      "Which header fields tell clients what is left: RateLimit and RateLimit-Policy (draft11), RateLimit-* and X-RateLimit-* (legacy), both or none",
+      "Headers with the remaining quota: RateLimit and RateLimit-Policy (draft11), RateLimit-* and X-RateLimit-* (legacy), both or none",
   }),
   persist: flag(
     false,
-    "Keep the counts when the gateway stops: they are written to the data directory every 5 seconds",
+    "Persist the counts over restarts; written to the data directory every 5 seconds",
   ),
 });
 
 export type Config = Static<typeof schema>;
 export type Limit = Config["limits"][number];
 
-/** What a schema cannot say. */
+/** Validation beyond the schema. */
 export function problemsOf({ limits }: Config): { path: string; message: string }[] {
   const problems: { path: string; message: string }[] = [];
   const names = new Set<string>();
   for (const [at, each] of limits.entries()) {
     const report = (field: string, message: string) =>
       problems.push({ path: `limits[${at}].${field}`, message });
-    if (names.has(each.name)) report("name", "is there already");
+    if (names.has(each.name)) report("name", "is used twice");
     names.add(each.name);
     if (each.burst !== null && each.algorithm !== "token_bucket")
       report("burst", "is only for the algorithm token_bucket");
-    if (each.cost > (each.burst ?? each.requests)) report("cost", "is more than there ever is");
+    if (each.cost > (each.burst ?? each.requests)) report("cost", "exceeds the limit");
     const wrong = keyProblem(each.key);
     if (wrong !== null) report("key", wrong);
   }
   return problems;
 }
 
-/** Whether a status is one of those that count; null: every request counts, whatever the answer. */
+/** Whether responses with a status count; null: every request counts. */
 export function countedStatuses(countWhen: string): ((status: number) => boolean) | null {
   if (countWhen === "request") return null;
   const words = countWhen.match(new RegExp(STATUS, "g")) ?? [];

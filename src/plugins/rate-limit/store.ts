@@ -1,16 +1,16 @@
-// Where limits are counted: what a store must be able to do, and the one in the memory of the gateway; knows no request.
+// Counts limits: the interface of stores, and the store in shared memory; knows no request.
 import type { Admission, Counters } from "../../pdk/kit.ts";
 
-/** A limit as a store needs it. */
+/** A limit, for a store. */
 export interface Rule {
   readonly name: string;
   readonly algorithm: "sliding" | "fixed" | "token_bucket";
-  /** What there may be at most: in a window, or in the bucket. */
+  /** Maximum of a window, or capacity of the bucket. */
   readonly capacity: number;
   readonly windowMs: number;
-  /** What a bucket gains. */
+  /** Refill rate of a bucket. */
   readonly perSecond: number;
-  /** As header fields name it. */
+  /** Name in the header fields. */
   readonly policy: string;
 }
 
@@ -22,24 +22,23 @@ export interface Demand {
 
 export interface Verdict {
   readonly isAllowed: boolean;
-  /** What is left, rounded down. */
+  /** Remaining quota, rounded down. */
   readonly remaining: number;
-  /** Milliseconds until there is room for the cost when there is none, else until all is there again. */
+  /** Milliseconds until there is room for the cost, or until the full quota is available when there is room now. */
   readonly resetMs: number;
 }
 
 export type Verdicts = readonly Verdict[] | Promise<readonly Verdict[]>;
 
 /**
- * Counts for all limits of an instance. One that others share over the network answers with promises; what it throws is up to
- * the instance's `on_error`.
+ * Counts for all limits of an instance. A remote store returns promises; the instance's `on_error` applies to its errors.
  */
 export interface LimitStore {
-  /** Takes all costs, or none when there is no room for one of them. */
+  /** Consumes all costs, or none when one of them does not fit. */
   take(demands: readonly Demand[]): Verdicts;
-  /** Says whether there is room, and takes nothing. */
+  /** Checks for room without consuming. */
   look(demands: readonly Demand[]): Verdicts;
-  /** Counts the costs whether there is room or not. */
+  /** Consumes the costs unconditionally. */
   count(demands: readonly Demand[]): Verdicts;
 }
 
@@ -115,7 +114,7 @@ export class SharedStore implements LimitStore {
       const wait = missing > 0 ? (missing / rule.perSecond) * 1000 : 0;
       return bucketVerdict(rule, remaining, wait);
     }
-    // Nothing is added: there is room for the cost if there is room for nothing below so much less.
+    // Adds nothing: the cost fits if 0 fits under a limit that is lower by the cost.
     const admission = this.#counters.admit(key, {
       windowMs: rule.windowMs,
       max: rule.capacity - cost,
@@ -169,7 +168,7 @@ function windowVerdict({ rule, cost }: Demand, admission: Admission): Verdict {
   };
 }
 
-/** Milliseconds until so much of the windows has gone by that there is room for the cost. */
+/** Milliseconds until the sliding windows have room for the cost. */
 function slideMs(state: {
   readonly rule: Rule;
   readonly current: number;
@@ -180,7 +179,7 @@ function slideMs(state: {
   const { rule, current, previous, left, cost } = state;
   const { capacity, windowMs } = rule;
   const room = capacity - cost;
-  // Of the window before there may then be as much left as `room - current`.
+  // The previous window may then still count `room - current`.
   if (current <= room) return left - (windowMs * (room - current)) / previous;
   return left + windowMs * (1 - room / current);
 }

@@ -1,15 +1,15 @@
-// Addresses to redirect to, put together from texts of people who configure and of clients who must not choose the host; knows no answer.
+// Builds redirect URLs from templates and client data, which must not decide the host; knows no response.
 import type { RequestContext } from "../../pdk/context.ts";
 import { replacePrefix } from "../../pdk/http.ts";
 import { compileTemplate } from "../../pdk/template.ts";
 
-/** Null: this request is not meant; "invalid": what the client sent does not fit into the host. */
+/** Null: the request does not match; "invalid": client data is not valid in the host. */
 export type Address = (context: RequestContext) => string | "invalid" | null;
 
 interface Parts {
   readonly to: string;
   readonly regex: string | null;
-  /** Segments whose place `to` takes. */
+  /** Segments that `to` replaces. */
   readonly prefix: string | null;
   readonly keep_path: boolean;
   readonly keep_query: boolean;
@@ -18,27 +18,27 @@ interface Parts {
 /** A placeholder: `${request.path}`, `$1`, `$<name>`. */
 const PLACEHOLDER = /\$\{[^{}]*\}|\$\d{1,2}|\$<[A-Za-z_]\w*>/g;
 
-/** What clients cannot choose freely: the host was routed by, the environment is the operator's. */
+/** Variables that clients cannot choose freely: routing has matched the host, the operator sets the environment. */
 const isSafeInHost = (placeholder: string) =>
   placeholder === "${request.host}" || placeholder.startsWith("${env.");
 
-/** Scheme, host and what follows, each with its placeholders; the path begins with a slash of its own. */
+/** Scheme, host and path, each with placeholders; the path begins with a literal slash. */
 const ABSOLUTE =
   /^(https?|\$\{request\.scheme\}):\/\/((?:(?!\$\{request\.(?:path|target)\})(?:\$\{[^{}]*\}|\$<\w+>|[^/?#]))*)(.*)$/s;
 
 const HOST = /^(?:(?:[a-z0-9_-]+\.)*[a-z0-9-]+\.?|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 
-/** Null for an address that cannot be turned against the one who configured it; otherwise what is wrong with it. */
+/** Null for a safe template without open redirect; otherwise its problem. */
 export function addressProblem(
   to: string,
   { hasCaptures }: { readonly hasCaptures: boolean },
 ): string | null {
-  if (!hasCaptures && /\$(?:\d|<)/.test(to)) return "holds $1 or $<name> without an expression";
+  if (!hasCaptures && /\$(?:\d|<)/.test(to)) return "has $1 or $<name> without an expression";
   if (/[^\x21-\x7e]/.test(to)) return "must be ASCII without spaces; write others percent-encoded";
   if (/^\/(?![/\\])/.test(to)) return null;
   const [, , host = ""] = ABSOLUTE.exec(to) ?? [];
   if (host === "") return "must begin with https://, http:// or one /";
-  if (/[@\\]/.test(host)) return "must not hold @ or \\ in its host";
+  if (/[@\\]/.test(host)) return "must not have @ or \\ in its host";
   const found = [...host.matchAll(PLACEHOLDER)].filter(([text]) => !isSafeInHost(text));
   const last = found.at(-1);
   if (last === undefined) return null;
@@ -48,13 +48,13 @@ export function addressProblem(
     : "lets clients choose the host: a variable there must be followed by a literal such as .example.com";
 }
 
-/** Whether a variable of the path is in it, so that the path is not appended. */
+/** Whether it has a variable of the path, so that the path is not appended. */
 export const holdsPath = (to: string): boolean =>
   /\$\{(?:request\.(?:path|target)|path\.)/.test(to);
 
 type Fill = (context: RequestContext, found: RegExpExecArray | null) => string;
 
-/** Prepares an address that `addressProblem` finds nothing wrong with. */
+/** Compiles a template for which `addressProblem` returns null. */
 export function addressBuilder({
   to,
   regex,
@@ -80,11 +80,11 @@ export function addressBuilder({
       location = replaced;
     } else if (keepsPath) location = withPath(location, context.path);
     if (keepsQuery) location = withQuery(location, context.query);
-    // Browsers take `//evil.example` and `/\evil.example` for another host.
+    // Browsers read `//evil.example` and `/\evil.example` as another host.
     if (!isAbsolute) return `/${encoded(location).replace(/^(?:[/\\]|%5C)+/i, "")}`;
     const name = host(context, found);
     if (!HOST.test(name)) return "invalid";
-    // Nothing may lengthen the host.
+    // Values must not extend the host.
     const gap = location === "" || /^[/?#]/.test(location) ? "" : "/";
     return prefix(context) + name + gap + encoded(location);
   };
@@ -107,13 +107,13 @@ function fillerOf(text: string): Fill {
   return (context, found) => parts.map((part) => part(context, found)).join("");
 }
 
-/** Before a query or fragment, with one slash between. */
+/** Inserts it before a query or fragment, with one slash between. */
 function withPath(location: string, path: string): string {
   const [, before = "", after = ""] = /^([^?#]*)(.*)$/s.exec(location) ?? [];
   return before.replace(/\/$/, "") + path + after;
 }
 
-/** The path with this location in the place of its beginning; null when it begins otherwise. */
+/** The path with its prefix replaced by this location; null when it does not match. */
 function withPrefix(location: string, path: string, prefix: string): string | null {
   const [, before = "", after = ""] = /^([^?#]*)(.*)$/s.exec(location) ?? [];
   const replaced = replacePrefix(path, prefix, before);
@@ -126,7 +126,7 @@ function withQuery(location: string, query: string): string {
   return `${before}${before.includes("?") ? "&" : "?"}${query}${fragment}`;
 }
 
-/** What no address may hold: white space, control characters and others would end the field or be read in several ways. */
+/** Characters that are not allowed in a URL: they would end the header or be ambiguous. */
 const encoded = (text: string) =>
   text
     .toWellFormed()

@@ -1,7 +1,7 @@
-// An OpenAPI document that lies somewhere else: fetched when it is first needed and now and then afterwards; knows no request.
+// Fetches an OpenAPI document at first use and at intervals; knows no request.
 import type { PluginKit } from "../../pdk/kit.ts";
 
-/** For how long a document is believed, and how long to wait after one that could not be had. */
+/** Time between fetches, after a success and after a failure. */
 const FRESH_MS = 300_000;
 const AGAIN_MS = 10_000;
 const TIMEOUT_MS = 10_000;
@@ -10,11 +10,11 @@ const MAX_BYTES = 4_194_304;
 export interface SourceOptions<T> {
   readonly url: string;
   readonly kit: Pick<PluginKit, "callout" | "log">;
-  /** Throws in words for what cannot be used. */
+  /** Throws an Error with a message for the log when the document is not valid. */
   readonly compile: (text: string) => T;
 }
 
-/** The last document that could be used stays in use while there is no newer one. */
+/** The last valid document stays in use until there is a newer one. */
 export class DocumentSource<T> {
   readonly #options: SourceOptions<T>;
   #current: T | null = null;
@@ -26,7 +26,7 @@ export class DocumentSource<T> {
     this.#options = options;
   }
 
-  /** Null: there is none, and none could be had. */
+  /** Null: there is none, and the fetch failed. */
   get(): T | null | Promise<T | null> {
     if (performance.now() >= this.#nextAt) this.refresh();
     if (this.#current !== null || this.#fetching === null) return this.#current;
@@ -49,14 +49,14 @@ export class DocumentSource<T> {
         timeoutMs: TIMEOUT_MS,
         maxBytes: MAX_BYTES,
       });
-      if (status !== 200) throw new Error(`the server answered ${status}`);
+      if (status !== 200) throw new Error(`the server responded ${status}`);
       const text = new TextDecoder().decode(body);
       if (text !== this.#text || this.#current === null) this.#current = compile(text);
       this.#text = text;
       this.#nextAt = performance.now() + FRESH_MS;
     } catch (error) {
       const { message: why } = error as Error;
-      kit.log("warn", "an OpenAPI document cannot be used", { why });
+      kit.log("warn", "cannot use an OpenAPI document", { why });
     }
   }
 }

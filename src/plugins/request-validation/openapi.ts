@@ -1,4 +1,4 @@
-// Reads OpenAPI 3.0 and 3.1 documents: which operation a request is, and what it must hold; knows no request and no network.
+// Parses OpenAPI 3.0 and 3.1 documents and finds the operation of a request; knows no request and no network.
 import { holdsValues, isMap, isPlainPattern, lookThrough } from "./schema-text.ts";
 import { type Check, Validator } from "./validator.ts";
 
@@ -8,10 +8,10 @@ export interface Parameter {
   readonly name: string;
   readonly in: "path" | "query" | "header" | "cookie";
   readonly isRequired: boolean;
-  /** Of the value as it was read; texts may stand for numbers. */
+  /** Validates the raw value; strings may stand for numbers. */
   readonly check: Check | null;
   readonly isList: boolean;
-  /** What lists are separated with; null: each item is given by itself. */
+  /** Separator of list items; null: the parameter is repeated for each item. */
   readonly separator: string | null;
   /** Whether the value is JSON. */
   readonly isJson: boolean;
@@ -42,12 +42,12 @@ export interface Matched {
   readonly values: ReadonlyMap<string, string>;
 }
 
-/** `path`: there is no such path; `method`: there is, but not with this method. */
+/** `path`: no such path; `method`: the path does not have this method. */
 export type Mismatch = "path" | "method";
 
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"] as const;
 
-/** Throws in words for what is no document. */
+/** Throws an Error with a message for the user when it is not valid. */
 export function parseDocument(text: string): Obj {
   let document: unknown;
   try {
@@ -64,13 +64,13 @@ export function parseDocument(text: string): Obj {
 
 export class ApiDocument {
   readonly #paths: readonly PathEntry[];
-  /** Paths that stand before those of the document. */
+  /** Base paths of the servers. */
   readonly #bases: readonly string[];
   readonly #reader: Reader;
-  /** Patterns that are not used, because they could take long. */
+  /** Ignored patterns, which could backtrack without bound. */
   readonly ignored: readonly string[];
 
-  /** Throws in words for what can be seen without compiling schemas. */
+  /** Throws an Error with a message for problems found without compiling schemas. */
   constructor(text: string, { hasSafePatterns }: { readonly hasSafePatterns: boolean }) {
     const document = parseDocument(text);
     const { problems, regexes } = lookThrough(document);
@@ -87,12 +87,12 @@ export class ApiDocument {
     this.#paths = reader.paths();
   }
 
-  /** What is wrong with a schema in it; null: nothing. Compiles them all. */
+  /** The first problem of a schema in it; null: none. Compiles all schemas. */
   schemaProblem(): string | null {
     return this.#reader.schemaProblem();
   }
 
-  /** `path`: percent-encoded, as it came. */
+  /** `path`: percent-encoded, as received. */
   match(method: string, path: string): Matched | Mismatch {
     let mismatch: Mismatch = "path";
     for (const base of this.#bases) {
@@ -102,7 +102,7 @@ export class ApiDocument {
         const found = expression.exec(rest);
         if (found === null) continue;
         const lower = method.toLowerCase();
-        // Whatever answers GET answers HEAD.
+        // An operation for GET also serves HEAD.
         const operation =
           operations.get(lower) ?? (lower === "head" ? operations.get("get") : undefined);
         if (operation === undefined) {
@@ -120,7 +120,7 @@ export class ApiDocument {
 const isObject = (value: unknown): value is Obj =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Servers name the path below which all others are. */
+/** The base paths of the servers. */
 function basesOf({ servers }: Obj): string[] {
   if (!Array.isArray(servers)) return [""];
   const bases = servers.flatMap((server) => {
@@ -132,7 +132,7 @@ function basesOf({ servers }: Obj): string[] {
   return bases.length === 0 ? [""] : [...new Set(bases)].sort((a, b) => b.length - a.length);
 }
 
-/** A copy in which every schema is one of JSON Schema 2020-12, and in which nothing else could be taken for one. */
+/** A copy with all schemas converted to JSON Schema 2020-12, and nothing else that could be read as one. */
 function toSchemas(
   value: unknown,
   how: { readonly is30: boolean; readonly isMap: boolean },
@@ -151,7 +151,7 @@ function toSchemas(
   return copy;
 }
 
-/** What OpenAPI 3.0 has in a way of its own. */
+/** Converts keywords of OpenAPI 3.0. */
 function bringUpToDate(schema: Record<string, unknown>): void {
   for (const [flag, limit] of [
     ["exclusiveMinimum", "minimum"],
@@ -163,7 +163,7 @@ function bringUpToDate(schema: Record<string, unknown>): void {
     } else if (schema[flag] === false) delete schema[flag];
   }
   if (typeof schema["$ref"] === "string")
-    // Whatever stands beside a reference does not count there.
+    // OpenAPI 3.0 ignores siblings of a reference.
     for (const name of Object.keys(schema)) if (name !== "$ref") delete schema[name];
   if (typeof schema["nullable"] !== "boolean") return;
   if (schema["nullable"] && typeof schema["type"] === "string") {
@@ -173,7 +173,7 @@ function bringUpToDate(schema: Record<string, unknown>): void {
   delete schema["nullable"];
 }
 
-/** Members that only answers have need not be in requests. */
+/** Members with `readOnly` are not required in requests. */
 function requireNothingReadOnly(schema: Record<string, unknown>): void {
   const { required, properties } = schema;
   if (!Array.isArray(required) || !isObject(properties)) return;
@@ -185,12 +185,12 @@ function requireNothingReadOnly(schema: Record<string, unknown>): void {
 
 const escapePointer = (name: string) => name.replaceAll("~", "~0").replaceAll("/", "~1");
 
-/** Makes operations of a document whose schemas are up to date. */
+/** Builds the operations of a document with converted schemas. */
 class Reader {
   readonly #document: Obj;
   readonly #strict: Validator;
   readonly #lenient: Validator;
-  /** All that operations use. */
+  /** Validators of all operations. */
   readonly #schemas: { readonly at: string; readonly schema: object }[] = [];
 
   constructor(document: Obj, hasSafePatterns: boolean) {
@@ -268,7 +268,7 @@ class Reader {
     const [own, at] = this.#resolve(value, pointer);
     const { name, in: place, content } = own;
     if (typeof name !== "string" || !isPlace(place)) return null;
-    // OpenAPI 3.1 section 4.8.12.2.1: these are not described this way.
+    // OpenAPI 3.1 section 4.8.12.2.1: these parameters are ignored.
     if (place === "header" && /^(?:accept|content-type|authorization)$/i.test(name)) return null;
     const isRequired = own["required"] === true || place === "path";
     const common = { name, in: place, isRequired };
@@ -283,7 +283,7 @@ class Reader {
     }
     const [schema] = this.#resolve(own["schema"], `${at}/schema`);
     const types = [schema["type"]].flat();
-    // Objects can be written in ways that this does not take apart.
+    // Object parameters are not parsed.
     const isOpen = types.includes("object") || own["style"] === "deepObject";
     const isList = types.includes("array");
     const explodes = own["explode"] ?? (place === "query" || place === "cookie");
@@ -311,7 +311,7 @@ class Reader {
     return { isRequired: own["required"] === true, content: new Map(all) };
   }
 
-  /** Of the schema in this object; null: it has none. */
+  /** The validator of the schema in this object; null: it has none. */
   #check(at: string, owner: unknown, validator: Validator): Check | null {
     if (!isObject(owner) || owner["schema"] === undefined) return null;
     const schema = { $ref: `document${at}/schema`.split("/").map(encodeSegment).join("/") };
@@ -319,7 +319,7 @@ class Reader {
     return validator.compile(schema);
   }
 
-  /** What a reference stands for, and where that is. */
+  /** Resolves a reference, to the value and its location. */
   #resolve(value: unknown, pointer: string): [Obj, string] {
     let [found, at] = [value, pointer];
     for (let step = 0; isObject(found) && typeof found["$ref"] === "string"; step++) {
@@ -343,7 +343,7 @@ const SEPARATORS: Readonly<Record<string, string>> = { spaceDelimited: " ", pipe
 const isPlace = (value: unknown): value is Parameter["in"] =>
   value === "path" || value === "query" || value === "header" || value === "cookie";
 
-/** References are URIs: `{` and others are escaped in them. */
+/** References are URIs, in which `{` and others are escaped. */
 const encodeSegment = (segment: string) =>
   segment.startsWith("document#") ? segment : encodeURIComponent(decodeSafely(segment));
 

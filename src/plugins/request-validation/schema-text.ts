@@ -1,27 +1,27 @@
-// What is looked for in JSON Schemas before anything is compiled: references that lead out, and regular expressions; knows no validator.
+// Scans JSON Schemas before compilation for external references and regular expressions; knows no validator.
 
 export interface Spot {
-  /** Inside of what was looked through: `properties.name.pattern`. */
+  /** Relative to the scanned value: `properties.name.pattern`. */
   readonly path: string;
   readonly source: string;
 }
 
-/** Objects and values that a schema may be made of; a text of a few bytes could otherwise be unfolded to millions (YAML aliases). */
+/** Maximum number of values in a schema; YAML aliases could otherwise expand a few bytes to millions. */
 const MAX_NODES = 200_000;
 const MAX_DEPTH = 200;
 const MAX_REGEXES = 500;
 
-/** Members whose own members have names that somebody chose: none of them is a keyword. */
+/** Keywords whose member names are chosen by the author, and are no keywords. */
 const MAPS: ReadonlySet<string> = new Set([
   ...["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"],
   ...["dependentRequired", "schemas", "responses", "requestBodies", "headers", "paths"],
   ...["content", "callbacks", "pathItems", "securitySchemes", "links", "mapping", "encoding"],
 ]);
 
-/** Members that hold examples and values, not schemas. */
+/** Keywords with examples and values instead of schemas. */
 const VALUES: ReadonlySet<string> = new Set(["example", "examples", "const", "enum", "default"]);
 
-/** Which members of an object are not schemas, by where it stands. */
+/** The members of an object that are not schemas, depending on its location. */
 export const isMap = (name: string): boolean => MAPS.has(name);
 export const holdsValues = (name: string): boolean => VALUES.has(name) || name.startsWith("x-");
 
@@ -30,7 +30,7 @@ interface Found {
   readonly problems: { readonly path: string; readonly message: string }[];
 }
 
-/** Everything in a schema, or in a document with schemas, that has to be looked at. */
+/** The references, patterns and problems of a schema, or of a document with schemas. */
 export function lookThrough(document: unknown): Found {
   const found: Found = { regexes: [], problems: [] };
   let nodes = 0;
@@ -49,7 +49,7 @@ export function lookThrough(document: unknown): Found {
       if (isKeyword && holdsValues(name)) continue;
       if (isKeyword) inspect(name, member, { path, found });
       const inMap = isKeyword && isMap(name);
-      // The names of these are expressions.
+      // Its member names are regular expressions.
       if (isKeyword && name === "patternProperties" && typeof member === "object")
         for (const source of Object.keys(member ?? {})) found.regexes.push({ path, source });
       walk(member, { path, depth: at.depth + 1, isMap: inMap });
@@ -71,23 +71,23 @@ function inspect(
   if (typeof value !== "string") return;
   if (name === "pattern") found.regexes.push({ path, source: value });
   if ((name === "$ref" || name === "$dynamicRef") && !value.startsWith("#"))
-    found.problems.push({ path, message: "leads out of the document, and nothing is fetched" });
+    found.problems.push({ path, message: "refers to another document, which is not fetched" });
   if (name === "$id" && !value.startsWith("#"))
     found.problems.push({
       path,
-      message: "cannot be given: references begin at the document itself",
+      message: "is not supported: references start at the document itself",
     });
   if (name === "$schema" && !/^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/.test(value))
     found.problems.push({ path, message: "must be that of JSON Schema 2020-12" });
 }
 
-/** Steps of a matcher that grow with the square of a text are few for one of this length. */
+/** Longest text for patterns with quadratic cost. */
 export const MAX_UNCHECKED_TEXT = 2048;
 
 /**
- * Whether an expression takes no more than the square of its text's length, seen from its form alone: no group is repeated,
- * nothing refers back or looks around, and hardly anything is repeated without an end. For documents that are fetched while
- * traffic flows, where no time is left to judge one in earnest.
+ * Whether an expression has at most quadratic cost, judged by its syntax alone: no repeated groups, no backreferences, no
+ * lookarounds, and few unbounded quantifiers. For documents that are fetched at run time, when there is no time for a full
+ * analysis.
  */
 export function isPlainPattern(source: string): boolean {
   const flat = source

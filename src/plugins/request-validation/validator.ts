@@ -1,9 +1,9 @@
-// Checks of values against JSON Schema 2020-12, compiled when they are first needed; knows no request and no document.
+// Validates values against JSON Schema 2020-12, with compilation at first use; knows no request and no document.
 import type { Ajv2020, ValidateFunction } from "ajv/dist/2020.js";
 import { isIP } from "node:net";
 import { isPlainPattern, MAX_UNCHECKED_TEXT } from "./schema-text.ts";
 
-/** Null: it fits; otherwise where and why not, in half a sentence without values. */
+/** Null: valid; otherwise path and reason, without values. */
 export type Check = (value: unknown) => string | null;
 
 const date = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
@@ -12,7 +12,7 @@ const time =
 const isDate = (text: string) =>
   date.test(text) && new Date(`${text}T00:00:00Z`).toISOString().startsWith(text);
 
-/** Those that people use; others are notes for readers. */
+/** The checked formats; others are annotations. */
 const formats: Readonly<Record<string, (text: string) => boolean>> = {
   date: isSafely(isDate),
   time: (text) => time.test(text),
@@ -30,7 +30,7 @@ const formats: Readonly<Record<string, (text: string) => boolean>> = {
   byte: (text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text),
 };
 
-/** Dates beyond what there is throw. */
+/** Dates out of range throw. */
 function isSafely(check: (text: string) => boolean): (text: string) => boolean {
   return (text) => {
     try {
@@ -47,9 +47,9 @@ const numberFormats: Readonly<Record<string, (value: number) => boolean>> = {
 };
 
 export interface ValidatorOptions {
-  /** Whether texts of queries, fields and forms may stand for numbers and truths. */
+  /** Whether strings of queries, headers and forms are converted to numbers and booleans. */
   readonly coerces: boolean;
-  /** Whether all patterns were found safe before; otherwise only plain ones are used, on short texts. */
+  /** Whether all patterns were checked before; otherwise only simple ones are used, on short texts. */
   readonly hasSafePatterns: boolean;
 }
 
@@ -62,11 +62,11 @@ export class Validator {
       strict: false,
       allErrors: false,
       ownProperties: true,
-      // Patterns are judged, and written by most people, without the flag.
+      // Patterns are checked, and mostly written, without the u flag.
       unicodeRegExp: false,
       logger: false,
       coerceTypes: coerces ? "array" : false,
-      // Takes a tenth of a second in each worker; what is wrong is found when a schema is compiled.
+      // Takes a tenth of a second in each worker; compilation of a schema finds its problems.
       validateSchema: false,
       ...(hasSafePatterns ? {} : { code: { regExp: this.#limited() } }),
     });
@@ -76,12 +76,12 @@ export class Validator {
     this.#replaceUniqueItems();
   }
 
-  /** Makes `#/...` of the document known as `document#/...`. */
+  /** Registers the document, so that `document#/...` resolves. */
   addDocument(document: object): void {
     this.#ajv.addSchema(document, "document", undefined, false);
   }
 
-  /** Compiles when it is first used: a document may hold thousands, and others wait meanwhile. */
+  /** Compiles at first use: a document may have thousands of schemas, and compilation blocks the thread. */
   compile(schema: object | boolean): Check {
     let validate: ValidateFunction | null = null;
     return (value) => {
@@ -89,14 +89,14 @@ export class Validator {
       try {
         return validate(value) ? null : wordsOf(validate);
       } catch (error) {
-        // So deep that the stack is not enough.
+        // Stack overflow.
         if (error instanceof RangeError) return "is too deep";
         throw error;
       }
     };
   }
 
-  /** What is wrong with a schema, which is compiled for it; null: nothing. For the main thread. */
+  /** Compiles a schema and returns its problem; null: none. For the main thread. */
   problemOf(schema: object): string | null {
     try {
       this.#ajv.compile(schema);
@@ -114,33 +114,33 @@ export class Validator {
       const expression = new RegExp(source);
       return {
         test: (text: string) => text.length <= MAX_UNCHECKED_TEXT && expression.test(text),
-        // By this the package knows which expressions are the same.
+        // The package compares expressions by this.
         toString: () => source,
       };
     };
     return Object.assign(limited, { code: "limited" });
   }
 
-  /** The package compares every item with every other one: a list of 100,000 would hold the worker up for minutes. */
+  /** The package's algorithm is quadratic: a list of 100,000 items would block the worker for minutes. */
   #replaceUniqueItems(): void {
     this.#ajv.removeKeyword("uniqueItems");
     this.#ajv.addKeyword({
       keyword: "uniqueItems",
       type: "array",
       schemaType: "boolean",
-      error: { message: "must not hold an item twice" },
+      error: { message: "must not have duplicate items" },
       validate: (isWanted: boolean, items: unknown[]) =>
         !isWanted || new Set(items.map(canonical)).size === items.length,
     });
   }
 }
 
-/** Loaded by whoever checks something, and not by every gateway at its start. */
+/** Loaded at first use. */
 function loadAjv(): typeof import("ajv/dist/2020.js") {
   return require("ajv/dist/2020.js");
 }
 
-/** The same text for what JSON Schema takes for the same. */
+/** Equal texts for values that are equal in JSON Schema. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) =>
     typeof member === "object" && member !== null && !Array.isArray(member)
@@ -153,7 +153,7 @@ const MAX_WORDS = 300;
 
 function wordsOf({ errors }: ValidateFunction): string {
   const [first] = errors ?? [];
-  if (first === undefined) return "does not fit";
+  if (first === undefined) return "is not valid";
   const path = first.instancePath
     .split("/")
     .slice(1)
@@ -162,8 +162,8 @@ function wordsOf({ errors }: ValidateFunction): string {
     .join("");
   const { additionalProperty } = first.params as { readonly additionalProperty?: string };
   const what = additionalProperty === undefined ? "" : ` (${additionalProperty})`;
-  // What a client has named its members must not break a line of a log.
-  return `${path} ${first.message ?? "does not fit"}${what}`
+  // Member names from clients must not break log lines.
+  return `${path} ${first.message ?? "is not valid"}${what}`
     .replaceAll(/[^ -~]/g, "?")
     .slice(0, MAX_WORDS)
     .trim();

@@ -1,9 +1,9 @@
-// What a request holds beside its body, in the form in which it is checked; knows no schema and no document.
+// Extracts parameters and forms for validation; knows no schema and no document.
 import type { RequestContext } from "../../pdk/context.ts";
 import { cookieValue } from "../../pdk/http.ts";
 import type { Operation, Parameter } from "./openapi.ts";
 
-/** Parameters by name: a text, or a list of them when one is given several times. Null: escapes are broken. */
+/** Parameters by name: a string, or a list when one is repeated. Null: invalid escapes. */
 export function formValues(text: string): Record<string, string | string[]> | null {
   const values = new Map<string, string | string[]>();
   for (const part of text.split("&")) {
@@ -26,7 +26,7 @@ function decoded(text: string): string | null {
   }
 }
 
-/** Null: all parameters are as the operation wants them; otherwise which one is not, and why. */
+/** Null: all parameters are valid; otherwise the first invalid one and the reason. */
 export function parameterProblem(
   { parameters }: Operation,
   context: RequestContext,
@@ -73,11 +73,11 @@ function pathValue(raw: string): string {
 }
 
 function valueProblem(parameter: Parameter, raw: string | string[] | null): string | null {
-  if (raw === null) return parameter.isRequired ? "is needed" : null;
+  if (raw === null) return parameter.isRequired ? "is required" : null;
   const { check, isList, separator, isJson } = parameter;
   if (check === null) return null;
   if (isJson) {
-    if (Array.isArray(raw)) return "is given twice";
+    if (Array.isArray(raw)) return "is repeated";
     try {
       return check(JSON.parse(raw));
     } catch {
@@ -89,6 +89,6 @@ function valueProblem(parameter: Parameter, raw: string | string[] | null): stri
       separator === null ? [raw].flat() : [raw].flat().flatMap((each) => each.split(separator));
     return check(items);
   }
-  // Which one counts would be a matter of luck.
-  return Array.isArray(raw) ? "is given twice" : check(raw);
+  // Ambiguous.
+  return Array.isArray(raw) ? "is repeated" : check(raw);
 }

@@ -1,4 +1,4 @@
-// What a client that has a part or an old copy of a stored answer gets (RFC 9110 sections 13 and 14); knows no store.
+// Evaluates conditional and range requests on stored responses (RFC 9110 sections 13 and 14); knows no store.
 
 export interface Validators {
   readonly etag: string | null;
@@ -7,7 +7,7 @@ export interface Validators {
 
 type Read = (name: string) => string | null;
 
-/** Whether the client's copy is still good: 304. */
+/** Whether the client's copy is still valid: 304. */
 export function isNotModified(header: Read, { etag, lastModified }: Validators): boolean {
   const tags = header("if-none-match");
   if (tags !== null) {
@@ -32,10 +32,10 @@ function listsTag(tags: string, etag: string): boolean {
   return false;
 }
 
-/** Bytes of a body, the last one included; `unsatisfiable`: 416; null: the whole. */
+/** An inclusive byte range; `unsatisfiable`: 416; null: the complete body. */
 export type RangeAsked = { readonly first: number; readonly last: number } | "unsatisfiable" | null;
 
-/** One range is given; several, and what is malformed, get the whole (RFC 9110 section 14.2 allows that). */
+/** Serves a single range; several and malformed ones get the complete body (RFC 9110 section 14.2 allows that). */
 export function rangeOf(header: Read, size: number, validators: Validators): RangeAsked {
   const [, start = "", end = ""] =
     /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header("range") ?? "") ?? [];
@@ -51,7 +51,7 @@ export function rangeOf(header: Read, size: number, validators: Validators): Ran
   return first >= size ? "unsatisfiable" : { first, last };
 }
 
-/** RFC 9110 section 13.1.5: a weak tag never holds, and a date only when it is the same. */
+/** RFC 9110 section 13.1.5: a weak tag never matches, and a date only when equal. */
 function holds(ifRange: string | null, { etag, lastModified }: Validators): boolean {
   if (ifRange === null) return true;
   const text = ifRange.trim();

@@ -1,12 +1,12 @@
-// Which of many things goes when there is no room: SIEVE (Zhang et al., NSDI 2024); knows nothing of what they are.
+// SIEVE cache eviction (Zhang et al., NSDI 2024); knows nothing of the entries.
 
-/** One thing in the order of its coming. */
-export class Seat<T> {
+/** An entry, linked in insertion order. */
+export class CacheSlot<T> {
   readonly item: T;
-  /** Asked for since the hand last passed. */
-  isWanted = false;
-  older: Seat<T> | null = null;
-  newer: Seat<T> | null = null;
+  /** Used since the hand last passed. */
+  isVisited = false;
+  older: CacheSlot<T> | null = null;
+  newer: CacheSlot<T> | null = null;
 
   constructor(item: T) {
     this.item = item;
@@ -14,41 +14,40 @@ export class Seat<T> {
 }
 
 /**
- * A hand goes from the oldest to the newest: what was asked for since it last passed stays where it is, the first other one
- * goes. So what is asked for once, however much of it comes, only takes the place of its like, and being asked for costs no more
- * than setting a mark.
+ * A hand moves from the oldest to the newest entry: visited entries stay in place, the first other one is evicted. Entries used
+ * only once therefore displace only each other, and a hit costs no more than setting a bit.
  */
 export class Sieve<T> {
-  #newest: Seat<T> | null = null;
-  #oldest: Seat<T> | null = null;
-  #hand: Seat<T> | null = null;
+  #newest: CacheSlot<T> | null = null;
+  #oldest: CacheSlot<T> | null = null;
+  #hand: CacheSlot<T> | null = null;
 
-  add(seat: Seat<T>): void {
-    seat.older = this.#newest;
-    seat.newer = null;
-    if (this.#newest === null) this.#oldest = seat;
-    else this.#newest.newer = seat;
-    this.#newest = seat;
+  add(slot: CacheSlot<T>): void {
+    slot.older = this.#newest;
+    slot.newer = null;
+    if (this.#newest === null) this.#oldest = slot;
+    else this.#newest.newer = slot;
+    this.#newest = slot;
   }
 
-  remove(seat: Seat<T>): void {
-    if (this.#hand === seat) this.#hand = seat.newer;
-    if (seat.older === null) this.#oldest = seat.newer;
-    else seat.older.newer = seat.newer;
-    if (seat.newer === null) this.#newest = seat.older;
-    else seat.newer.older = seat.older;
-    seat.older = null;
-    seat.newer = null;
+  remove(slot: CacheSlot<T>): void {
+    if (this.#hand === slot) this.#hand = slot.newer;
+    if (slot.older === null) this.#oldest = slot.newer;
+    else slot.older.newer = slot.newer;
+    if (slot.newer === null) this.#newest = slot.older;
+    else slot.newer.older = slot.older;
+    slot.older = null;
+    slot.newer = null;
   }
 
-  /** The one that has to go, which `remove` is to be called for; null: there is none. */
-  next(): Seat<T> | null {
-    let seat = this.#hand ?? this.#oldest;
-    while (seat?.isWanted) {
-      seat.isWanted = false;
-      seat = seat.newer ?? this.#oldest;
+  /** The entry to evict, to be passed to `remove`; null: empty. */
+  next(): CacheSlot<T> | null {
+    let slot = this.#hand ?? this.#oldest;
+    while (slot?.isVisited) {
+      slot.isVisited = false;
+      slot = slot.newer ?? this.#oldest;
     }
-    this.#hand = seat?.newer ?? null;
-    return seat;
+    this.#hand = slot?.newer ?? null;
+    return slot;
   }
 }

@@ -1,58 +1,58 @@
-// Answers that are on their way into the store: who fetches one, who waits for it, which must not be stored any more; knows no request.
+// Fetches in flight: coalescing of requests, and invalidation before the response is stored; knows no request.
 
-/** What becomes of somebody who waits: look again, or fetch it yourself. */
+/** Result of a wait: look up the cache again, or fetch. */
 export type Verdict = "look" | "fetch";
 
 type Wake = (verdict: Verdict) => void;
 
-/** A fetch whose answer may be stored. */
+/** A fetch whose response may be stored. */
 export class Fill {
   readonly key: string;
   readonly resource: string;
   /** Milliseconds of the monotonic clock. */
   readonly startedAt: number;
-  /** What it was to answer has changed meanwhile. */
-  isOutdated = false;
-  /** Whether others wait for it. */
+  /** The resource was invalidated during the fetch. */
+  isInvalidated = false;
+  /** Whether other requests may wait for it. */
   isLeading: boolean;
   readonly waiting = new Set<Wake>();
 
-  constructor(place: { readonly key: string; readonly resource: string }, isLeading: boolean) {
-    this.key = place.key;
-    this.resource = place.resource;
+  constructor(target: { readonly key: string; readonly resource: string }, isLeading: boolean) {
+    this.key = target.key;
+    this.resource = target.resource;
     this.startedAt = performance.now();
     this.isLeading = isLeading;
   }
 }
 
-/** Nobody waits longer than this for somebody else's fetch. */
+/** Longest wait for another request's fetch. */
 const MAX_WAIT_MS = 30_000;
 
-/** So many may wait in one worker; further ones fetch for themselves. */
+/** Waiting requests of one worker; further ones fetch. */
 const MAX_WAITING = 10_000;
 
 export class Fills {
   readonly #all = new Set<Fill>();
-  /** Those that others wait for, by key. */
+  /** The fetches to wait for, by key. */
   readonly #leading = new Map<string, Fill>();
   #waiting = 0;
 
-  /** The fetch that is to be waited for; null: there is none, or it takes too long already. */
+  /** The fetch to wait for; null: there is none, or it has taken too long. */
   leaderOf(key: string): Fill | null {
     const fill = this.#leading.get(key);
     if (fill === undefined || this.#waiting >= MAX_WAITING) return null;
     return performance.now() - fill.startedAt < MAX_WAIT_MS ? fill : null;
   }
 
-  /** Begins a fetch; it leads when nobody else does and `mayLead`. */
-  begin(place: { readonly key: string; readonly resource: string }, mayLead: boolean): Fill {
-    const fill = new Fill(place, mayLead && this.leaderOf(place.key) === null);
+  /** Begins a fetch; it becomes the leader if there is none and `mayLead`. */
+  begin(target: { readonly key: string; readonly resource: string }, mayLead: boolean): Fill {
+    const fill = new Fill(target, mayLead && this.leaderOf(target.key) === null);
     this.#all.add(fill);
     if (fill.isLeading) this.#leading.set(fill.key, fill);
     return fill;
   }
 
-  /** Resolves when the fetch has ended, the client goes away, or it takes too long. */
+  /** Resolves when the fetch has ended, the client disconnects, or the wait times out. */
   wait(fill: Fill, signal: AbortSignal): Promise<Verdict> {
     if (signal.aborted) return Promise.resolve("fetch");
     this.#waiting++;
@@ -71,35 +71,35 @@ export class Fills {
     });
   }
 
-  /** The answer is stored: everybody looks again. */
+  /** The response is stored: waiting requests look it up. */
   stored(fill: Fill): void {
     this.#end(fill);
     for (const wake of [...fill.waiting]) wake("look");
   }
 
-  /** The answer is no good for others: everybody fetches one. */
-  useless(fill: Fill): void {
+  /** The response cannot be shared: waiting requests fetch. */
+  uncacheable(fill: Fill): void {
     this.#end(fill);
     for (const wake of [...fill.waiting]) wake("fetch");
   }
 
-  /** The fetch has ended for a reason of its own client's: the first to look again takes its place, and the others wait for it. */
+  /** The fetch ended because of its client: the first request to look up becomes the leader, the others wait for it. */
   abandoned(fill: Fill): void {
     this.stored(fill);
   }
 
-  /** No answer that is on its way for these may be stored, and nobody waits for one. */
-  outdate(fits: (fill: Fill) => boolean): void {
+  /** Keeps responses of these fetches from being stored, and new requests from waiting for them. */
+  invalidate(fits: (fill: Fill) => boolean): void {
     for (const fill of this.#all) {
       if (!fits(fill)) continue;
-      fill.isOutdated = true;
+      fill.isInvalidated = true;
       if (this.#leading.get(fill.key) === fill) this.#leading.delete(fill.key);
     }
   }
 
-  /** Wakes everybody. */
+  /** Releases all waiting requests. */
   close(): void {
-    for (const fill of [...this.#all]) this.useless(fill);
+    for (const fill of [...this.#all]) this.uncacheable(fill);
   }
 
   #end(fill: Fill): void {

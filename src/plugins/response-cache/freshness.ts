@@ -1,32 +1,32 @@
-// Which answers may be stored, and for how long they are fresh (RFC 9111 sections 3 and 4.2); knows no store.
+// Storability and freshness of responses (RFC 9111 sections 3 and 4.2); knows no store.
 import type CachePolicy from "http-cache-semantics";
 import { type Directives, parseDirectives, seconds, writeDirectives } from "./directives.ts";
 
 export interface FreshnessRules {
-  /** Seconds for answers that do not say it; 0: those are not stored. */
+  /** Seconds for responses without explicit freshness; 0: not stored. */
   readonly ttlDefault: number;
   readonly respectsCacheControl: boolean;
   readonly statuses: ReadonlySet<number>;
-  /** Seconds for answers that do not say it. */
+  /** Seconds for responses without the directive. */
   readonly staleWhileRevalidate: number;
   readonly staleIfError: number;
   readonly cacheAuthorized: boolean;
   readonly cacheSetCookie: boolean;
-  /** Whether cookies are part of the key, so that answers to different people are told apart. */
+  /** Whether cookies are part of the key, so that responses are separate per user. */
   readonly keysCookies: boolean;
 }
 
-/** What a request says about storing its answer. */
+/** The properties of a request that affect storing. */
 export interface StoringRequest {
   readonly cacheControl: Directives;
-  /** As it goes upstream. */
+  /** In the upstream request. */
   readonly hasAuthorization: boolean;
   readonly hasCookies: boolean;
 }
 
-/** How long an answer is good for. Milliseconds. */
+/** Freshness of a response. Milliseconds. */
 export interface Freshness {
-  /** When it came. */
+  /** Initial age when received. */
   readonly ageMs: number;
   readonly lifetimeMs: number;
   readonly staleWhileRevalidateMs: number;
@@ -35,18 +35,18 @@ export interface Freshness {
 
 type Policy = typeof CachePolicy;
 
-/** Null: the answer must not be stored. `delayMs`: between the request and its answer. */
+/** Null: the response must not be stored. `delayMs`: between request and response. */
 export function freshnessOf(
-  answer: { readonly status: number; readonly headers: Headers; readonly delayMs: number },
+  response: { readonly status: number; readonly headers: Headers; readonly delayMs: number },
   request: StoringRequest,
   { rules, Policy }: { readonly rules: FreshnessRules; readonly Policy: Policy },
 ): Freshness | null {
-  const { status, headers, delayMs } = answer;
+  const { status, headers, delayMs } = response;
   if (!rules.statuses.has(status)) return null;
   if (request.cacheControl.has("no-store")) return null;
-  // RFC 9111 section 4.1: no other request would ever fit.
+  // RFC 9111 section 4.1: `Vary: *` never matches.
   if (variesOnEverything(headers)) return null;
-  // Nobody is to wait for the end of what has none.
+  // Streams without an end.
   if (ENDLESS.test(headers.get("content-type") ?? "")) return null;
   if (headers.has("set-cookie") && !rules.cacheSetCookie) return null;
   const own = parseDirectives(headers.get("cache-control"));
@@ -69,23 +69,23 @@ const variesOnEverything = (headers: Headers) =>
 const permitsAuthorized = (own: Directives) =>
   own.has("public") || own.has("s-maxage") || own.has("must-revalidate");
 
-/** Seconds; 0: must not be stored. */
+/** Freshness lifetime in seconds; 0: must not be stored. */
 function lifetimeOf(
-  answer: { readonly status: number; readonly headers: Headers; readonly own: Directives },
+  response: { readonly status: number; readonly headers: Headers; readonly own: Directives },
   request: StoringRequest,
   { rules, Policy }: { readonly rules: FreshnessRules; readonly Policy: Policy },
 ): number {
-  const { status, headers, own } = answer;
+  const { status, headers, own } = response;
   const isExplicit = own.has("max-age") || own.has("s-maxage") || headers.has("expires");
   if (!isExplicit) {
     if (rules.ttlDefault === 0 || own.has("no-cache") || own.has("no-store") || own.has("private"))
       return 0;
     if (/no-cache/i.test(headers.get("pragma") ?? "") && own.size === 0) return 0;
-    // Nobody has said that the answer is the same for all, and cookies tell people apart.
+    // Without explicit freshness, a response to a request with cookies may be personal.
     if (request.hasAuthorization || (request.hasCookies && !rules.keysCookies)) return 0;
     return rules.ttlDefault;
   }
-  // The policy compares names exactly, and takes proxy-revalidate for "always stale".
+  // The package compares names exactly, and treats proxy-revalidate as "always stale".
   const directives = new Map(own);
   directives.delete("proxy-revalidate");
   for (const name of ["max-age", "s-maxage"])
@@ -99,15 +99,15 @@ function lifetimeOf(
   const policy = new Policy(
     { method: "GET", headers: {} },
     { status, headers: fields },
-    // Only what the origin says counts: no guesses from Last-Modified.
+    // Explicit freshness only, no heuristics from Last-Modified.
     { shared: true, cacheHeuristic: 0, immutableMinTimeToLive: 0 },
   );
   return policy.storable() && policy.timeToLive() > 0 ? policy.maxAge() : 0;
 }
 
 /**
- * RFC 9111 section 4.2.3. Age is believed, and Date is not compared with our clock unless a hop before speaks HTTP/1.0 and
- * may not have counted: clocks that differ would make fresh answers old.
+ * RFC 9111 section 4.2.3. Trusts Age, and compares Date with the local clock only behind an HTTP/1.0 hop, which may not add
+ * Age: a clock difference would age fresh responses.
  */
 function initialAge(headers: Headers, delayMs: number): number {
   const age = (seconds(new Map([["age", headers.get("age")?.trim() ?? "0"]]), "age") ?? 0) * 1000;
@@ -117,13 +117,13 @@ function initialAge(headers: Headers, delayMs: number): number {
   return Number.isNaN(date) ? corrected : Math.max(corrected, Date.now() - date);
 }
 
-/** RFC 5861, and RFC 9111 section 4.2.4: what must be validated is never served stale. */
+/** RFC 5861, and RFC 9111 section 4.2.4: a response that must be revalidated is never served stale. */
 function staleness(own: Directives, rules: FreshnessRules) {
   const isForbidden =
     rules.respectsCacheControl &&
     ["must-revalidate", "proxy-revalidate", "no-cache"].some((name) => own.has(name));
   if (isForbidden) return { staleWhileRevalidateMs: 0, staleIfErrorMs: 0 };
-  // s-maxage forbids it as well, but not where the origin itself names the other one.
+  // s-maxage forbids it too, unless the response has the stale directive itself.
   const mayDefault = !(rules.respectsCacheControl && own.has("s-maxage"));
   const of = (name: string, fallback: number) => {
     const said = rules.respectsCacheControl ? seconds(own, name) : null;

@@ -1,4 +1,4 @@
-// Tells the type checker what is used of the package, which brings no types of its own.
+// Types of the used parts of the package, which has none of its own.
 declare module "http-cache-semantics" {
   interface Message {
     readonly headers: Readonly<Record<string, string>>;

@@ -1,18 +1,18 @@
-// What one instance of the cache holds in one worker; knows no request.
+// The state of one cache instance in one worker; knows no request.
 import type CachePolicy from "http-cache-semantics";
 import { Cache } from "../../pdk/cache.ts";
 import { compileCondition } from "../../pdk/condition.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import type { PluginKit } from "../../pdk/kit.ts";
-import { Answers } from "./answers.ts";
+import { CachedResponses } from "./cached-responses.ts";
 import { Fills } from "./fills.ts";
 import { type KeyMaker, keyMaker } from "./key.ts";
 import type { Config } from "./settings.ts";
 import { Store, type Stored } from "./store.ts";
 import { Storing } from "./storing.ts";
 
-/** How long it is remembered that answers for a key cannot be stored, and that the service has failed. */
-const USELESS_MS = 10_000;
+/** How long a key counts as uncacheable, and a service as failing. */
+const UNCACHEABLE_MS = 10_000;
 const FAILING_MS = 1_000;
 const MAX_REMEMBERED = 10_000;
 
@@ -24,17 +24,17 @@ export interface Instance {
   readonly store: Store;
   readonly fills: Fills;
   readonly storing: Storing;
-  readonly answers: Answers;
-  /** Null: nothing is passed by. */
+  readonly cachedResponses: CachedResponses;
+  /** Null: no bypass condition. */
   readonly bypasses: ((context: RequestContext) => boolean) | null;
-  /** Keys whose answers could not be stored lately: nobody waits for another one. */
-  readonly useless: Cache<true>;
-  /** Keys for which the service has just failed. */
+  /** Keys whose last response could not be stored: requests for them do not wait. */
+  readonly uncacheable: Cache<true>;
+  /** Keys with a recent failure of the service. */
   readonly failing: Cache<true>;
-  /** Answers that are being fetched anew. */
+  /** Responses being refreshed. */
   readonly refreshing: Set<Stored>;
-  /** Where requests keep their course. */
-  readonly place: object;
+  /** Memory key of the decision about a request. */
+  readonly memoryKey: object;
 }
 
 export function createInstance(own: Config, kit: PluginKit, Policy: typeof CachePolicy): Instance {
@@ -59,11 +59,11 @@ export function createInstance(own: Config, kit: PluginKit, Policy: typeof Cache
       },
       { Policy, varyNames },
     ),
-    answers: new Answers(),
+    cachedResponses: new CachedResponses(),
     bypasses: own.bypass_when === null ? null : compileCondition(own.bypass_when),
-    useless: new Cache({ maxEntries: MAX_REMEMBERED, ttlMs: USELESS_MS }),
+    uncacheable: new Cache({ maxEntries: MAX_REMEMBERED, ttlMs: UNCACHEABLE_MS }),
     failing: new Cache({ maxEntries: MAX_REMEMBERED, ttlMs: FAILING_MS }),
     refreshing: new Set(),
-    place: {},
+    memoryKey: {},
   };
 }

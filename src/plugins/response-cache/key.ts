@@ -1,4 +1,4 @@
-// By what requests are told apart: everything that reaches the target and could change its answer for all; knows no answer.
+// The cache key: everything that reaches the target and could change its response; knows no response.
 import type { RequestContext } from "../../pdk/context.ts";
 import { hyphenated, queryValue } from "../../pdk/http.ts";
 import { RecentMap } from "../../pdk/recent-map.ts";
@@ -6,15 +6,15 @@ import type { Config } from "./settings.ts";
 
 export interface CacheKey {
   readonly key: string;
-  /** `host/path?query`, as people and unsafe requests name it. */
+  /** `host/path?query`, as in purges and unsafe requests. */
   readonly resource: string;
-  /** As it counts, and as it goes upstream. */
+  /** The query in the key and upstream. */
   readonly query: string;
 }
 
 /**
- * Fields by which frameworks change the method or the path of a request, and which nobody would think of in Vary. An answer to
- * a request that holds one belongs to this request alone.
+ * Headers by which frameworks change the method or the path of a request, without naming them in Vary. A request with one
+ * bypasses the cache.
  */
 const OVERRIDES = [
   "x-http-method-override",
@@ -28,20 +28,20 @@ const OVERRIDES = [
   "x-forwarded-path",
   "x-forwarded-uri",
   "x-forwarded-method",
-  // Where a proxy before the target shows another answer for a hop less.
+  // A proxy before the target may respond itself when the hop count runs out.
   "max-forwards",
 ] as const;
 
-/** What a trusted proxy says of the client's request, and applications put into links. Others cannot send it upstream. */
+/** Headers of trusted proxies about the client's request, which applications use in links. Other clients cannot send them. */
 const FROM_TRUSTED_PROXY = ["x-forwarded-prefix", "x-forwarded-ssl", "x-forwarded-scheme"] as const;
 
-/** Beside those: HTTP allows it for every request, and many applications believe it. */
+/** Allowed in every request, and trusted by many applications. */
 const MAY_REROUTE = new Set<string>(OVERRIDES);
 
-/** Whether the request says in a field of its own that it is another one. */
+/** Whether a header overrides the method or the path. */
 export function isOverridden({ headers }: RequestContext): boolean {
   for (const name in headers) {
-    // Applications take x_host for it too.
+    // Applications may read x_host as the same header.
     const first = name.charCodeAt(0);
     if (first !== 120 && first !== 109) continue;
     if (MAY_REROUTE.has(hyphenated(name))) return true;
@@ -49,41 +49,41 @@ export function isOverridden({ headers }: RequestContext): boolean {
   return false;
 }
 
-/** Paths whose keys are remembered: to make one, and to look for it, costs more than to find it again. */
+/** Cached keys by path: building and hashing a key costs more than the lookup. */
 const RECENT_PATHS = 1000;
-/** Characters that such a path has at most: clients choose paths, and `max_total` does not count what is remembered here. */
+/** Longest cached path: clients choose paths, and `max_total` does not count this cache. */
 const LONGEST_RECENT_PATH = 256;
 
-/** A key with what it was made of beside the path, where there was nothing else. */
+/** A key with its other parts, when it depends on nothing else. */
 interface RecentKey {
   readonly host: string;
   readonly clientHost: string;
   readonly scheme: string;
   readonly port: string;
   readonly routeId: string | undefined;
-  readonly place: CacheKey;
+  readonly cacheKey: CacheKey;
 }
 
 export interface KeyMaker {
-  /** Null: nobody can tell whether another request is the same. */
+  /** Null: requests cannot be compared. */
   keyOf(context: RequestContext): CacheKey | null;
-  /** How answers for this are named. */
+  /** The name of a resource, for invalidation. */
   resourceOf(target: {
     readonly host: string;
     readonly path: string;
     readonly query: string;
   }): string;
-  /** The name of an answer by the address that somebody has asked for, which may hold parameters that do not count. */
+  /** The name of a resource by a requested URL, which may have parameters outside of the key. */
   named(address: string): string;
 }
 
-/** Prepares the making of keys. Parts are separated by what none of them can hold. */
+/** Compiles the key. The separators cannot occur in the parts. */
 export function keyMaker({ key: own }: Pick<Config, "key">): KeyMaker {
   const query = queryFilter(own.query_include, own.query_exclude);
   const headers = own.headers.map((name) => name.toLowerCase());
   const nameOf = (target: { host: string; path: string; counted: string }) => {
-    const place = (own.host ? target.host : "") + (own.path ? target.path : "/");
-    return target.counted === "" ? place : `${place}?${target.counted}`;
+    const resource = (own.host ? target.host : "") + (own.path ? target.path : "/");
+    return target.counted === "" ? resource : `${resource}?${target.counted}`;
   };
   const recent = new RecentMap<string, RecentKey>(RECENT_PATHS);
   const isPlain = headers.length === 0 && own.cookies.length === 0;
@@ -101,11 +101,11 @@ export function keyMaker({ key: own }: Pick<Config, "key">): KeyMaker {
       known.port === port &&
       known.routeId === route?.id
     )
-      return known.place;
-    const place = wholeKeyOf(context);
+      return known.cacheKey;
+    const cacheKey = wholeKeyOf(context);
     const routeId = route?.id;
-    if (place !== null) recent.set(path, { host, clientHost, scheme, port, routeId, place });
-    return place;
+    if (cacheKey !== null) recent.set(path, { host, clientHost, scheme, port, routeId, cacheKey });
+    return cacheKey;
   };
   const wholeKeyOf = (context: RequestContext): CacheKey | null => {
     const { upstream, host } = context;
@@ -113,7 +113,7 @@ export function keyMaker({ key: own }: Pick<Config, "key">): KeyMaker {
     const resource = nameOf({ host, path: upstream.path, counted });
     // The scheme and the port go upstream too, and applications make links of them.
     let key = `${resource}\n${context.scheme} ${context.port} ${context.route?.id}`;
-    // The host as the client wrote it: with a port, or in capitals, it would end up in links.
+    // The host as sent, with port and case: applications use it in links.
     if (own.host && context.clientHost !== host) key += ` ${context.clientHost}`;
     if (upstream.host !== null || upstream.serviceId !== null)
       key += `\nto ${upstream.host} ${upstream.serviceId}`;
@@ -137,7 +137,7 @@ export function keyMaker({ key: own }: Pick<Config, "key">): KeyMaker {
   };
 }
 
-/** Whether nothing but host, path, scheme, port and route can tell the request apart from others. */
+/** Whether the key depends only on host, path, scheme, port and route. */
 const isOfAddress = (context: RequestContext): boolean =>
   context.upstream.query === "" &&
   context.upstream.host === null &&
@@ -146,26 +146,26 @@ const isOfAddress = (context: RequestContext): boolean =>
   !context.isAuthenticated &&
   !context.isFromTrustedProxy();
 
-/** Field values hold no line breaks, but a value that is absent must not look like an empty one. */
+/** Header values have no line breaks; an absent value must differ from an empty one. */
 const escaped = (value: string | null) => (value === null ? "" : `=${value}`);
 
-/** Null: somebody who was recognised but has no name. */
+/** Null: authenticated without an id. */
 function whoOf({ consumer, credentialId, isAuthenticated, groups }: RequestContext): string | null {
   if (consumer === null && !isAuthenticated) return "";
   if (consumer === null && credentialId === null) return null;
-  // A name from outside may hold anything.
+  // External names may have any characters.
   const who = consumer === null ? [null, credentialId] : [consumer.id];
   return `\n${JSON.stringify([...who, groups])}`;
 }
 
-/** The parameters that count, as they were written and in their order. */
+/** The parameters of the key, unchanged and in order. */
 function queryFilter(
   include: readonly string[] | null,
   exclude: readonly string[],
 ): (query: string) => string {
   if (include === null && exclude.length === 0) return (query) => query;
   const names = include ?? exclude;
-  const isWanted = (part: string) =>
+  const isIncluded = (part: string) =>
     part !== "" && names.some((name) => queryValue(part, name) !== null) === (include !== null);
-  return (query) => (query === "" ? "" : query.split("&").filter(isWanted).join("&"));
+  return (query) => (query === "" ? "" : query.split("&").filter(isIncluded).join("&"));
 }

@@ -1,37 +1,37 @@
-// What becomes of a request before it goes upstream: answered from the store, made to wait, or sent on; knows no answer of a target.
-import { type Outcome, reject } from "../../pdk/answer.ts";
+// Decides about a request: serve from the store, wait for another fetch, or go upstream; knows no upstream response.
+import { type Outcome, reject } from "../../pdk/response.ts";
 import type { RequestContext } from "../../pdk/context.ts";
-import { ageOf, type Manner, remainingOf } from "./answers.ts";
-import type { Course } from "./course.ts";
+import { ageOf, type HitKind, remainingOf } from "./cached-responses.ts";
+import type { CacheDecision } from "./cache-decision.ts";
 import { type Directives, parseDirectives, seconds } from "./directives.ts";
 import { type CacheKey, isOverridden } from "./key.ts";
 import type { Instance } from "./instance.ts";
 import { refresh } from "./refresh.ts";
 import type { Stored } from "./store.ts";
 import { comparableValue } from "./storing.ts";
-import { conditionsOf, occasionOf, prepare } from "./upstream-request.ts";
+import { conditionsOf, fillRequestOf, prepare } from "./upstream-request.ts";
 
-/** How often one request waits for fetches of others. */
+/** How often a request waits for fetches of others. */
 const MAX_WAITS = 3;
 
 const SAFE = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
-/** The handler of the `request` phase: by then everybody who may refuse the request has seen it. */
+/** The handler of the `request` phase, which runs after all plugins that may reject the request. */
 export function lookUp(context: RequestContext, instance: Instance): Outcome | Promise<Outcome> {
   const { method } = context;
   const { upstream } = context;
   if (!SAFE.has(method) || !SAFE.has(upstream.method)) {
     const { host } = context;
     const resource = instance.keys.resourceOf({ host, path: upstream.path, query: upstream.query });
-    return go(context, instance, { kind: "unsafe", resource });
+    return proceed(context, instance, { kind: "unsafe", resource });
   }
   if (!instance.methods.has(method) || upstream.method !== method)
-    return go(context, instance, { kind: "bypass", why: "method" });
+    return proceed(context, instance, { kind: "bypass", why: "method" });
   if (isBypassed(context, instance))
-    return go(context, instance, { kind: "bypass", why: "bypass" });
-  const place = instance.keys.keyOf(context);
-  if (place === null) return go(context, instance, { kind: "bypass", why: "bypass" });
-  return decide(context, instance, { place, waits: 0 });
+    return proceed(context, instance, { kind: "bypass", why: "bypass" });
+  const cacheKey = instance.keys.keyOf(context);
+  if (cacheKey === null) return proceed(context, instance, { kind: "bypass", why: "bypass" });
+  return decide(context, instance, { cacheKey, waits: 0 });
 }
 
 function isBypassed(context: RequestContext, { own, bypasses }: Instance): boolean {
@@ -48,39 +48,39 @@ function isBypassed(context: RequestContext, { own, bypasses }: Instance): boole
   );
 }
 
-interface Try {
-  readonly place: CacheKey;
+interface Lookup {
+  readonly cacheKey: CacheKey;
   readonly waits: number;
 }
 
 function decide(
   context: RequestContext,
   instance: Instance,
-  attempt: Try,
+  attempt: Lookup,
 ): Outcome | Promise<Outcome> {
   const { store, own } = instance;
-  const { key } = attempt.place;
+  const { key } = attempt.cacheKey;
   const { upstream } = context;
   const fieldOf = (name: string) => comparableValue(name, upstream.header(name));
   const stored = store.find(key, fieldOf);
   const said = directivesOf(context, own.ignore_client_no_cache);
   if (stored !== null) {
     const now = performance.now();
-    const manner = mannerOf(stored, instance, { said, waits: attempt.waits, now });
-    if (manner !== null) {
-      if (manner === "stale") refresh(context, instance, { stored, place: attempt.place });
-      return answer(context, instance, { stored, manner, now });
+    const hitKind = hitKindOf(stored, instance, { said, waits: attempt.waits, now });
+    if (hitKind !== null) {
+      if (hitKind === "stale") refresh(context, instance, { stored, cacheKey: attempt.cacheKey });
+      return serveHit(context, instance, { stored, hitKind, now });
     }
   }
   if (said?.has("only-if-cached") === true)
-    return reject(504, "cache.only", { detail: "nothing of this is stored" });
-  return fetchIt(context, instance, { ...attempt, stored, said });
+    return reject(504, "cache.only", { detail: "there is no stored response" });
+  return fetchUpstream(context, instance, { ...attempt, stored, said });
 }
 
-/** What counts even where clients have nothing to say. */
+/** Directives that `ignore_client_no_cache` does not affect. */
 const ALWAYS = /no-store|only-if-cached/i;
 
-/** Cache-Control, or what Pragma stands for where there is none (RFC 9111 section 5.4); null: nothing that counts. */
+/** Cache-Control, or Pragma without one (RFC 9111 section 5.4); null: no effect. */
 function directivesOf({ headers }: RequestContext, isIgnored: boolean): Directives | null {
   const { "cache-control": control, pragma } = headers;
   if (control !== undefined)
@@ -89,12 +89,12 @@ function directivesOf({ headers }: RequestContext, isIgnored: boolean): Directiv
   return new Map([["no-cache", ""]]);
 }
 
-/** How the stored answer may be given without asking; null: it may not. */
-function mannerOf(
+/** How the stored response may be served without a fetch; null: it may not. */
+function hitKindOf(
   stored: Stored,
   { own, failing }: Instance,
   { said, waits, now }: { readonly said: Directives | null; readonly waits: number; now: number },
-): Manner | null {
+): HitKind | null {
   const remaining = remainingOf(stored, now);
   const { staleWhileRevalidateMs, staleIfErrorMs } = stored.freshness;
   if (said !== null && !own.ignore_client_no_cache && waits === 0) {
@@ -106,74 +106,74 @@ function mannerOf(
   }
   if (remaining > 0) return waits > 0 ? "collapsed" : "hit";
   if (-remaining < staleWhileRevalidateMs) return "stale";
-  // Just now the service did not answer: to ask again at once would not help it.
+  // The service has just failed: spare it another request.
   if (-remaining < staleIfErrorMs && failing.get(stored.key) !== undefined) return "failed";
   return null;
 }
 
-function answer(
+function serveHit(
   context: RequestContext,
-  { answers }: Instance,
-  { stored, manner, now }: { readonly stored: Stored; readonly manner: Manner; now: number },
+  { cachedResponses }: Instance,
+  { stored, hitKind, now }: { readonly stored: Stored; readonly hitKind: HitKind; now: number },
 ): Outcome {
   const header = conditionsOf(context, (name) => context.upstream.header(name));
-  const { status, headers, body } = answers.shape(stored, header, { manner, now });
-  const reason = manner === "hit" ? "cache.hit" : `cache.${manner}`;
+  const { status, headers, body } = cachedResponses.shape(stored, header, { hitKind, now });
+  const reason = hitKind === "hit" ? "cache.hit" : `cache.${hitKind}`;
   return { kind: "reply", status, reason, headers, body, hasSharedHeaders: true };
 }
 
-interface Fetch extends Try {
+interface Fetch extends Lookup {
   readonly stored: Stored | null;
   readonly said: Directives | null;
 }
 
-function fetchIt(
+function fetchUpstream(
   context: RequestContext,
   instance: Instance,
-  { place, waits, stored, said }: Fetch,
+  { cacheKey, waits, stored, said }: Fetch,
 ): Outcome | Promise<Outcome> {
-  const { fills, own, useless } = instance;
+  const { fills, own, uncacheable } = instance;
   const isWhole =
     context.method === "GET" && (stored !== null || context.upstream.header("range") === null);
   if (!isWhole) {
     if (context.method === "HEAD") {
-      const occasion = occasionOf(context, place, said);
-      return go(context, instance, { kind: "head", occasion, stale: stored });
+      const fillRequest = fillRequestOf(context, cacheKey, said);
+      return proceed(context, instance, { kind: "head", fillRequest, stale: stored });
     }
-    return go(context, instance, { kind: "bypass", why: "partial" });
+    return proceed(context, instance, { kind: "bypass", why: "partial" });
   }
-  const kind = place.key + kindOf(context, own);
-  const isUseless = useless.get(kind) !== undefined;
+  const kind = cacheKey.key + kindOf(context, own);
+  const isUncacheable = uncacheable.get(kind) !== undefined;
   const flight = {
-    key: flightKey(context, instance, { key: place.key, kind }),
-    resource: place.resource,
+    key: flightKey(context, instance, { key: cacheKey.key, kind }),
+    resource: cacheKey.resource,
   };
-  const mayWait = own.coalesce && !isUseless && said?.has("no-store") !== true;
+  const mayWait = own.coalesce && !isUncacheable && said?.has("no-store") !== true;
   const leader = mayWait && waits < MAX_WAITS ? fills.leaderOf(flight.key) : null;
   if (leader !== null)
     return fills
       .wait(leader, context.signal)
       .then((verdict) =>
         verdict === "look"
-          ? decide(context, instance, { place, waits: waits + 1 })
-          : decide(context, instance, { place, waits: MAX_WAITS }),
+          ? decide(context, instance, { cacheKey, waits: waits + 1 })
+          : decide(context, instance, { cacheKey, waits: MAX_WAITS }),
       );
-  const occasion = occasionOf(context, place, said);
-  const isForced = stored !== null && remainingOf(stored, occasion.startedAt) > 0;
-  const isConditional = prepare(context.upstream, { stored, place, isUseless });
-  return go(context, instance, {
+  const fillRequest = fillRequestOf(context, cacheKey, said);
+  const isForced = stored !== null && remainingOf(stored, fillRequest.startedAt) > 0;
+  const isConditional = prepare(context.upstream, { stored, cacheKey, isUncacheable });
+  return proceed(context, instance, {
     kind: "fill",
     fill: fills.begin(flight, mayWait && waits < MAX_WAITS),
-    occasion,
+    fillRequest,
     stale: stored,
     isConditional,
     why: stored === null ? "miss" : isForced ? "request" : "stale",
-    sort: kind,
+    uncacheableKey: kind,
     isReceiving: false,
   });
 }
 
-/** What answers to such requests can be stored or not for, beside the answer: nobody is to suffer for requests of others. */
+/** Properties of the request that decide whether responses can be stored: requests of other kinds must not be affected. */
 function kindOf({ headers, upstream }: RequestContext, own: Instance["own"]): string {
   const isOfCookies =
     own.ttl_default > 0 && own.key.cookies.length === 0 && headers["cookie"] !== undefined;
@@ -181,7 +181,7 @@ function kindOf({ headers, upstream }: RequestContext, own: Instance["own"]): st
   return (isOfCookies ? "\nwith cookies" : "") + (isAuthorized ? "\nauthorized" : "");
 }
 
-/** Those whose answers differ do not wait for each other, as far as that is known. */
+/** Requests with different Vary values do not wait for each other. */
 function flightKey(
   { upstream }: RequestContext,
   { store }: Instance,
@@ -193,7 +193,11 @@ function flightKey(
   return flight;
 }
 
-function go(context: RequestContext, { place }: Instance, course: Course): undefined {
-  context.memory.set(place, course);
+function proceed(
+  context: RequestContext,
+  { memoryKey }: Instance,
+  decision: CacheDecision,
+): undefined {
+  context.memory.set(memoryKey, decision);
   return undefined;
 }

@@ -1,20 +1,20 @@
-// Answers in the memory of one worker, found by key and by what people name them by; knows no request and no freshness rule.
+// Stores responses in the memory of one worker, by key, resource and tag; knows no request and no freshness rule.
 import type { Purge } from "../../pdk/definition.ts";
-import { Seat, Sieve } from "./eviction.ts";
+import { CacheSlot, Sieve } from "./eviction.ts";
 import type { Freshness } from "./freshness.ts";
 
-/** An answer as it is kept. Immutable: what changes takes its place. */
+/** A stored response. Immutable: changes replace it. */
 export interface Stored {
   readonly key: string;
-  /** `host/path?query`: what people and unsafe requests name it by. */
+  /** `host/path?query`, as in purges and unsafe requests. */
   readonly resource: string;
   readonly status: number;
-  /** Without what is written anew for each answer. */
+  /** Without headers that are set for each response. */
   readonly headers: Headers;
   readonly body: Uint8Array;
   readonly etag: string | null;
   readonly lastModified: string | null;
-  /** Request fields that it depends on, with the values that it was made for. */
+  /** Request headers of Vary, with the values of its request. */
   readonly variesOn: readonly (readonly [name: string, value: string | null])[];
   readonly tags: readonly string[];
   readonly freshness: Freshness;
@@ -22,51 +22,51 @@ export interface Stored {
   readonly storedAt: number;
 }
 
-/** What an answer takes beside its body and fields: objects, places in the indexes. */
+/** Memory of a response beside its body and headers: objects, index entries. */
 const OVERHEAD_BYTES = 2048;
 
-/** Answers for one key that differ by Vary. */
+/** Variants of one key by Vary. */
 const MAX_VARIANTS = 64;
 
-type Place = Seat<Stored> & { readonly bytes: number };
+type StoredSlot = CacheSlot<Stored> & { readonly bytes: number };
 
 export class Store {
   readonly #maxBytes: number;
   readonly #sieve = new Sieve<Stored>();
-  readonly #byKey = new Map<string, Place[]>();
-  readonly #byResource = new Map<string, Set<Place>>();
-  readonly #byTag = new Map<string, Set<Place>>();
+  readonly #byKey = new Map<string, StoredSlot[]>();
+  readonly #byResource = new Map<string, Set<StoredSlot>>();
+  readonly #byTag = new Map<string, Set<StoredSlot>>();
   #bytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
-  /** What is counted of the memory that it takes. */
+  /** The accounted memory. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Names of the request fields that answers for the key depend on. */
+  /** Names of the request headers in Vary of the key. */
   varyNames(key: string): readonly string[] {
     return this.#byKey.get(key)?.[0]?.item.variesOn.map(([name]) => name) ?? [];
   }
 
-  /** The answer that fits a request with those fields. */
+  /** The variant for a request with these headers. */
   find(key: string, fieldOf: (name: string) => string | null): Stored | null {
-    const places = this.#byKey.get(key);
-    if (places === undefined) return null;
-    for (const place of places) {
-      const { variesOn } = place.item;
+    const slots = this.#byKey.get(key);
+    if (slots === undefined) return null;
+    for (const slot of slots) {
+      const { variesOn } = slot.item;
       if (variesOn.length > 0 && !variesOn.every(([name, value]) => fieldOf(name) === value))
         continue;
-      place.isWanted = true;
-      return place.item;
+      slot.isVisited = true;
+      return slot.item;
     }
     return null;
   }
 
-  /** Takes the place of the one for the same request; false when it is too long. */
+  /** Stores or replaces a variant; false when it is too large. */
   put(stored: Stored): boolean {
     const bytes = sizeOf(stored);
     const known = this.#byKey.get(stored.key) ?? [];
@@ -75,48 +75,48 @@ export class Store {
     else if (known.length >= MAX_VARIANTS) this.#dropVariant(known);
     if (bytes > this.#maxBytes) return false;
     while (this.#bytes + bytes > this.#maxBytes) {
-      const seat = this.#sieve.next();
-      if (seat === null) return false;
-      this.#drop(seat as Place);
+      const slot = this.#sieve.next();
+      if (slot === null) return false;
+      this.#drop(slot as StoredSlot);
     }
-    const place: Place = Object.assign(new Seat(stored), { bytes });
-    // What was asked for before it was replaced is as likely to be asked for again.
-    place.isWanted = same?.isWanted ?? false;
-    this.#sieve.add(place);
+    const slot: StoredSlot = Object.assign(new CacheSlot(stored), { bytes });
+    // A replaced entry keeps its popularity.
+    slot.isVisited = same?.isVisited ?? false;
+    this.#sieve.add(slot);
     this.#bytes += bytes;
-    const places = this.#byKey.get(stored.key);
-    // The newest first: it is the one that most requests are for.
-    if (places === undefined) this.#byKey.set(stored.key, [place]);
-    else places.unshift(place);
-    addTo(this.#byResource, stored.resource, place);
-    for (const tag of stored.tags) addTo(this.#byTag, tag, place);
+    const slots = this.#byKey.get(stored.key);
+    // Newest first, because most requests match it.
+    if (slots === undefined) this.#byKey.set(stored.key, [slot]);
+    else slots.unshift(slot);
+    addTo(this.#byResource, stored.resource, slot);
+    for (const tag of stored.tags) addTo(this.#byTag, tag, slot);
     return true;
   }
 
-  /** The oldest that nobody has asked for since it came: clients that send what no other one does must not take the room of those. */
-  #dropVariant(known: readonly Place[]): void {
-    let place = known.findLast(({ isWanted }) => !isWanted);
-    if (place === undefined) {
-      for (const each of known) each.isWanted = false;
-      place = known.at(-1);
+  /** Evicts the oldest variant without a hit, so that clients with unusual headers cannot displace popular ones. */
+  #dropVariant(known: readonly StoredSlot[]): void {
+    let slot = known.findLast(({ isVisited }) => !isVisited);
+    if (slot === undefined) {
+      for (const each of known) each.isVisited = false;
+      slot = known.at(-1);
     }
-    if (place !== undefined) this.#drop(place);
+    if (slot !== undefined) this.#drop(slot);
   }
 
-  /** Puts an answer in the place of another one, which may have been for other requests. */
+  /** Replaces a response with another, possibly of another variant. */
   replace(old: Stored, next: Stored): boolean {
     if (!isSameVariant(old, next)) this.remove(old);
     return this.put(next);
   }
 
-  /** False when it is not there any more. */
+  /** False when it was removed already. */
   remove(stored: Stored): boolean {
-    const place = this.#byKey.get(stored.key)?.find(({ item }) => item === stored);
-    if (place !== undefined) this.#drop(place);
-    return place !== undefined;
+    const slot = this.#byKey.get(stored.key)?.find(({ item }) => item === stored);
+    if (slot !== undefined) this.#drop(slot);
+    return slot !== undefined;
   }
 
-  /** All answers for this, whoever they are for. */
+  /** Removes all responses of the resource, for all clients. */
   invalidate(resource: string): number {
     return this.#dropAll(this.#byResource.get(resource));
   }
@@ -124,7 +124,7 @@ export class Store {
   purge(which: Purge): number {
     switch (which.by) {
       case "all":
-        return this.#dropAll([...this.#byResource.values()].flatMap((places) => [...places]));
+        return this.#dropAll([...this.#byResource.values()].flatMap((slots) => [...slots]));
       case "tag":
         return this.#dropAll(this.#byTag.get(which.value));
       case "key":
@@ -139,30 +139,30 @@ export class Store {
   #dropNamed(value: string, fits: (name: string, value: string) => boolean): number {
     const ofAnyHost = value.startsWith("/");
     let count = 0;
-    for (const [resource, places] of [...this.#byResource]) {
+    for (const [resource, slots] of [...this.#byResource]) {
       const name = ofAnyHost ? pathOf(resource) : resource;
-      // Where answers do not differ by host, none is named by it.
+      // Without the host in the key, names have no host.
       const wanted = resource.startsWith("/") ? pathOf(value) : value;
-      if (fits(name, wanted)) count += this.#dropAll(places);
+      if (fits(name, wanted)) count += this.#dropAll(slots);
     }
     return count;
   }
 
-  #dropAll(places: Iterable<Place> | undefined): number {
-    const all = [...(places ?? [])];
-    for (const place of all) this.#drop(place);
+  #dropAll(slots: Iterable<StoredSlot> | undefined): number {
+    const all = [...(slots ?? [])];
+    for (const slot of all) this.#drop(slot);
     return all.length;
   }
 
-  #drop(place: Place): void {
-    const { key, resource, tags } = place.item;
-    this.#sieve.remove(place);
-    this.#bytes -= place.bytes;
-    const left = (this.#byKey.get(key) ?? []).filter((each) => each !== place);
+  #drop(slot: StoredSlot): void {
+    const { key, resource, tags } = slot.item;
+    this.#sieve.remove(slot);
+    this.#bytes -= slot.bytes;
+    const left = (this.#byKey.get(key) ?? []).filter((each) => each !== slot);
     if (left.length === 0) this.#byKey.delete(key);
     else this.#byKey.set(key, left);
-    removeFrom(this.#byResource, resource, place);
-    for (const tag of tags) removeFrom(this.#byTag, tag, place);
+    removeFrom(this.#byResource, resource, slot);
+    for (const tag of tags) removeFrom(this.#byTag, tag, slot);
   }
 }
 
@@ -182,14 +182,14 @@ const isSameVariant = (one: Stored, other: Stored): boolean =>
     return name === otherName && value === otherValue;
   });
 
-function addTo(index: Map<string, Set<Place>>, name: string, place: Place): void {
-  const places = index.get(name);
-  if (places === undefined) index.set(name, new Set([place]));
-  else places.add(place);
+function addTo(index: Map<string, Set<StoredSlot>>, name: string, slot: StoredSlot): void {
+  const slots = index.get(name);
+  if (slots === undefined) index.set(name, new Set([slot]));
+  else slots.add(slot);
 }
 
-function removeFrom(index: Map<string, Set<Place>>, name: string, place: Place): void {
-  const places = index.get(name);
-  places?.delete(place);
-  if (places?.size === 0) index.delete(name);
+function removeFrom(index: Map<string, Set<StoredSlot>>, name: string, slot: StoredSlot): void {
+  const slots = index.get(name);
+  slots?.delete(slot);
+  if (slots?.size === 0) index.delete(name);
 }

@@ -1,4 +1,4 @@
-// Makes what is stored from what a target has answered; knows no store and no request but what it asks of one.
+// Builds stored responses from upstream ones; knows no store and no request.
 import type CachePolicy from "http-cache-semantics";
 import {
   type Freshness,
@@ -9,27 +9,27 @@ import {
 import type { CacheKey } from "./key.ts";
 import type { Stored } from "./store.ts";
 
-/** What an answer is stored for. */
-export interface Occasion {
-  readonly place: CacheKey;
+/** The request of a stored response. */
+export interface FillRequest {
+  readonly cacheKey: CacheKey;
   readonly request: StoringRequest;
-  /** Request fields as they went upstream. */
+  /** Reads the upstream request headers. */
   readonly fieldOf: (name: string) => string | null;
-  /** Milliseconds of the monotonic clock, when the request went upstream. */
+  /** When the request went upstream, in milliseconds of the monotonic clock. */
   readonly startedAt: number;
 }
 
-/** The head of an answer that may be stored once its body is there. */
+/** The head of a storable response, whose body is still to come. */
 export interface Storable {
   readonly status: number;
   readonly headers: Headers;
   readonly freshness: Freshness;
 }
 
-/** Fields that belong to one way or to one client. */
+/** Headers of one hop or one client. */
 const NOT_STORED = ["set-cookie", "age", "x-cache-status", "content-length"] as const;
 
-/** RFC 9111 section 3.2: what describes the body that stays is not taken from a 304. */
+/** RFC 9111 section 3.2: a 304 does not update headers that describe the stored body. */
 const NOT_UPDATED: ReadonlySet<string> = new Set([
   ...NOT_STORED,
   "content-encoding",
@@ -54,13 +54,13 @@ export class Storing {
     this.#varyNames = parts.varyNames;
   }
 
-  /** Null: the answer must not be stored. */
+  /** Null: the response must not be stored. */
   judge(
-    answer: { readonly status: number; readonly headers: Headers },
-    { request, startedAt }: Occasion,
+    response: { readonly status: number; readonly headers: Headers },
+    { request, startedAt }: FillRequest,
     now: number,
   ): Storable | null {
-    const { status, headers } = answer;
+    const { status, headers } = response;
     const freshness = freshnessOf({ status, headers, delayMs: now - startedAt }, request, {
       rules: this.#rules,
       Policy: this.#Policy,
@@ -74,10 +74,10 @@ export class Storing {
 
   complete(
     { status, headers, freshness }: Storable,
-    { place, fieldOf }: Occasion,
+    { cacheKey, fieldOf }: FillRequest,
     { body, now }: { readonly body: Uint8Array; readonly now: number },
   ): Stored {
-    const { key, resource } = place;
+    const { key, resource } = cacheKey;
     if (status !== 204) headers.set("Content-Length", String(body.byteLength));
     const variesOn = this.#variesOn(headers).map((name) => [name, fieldOf(name)] as const);
     const tags = (headers.get("surrogate-key") ?? "").split(/\s+/).filter((tag) => tag !== "");
@@ -90,18 +90,20 @@ export class Storing {
     };
   }
 
-  /** The stored answer with what a 304, or the answer to HEAD, says of it; null: it must not be kept any longer. */
-  freshened(stored: Stored, news: Headers, occasion: Occasion): Stored | null {
+  /** The stored response, updated from a 304 or a response to HEAD; null: it must be removed. */
+  freshened(stored: Stored, update: Headers, fillRequest: FillRequest): Stored | null {
     const now = performance.now();
     const headers = new Headers(stored.headers);
-    for (const [name, value] of news) if (!NOT_UPDATED.has(name)) headers.set(name, value);
+    for (const [name, value] of update) if (!NOT_UPDATED.has(name)) headers.set(name, value);
     headers.delete("age");
-    // Only the new answer knows its age.
+    // The age of the new response counts.
     const judged = new Headers(headers);
-    const age = news.get("age");
+    const age = update.get("age");
     if (age !== null) judged.set("age", age);
-    const storable = this.judge({ status: stored.status, headers: judged }, occasion, now);
-    return storable === null ? null : this.complete(storable, occasion, { body: stored.body, now });
+    const storable = this.judge({ status: stored.status, headers: judged }, fillRequest, now);
+    return storable === null
+      ? null
+      : this.complete(storable, fillRequest, { body: stored.body, now });
   }
 
   #variesOn(headers: Headers): string[] {
@@ -110,14 +112,14 @@ export class Storing {
       const name = part.trim().toLowerCase();
       if (name !== "") names.add(name);
     }
-    // An answer that lets one origin in is not the answer for another one, though many servers forget to say so.
+    // A response that allows one origin varies by Origin, though many servers omit that from Vary.
     const allowed = headers.get("access-control-allow-origin");
     if (allowed !== null && allowed !== "*") names.add("origin");
     return [...names].sort();
   }
 }
 
-/** RFC 9111 section 4.1 allows to see through what means the same: of codings only which ones are taken. */
+/** RFC 9111 section 4.1 allows normalization: of Accept-Encoding only the accepted codings count. */
 export function comparableValue(name: string, value: string | null): string | null {
   if (value === null) return null;
   if (name !== "accept-encoding") return value.trim();

@@ -1,20 +1,20 @@
-// How a request goes upstream whose answer may be stored; knows no answer and no store.
+// Prepares upstream requests whose response may be stored; knows no response and no store.
 import type { RequestContext } from "../../pdk/context.ts";
 import type { Directives } from "./directives.ts";
 import type { CacheKey } from "./key.ts";
 import type { Stored } from "./store.ts";
-import { comparableValue, type Occasion } from "./storing.ts";
+import { comparableValue, type FillRequest } from "./storing.ts";
 
 const VALIDATORS = ["if-none-match", "if-modified-since"] as const;
 
-export function occasionOf(
+export function fillRequestOf(
   { upstream, headers }: RequestContext,
-  place: CacheKey,
+  cacheKey: CacheKey,
   said: Directives | null,
-): Occasion {
+): FillRequest {
   const read = upstream.snapshot();
   return {
-    place,
+    cacheKey,
     request: {
       cacheControl: said ?? NOTHING_SAID,
       hasAuthorization: read("authorization") !== null,
@@ -26,9 +26,8 @@ export function occasionOf(
 }
 
 /**
- * What an answer is shaped by. Range is about GET only (RFC 9110 section 14.2), and nothing comes of it where a plugin has taken
- * it away because it changes whole bodies: the parts of a stored one would be what it was before. `sent`: reads a field
- * as it goes upstream.
+ * Reads the client's conditions. Range applies to GET only (RFC 9110 section 14.2), and not where a plugin has removed it because
+ * it changes complete bodies: ranges of the stored body would be those of the unchanged one. `sent`: reads upstream headers.
  */
 export const conditionsOf =
   (context: RequestContext, sent: (name: string) => string | null) =>
@@ -40,17 +39,21 @@ export const conditionsOf =
 
 const NOTHING_SAID: Directives = new Map();
 
-/** Asks for the whole answer, or whether the stored one still holds; tells which of the two. */
+/** Prepares a request for the complete response, or a conditional one for the stored response; true: conditional. */
 export function prepare(
   upstream: RequestContext["upstream"],
-  scene: { readonly stored: Stored | null; readonly place: CacheKey; readonly isUseless: boolean },
+  by: {
+    readonly stored: Stored | null;
+    readonly cacheKey: CacheKey;
+    readonly isUncacheable: boolean;
+  },
 ): boolean {
-  const { stored, place, isUseless } = scene;
-  // What does not count must not be able to change the answer either.
-  if (place.query !== upstream.query) upstream.setWholeQuery(place.query);
+  const { stored, cacheKey, isUncacheable } = by;
+  // Parameters outside of the key must not change the response either.
+  if (cacheKey.query !== upstream.query) upstream.setWholeQuery(cacheKey.query);
   if (stored === null) {
-    // A client that has a copy gets the whole once, so that there is something to store.
-    if (!isUseless)
+    // A client with a copy gets the complete response once, so that it can be stored.
+    if (!isUncacheable)
       for (const name of VALIDATORS)
         if (upstream.header(name) !== null) upstream.removeHeader(name);
     return false;

@@ -1,4 +1,4 @@
-// The engine's code comes as the path of a file, inside the executable too.
+// The import yields the path of the engine's code, inside of the executable too.
 declare module "@jitl/quickjs-wasmfile-release-sync/wasm" {
   const path: string;
   export default path;

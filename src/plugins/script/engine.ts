@@ -1,4 +1,4 @@
-// QuickJS in WebAssembly with memory of its own that cannot grow beyond a limit; knows no request.
+// QuickJS in WebAssembly with limited memory; knows no request.
 import type {
   QuickJSContext,
   QuickJSHandle,
@@ -11,25 +11,25 @@ import { PRELUDE } from "./prelude.ts";
 import type { HandlerName } from "./source.ts";
 
 const PAGES_PER_MIB = 16;
-// The engine is built for this much at least, most of which its stack and empty space take up.
+// Minimum memory of the engine's build, most of it stack and free space.
 const FIRST_PAGES = 256;
-// Taken from the empty space at once and never touched, so that what is left is what the script was promised. The engine's
-// own limit does not count what it should: compiled to WebAssembly it does not know how large its pieces are.
+// Allocated from the free space and never used, so that the rest is the script's limit. The engine's own limit does not work:
+// compiled to WebAssembly it does not know the size of its allocations.
 const BALLAST_BYTES = 11 * 1_048_576;
 const STACK_BYTES = 256 * 1024;
 /**
- * For the statements outside of handlers. All workers run them at once, and answer nobody meanwhile; one that does not answer for
- * seconds, which on a busy machine is not much more than one of its own, is taken for dead.
+ * For statements outside of handlers. All workers run them at the same time and serve no requests meanwhile; the supervisor
+ * restarts a worker that is unresponsive for seconds.
  */
 const START_MS = 250;
-/** Turns between two looks at the clock: as many as a machine of today makes in some 50 milliseconds, and in the time-out. */
+/** Turns between checks of the clock: the work of some 50 milliseconds on a present machine, plus the timeout. */
 const TURNS_PER_MS = 300_000;
 const FEWEST_TURNS = 10_000_000;
 
 const turnsFor = (ms: number) => FEWEST_TURNS + ms * TURNS_PER_MS;
 const START_TURNS = turnsFor(50);
 
-/** What engines are made of; takes some 50 milliseconds, for the first one only. */
+/** The compiled module; takes some 50 milliseconds, once. */
 const code = lazily(async () => {
   const { default: path } = await import("@jitl/quickjs-wasmfile-release-sync/wasm", {
     with: { type: "file" },
@@ -42,14 +42,14 @@ function lazily<T>(make: () => Promise<T>): () => Promise<T> {
   return () => (made ??= make());
 }
 
-/** An engine that stops by itself: QuickJS asks for the time between steps of a script only, and one of them can take minutes. */
+/** An engine with a work limit: QuickJS checks the time between steps of a script only, and one step can take minutes. */
 export interface Engine {
   readonly quickJs: QuickJSWASMModule;
-  /** Turns of loops and calls that are left; at 0 the engine breaks. */
+  /** Remaining turns of loops and calls; at 0 the engine traps. */
   readonly turns: WebAssembly.Global<"i32">;
 }
 
-/** Loads an engine; takes 25 to 50 milliseconds, most of them elsewhere. */
+/** Loads an engine; takes 25 to 50 milliseconds, mostly in other threads. */
 export async function loadEngine(memoryMb: number): Promise<Engine> {
   const { newQuickJSWASMModuleFromVariant } = await import("quickjs-emscripten-core");
   const { default: variant } = await import("@jitl/quickjs-wasmfile-release-sync");
@@ -77,10 +77,11 @@ export async function loadEngine(memoryMb: number): Promise<Engine> {
       const inner = "default" in imported ? imported.default : imported;
       const load = typeof inner === "function" ? inner : inner.default;
       return async (options) => {
-        // What it prints when it gives up comes as an error too.
+        // Its output on abort is part of the error.
         const silent = { printErr() {} };
         const module = await load({ ...options, ...silent, wasmMemory, instantiateWasm });
-        if (module._malloc(BALLAST_BYTES) === 0) throw new Error("the engine has no room");
+        if (module._malloc(BALLAST_BYTES) === 0)
+          throw new Error("the engine has too little memory");
         return module;
       };
     },
@@ -93,7 +94,7 @@ const OUT_OF_MEMORY = "InternalError: out of memory";
 
 const TOO_LONG = "the script took too long";
 
-/** What went wrong inside; `isSpent`: the machine must not be used any further. */
+/** An error of the script; `isSpent`: the machine must not be used any more. */
 export class ScriptError extends Error {
   readonly isSpent: boolean;
   readonly isOutOfMemory: boolean;
@@ -105,7 +106,7 @@ export class ScriptError extends Error {
   }
 }
 
-/** The engine was stopped in the middle of something: nothing in it may be used any further, not even to tidy up. */
+/** The engine was stopped inside of a step: nothing in it may be used any more, not even for cleanup. */
 export class BrokenEngine extends ScriptError {
   constructor() {
     super(TOO_LONG, true);
@@ -113,14 +114,14 @@ export class BrokenEngine extends ScriptError {
 }
 
 export interface MachineOptions {
-  /** JavaScript of the user. */
+  /** The user's script as JavaScript. */
   readonly code: string;
   readonly memoryMb: number;
   readonly timeoutMs: number;
   readonly functions: Readonly<Record<string, HostFunction>>;
 }
 
-/** Time of this thread only: on a busy machine a handler must not fail because others were given its turn. */
+/** CPU time of this thread: on a busy machine a handler must not fail because other processes ran. */
 class Stopwatch {
   readonly #end: number;
   readonly #timeoutMs: number;
@@ -141,13 +142,13 @@ function usedMs(): number {
   return (user + system) / 1000;
 }
 
-/** One context with the script in it. After an error that is spent only `dispose` may be called. */
+/** One context with the script. After an error with `isSpent` only `dispose` may be called. */
 export class Machine {
   readonly #runtime: QuickJSRuntime;
   readonly #context: QuickJSContext;
   readonly #timeoutMs: number;
   readonly #turns: Engine["turns"];
-  /** Between two looks at the clock. */
+  /** Turns between checks of the clock. */
   readonly #turnsAtOnce: number;
   readonly #handlers = new Map<string, QuickJSHandle>();
   readonly #call: QuickJSHandle;
@@ -207,7 +208,10 @@ export class Machine {
     }
     module.dispose();
     if (this.#handlers.size === 0)
-      throw new ScriptError("the script must export functions, and cannot wait at its top", true);
+      throw new ScriptError(
+        "the script must export functions, and cannot use top-level await",
+        true,
+      );
   }
 
   has(name: HandlerName): boolean {
@@ -231,13 +235,13 @@ export class Machine {
     } catch (error) {
       if (error instanceof ScriptError) throw error;
       if (this.#turns.value <= 0) throw new BrokenEngine();
-      // The engine itself gave up in the middle of something, such as where its caller's stack ends.
+      // The engine itself failed, for example by a stack overflow of its caller.
       throw new ScriptError(error instanceof Error ? error.message : "the engine failed", true);
     }
     throw new ScriptError(problem.slice(0, 500), problem === OUT_OF_MEMORY);
   }
 
-  /** Throws when the engine is in no state to go on with another one. */
+  /** Throws when the engine cannot be used for another machine. */
   dispose(): void {
     this.#turns.value = START_TURNS;
     this.#call.dispose();
@@ -246,7 +250,7 @@ export class Machine {
     this.#runtime.dispose();
   }
 
-  /** What comes as an error here was not for the script to catch. */
+  /** Throws on an error, which the script did not catch. */
   #unwrap(result: ReturnType<QuickJSContext["evalCode"]>): QuickJSHandle {
     if (result.error === undefined) return result.value;
     const thrown: unknown = this.#context.dump(result.error);
@@ -281,5 +285,5 @@ function wordsOf(thrown: unknown): string {
   if (typeof thrown !== "object" || thrown === null) return `it threw ${String(thrown)}`;
   const { name, message } = thrown as { readonly name?: unknown; readonly message?: unknown };
   if (message === "interrupted") return TOO_LONG;
-  return message === undefined ? "it threw something that is no error" : `${name}: ${message}`;
+  return message === undefined ? "it threw a value that is no error" : `${name}: ${message}`;
 }

@@ -1,5 +1,5 @@
-// What a script may ask of the gateway about the request at hand, in plain values; knows no sandbox.
-import { type Answer, reject, reply } from "../../pdk/answer.ts";
+// The functions that a script can call for its request, with plain values; knows no sandbox.
+import { type PluginResponse, reject, reply } from "../../pdk/response.ts";
 import type { RequestContext, ResponseDraft } from "../../pdk/context.ts";
 import { GATEWAY_FIELDS, HOP_BY_HOP, isFieldValue, isToken } from "../../pdk/http.ts";
 import type { PluginKit } from "../../pdk/kit.ts";
@@ -7,21 +7,21 @@ import type { PluginKit } from "../../pdk/kit.ts";
 export type Plain = string | number | null | undefined;
 export type HostFunction = (...values: readonly Plain[]) => Plain;
 
-/** The request that the running handler is about. One at a time: handlers cannot wait. */
-export interface Scene {
+/** The running handler's request. One at a time: handlers cannot wait. */
+export interface HandlerCall {
   readonly context: RequestContext;
   /** Null outside of `onResponse`. */
   readonly response: ResponseDraft | null;
-  /** Whether the request can still be changed or answered. */
+  /** Whether the handler can still change the request or respond. */
   readonly isOpen: boolean;
-  /** What the script has answered. */
-  answer: Answer | undefined;
+  /** The script's response. */
+  result: PluginResponse | undefined;
   logged: number;
   /** Whether the script has changed, noted or logged something. */
   isTouched: boolean;
 }
 
-/** Lines that one handler may log. */
+/** Log lines per handler call. */
 const MAX_LINES = 10;
 const MAX_MESSAGE = 1000;
 const REASON = /^[\w.:-]{1,100}$/;
@@ -29,27 +29,27 @@ const REASON = /^[\w.:-]{1,100}$/;
 const named = (object: { readonly id: string; readonly name: string | null } | null) =>
   object === null ? null : (object.name ?? object.id);
 
-/** All of them; `current` throws when no handler runs. */
+/** All functions; `current` throws when no handler runs. */
 export function hostFunctions(
-  current: () => Scene,
+  current: () => HandlerCall,
   kit: Pick<PluginKit, "log">,
 ): Readonly<Record<string, HostFunction>> {
   const upstream = () => {
     const { context, isOpen } = current();
-    if (!isOpen) throw new TypeError("the request is on its way already");
+    if (!isOpen) throw new TypeError("the request has gone upstream already");
     current().isTouched = true;
     return context.upstream;
   };
   const response = () => {
     const draft = current().response;
-    if (draft === null) throw new TypeError("there is no answer yet");
+    if (draft === null) throw new TypeError("there is no response yet");
     return draft;
   };
-  const answer = (made: Answer): undefined => {
-    const scene = current();
-    if (!scene.isOpen) throw new TypeError("the request is on its way already");
-    scene.isTouched = true;
-    scene.answer = made;
+  const respond = (made: PluginResponse): undefined => {
+    const call = current();
+    if (!call.isOpen) throw new TypeError("the request has gone upstream already");
+    call.isTouched = true;
+    call.result = made;
   };
   return {
     fact: (name) => fact(current(), String(name)),
@@ -74,13 +74,13 @@ export function hostFunctions(
       return undefined;
     },
     reject: (status, detail, reason) =>
-      answer(
+      respond(
         reject(checkedStatus(status, 400), checkedReason(reason ?? "script.rejected"), {
           detail: String(detail ?? "the request is not allowed").slice(0, MAX_MESSAGE),
         }),
       ),
     reply: (...[status, headers, body, reason]) =>
-      answer(
+      respond(
         reply(checkedStatus(status, 200), checkedReason(reason ?? "script.replied"), {
           headers: checkedHeaders(String(headers)),
           body: body === null || body === undefined ? null : String(body),
@@ -92,17 +92,17 @@ export function hostFunctions(
       return undefined;
     },
     log(message) {
-      const scene = current();
-      scene.isTouched = true;
-      scene.logged += 1;
-      if (scene.logged <= MAX_LINES)
-        kit.log("info", String(message).slice(0, MAX_MESSAGE), { request_id: scene.context.id });
+      const call = current();
+      call.isTouched = true;
+      call.logged += 1;
+      if (call.logged <= MAX_LINES)
+        kit.log("info", String(message).slice(0, MAX_MESSAGE), { request_id: call.context.id });
       return undefined;
     },
   };
 }
 
-function fact({ context, response }: Scene, name: string): Plain {
+function fact({ context, response }: HandlerCall, name: string): Plain {
   switch (name) {
     case "id":
     case "method":
@@ -128,11 +128,11 @@ function fact({ context, response }: Scene, name: string): Plain {
     case "source":
       return response?.source ?? null;
     default:
-      throw new TypeError("there is no such fact");
+      throw new TypeError("unknown property");
   }
 }
 
-function find({ context, response }: Scene, where: string, name: string): string | null {
+function find({ context, response }: HandlerCall, where: string, name: string): string | null {
   if (where === "cookie") return context.cookie(name);
   if (where === "query") return context.queryValue(name);
   if (where === "header") return context.header(name);
@@ -160,7 +160,7 @@ function edit(
     case "setHost":
       return upstream.setHost(name);
     default:
-      throw new TypeError("there is no such change");
+      throw new TypeError("unknown change");
   }
 }
 
@@ -176,17 +176,17 @@ function checkedReason(reason: Plain): string {
   return reason;
 }
 
-/** Fields that say how the answer is sent belong to the gateway. */
+/** Headers for the framing of the response are reserved for the gateway. */
 function checkedName(name: string): string {
   const lower = name.toLowerCase();
-  if (!isToken(lower)) throw new TypeError("the name of the field is not valid");
+  if (!isToken(lower)) throw new TypeError("the name of the header is not valid");
   if (GATEWAY_FIELDS.has(lower) || HOP_BY_HOP.has(lower) || lower === "content-length")
-    throw new TypeError(`the field ${lower} belongs to the gateway`);
+    throw new TypeError(`the header ${lower} is reserved for the gateway`);
   return lower;
 }
 
 function checkedValue(value: string): string {
-  if (!isFieldValue(value)) throw new TypeError("the value of the field is not valid");
+  if (!isFieldValue(value)) throw new TypeError("the value of the header is not valid");
   return value;
 }
 

@@ -1,8 +1,8 @@
-// Rewrites a WebAssembly module so that all work costs something of a counter, and a trap ends it when nothing is left; knows no script.
+// Instruments a WebAssembly module with a work counter that traps at its limit; knows no script.
 
 /**
- * Name under which the counter, a mutable i32, is exported. A turn of a loop and a call cost 1, and so do 32 bytes that are
- * copied or filled in one. It is 0 or less after it has ended something.
+ * Export name of the counter, a mutable i32. A turn of a loop and a call cost 1, and so does every 32 bytes of a bulk copy or
+ * fill. It is 0 or less after a trap.
  */
 export const COUNTER = "turns";
 
@@ -10,10 +10,10 @@ export const COUNTER = "turns";
 const SECTION = { custom: 0, import: 2, global: 6, export: 7, code: 10 } as const;
 const HEADER_BYTES = 8;
 
-/** What the module uses that this file has not been taught: better no engine than one that cannot be stopped. */
+/** An unsupported construct of the module: without instrumentation the engine could not be stopped. */
 class UnknownCode extends Error {}
 
-/** Reads the numbers and names of the binary format (section 5.2). */
+/** Reads numbers and names of the binary format (section 5.2). */
 class Reader {
   at: number;
   readonly bytes: Uint8Array;
@@ -38,7 +38,7 @@ class Reader {
     }
   }
 
-  /** A number of any length and sign. */
+  /** An LEB128 number. */
   skipNumber(): void {
     while (this.byte() >= 0x80);
   }
@@ -76,9 +76,9 @@ function sectionsOf(bytes: Uint8Array): Section[] {
   return sections;
 }
 
-/** The module with the counter in it; it begins at 2^31 - 1, because a module may run code when it is instantiated. */
+/** The instrumented module; the counter starts at 2^31 - 1, because instantiation may run code. */
 export function metered(wasm: Uint8Array): Uint8Array {
-  // Names and hints speak of places in the code that move.
+  // Custom sections refer to code offsets, which change.
   const sections = sectionsOf(wasm).filter(({ id }) => id !== SECTION.custom);
   const bodyOf = (wanted: number) => sections.find(({ id }) => id === wanted)?.body;
   const globals = bodyOf(SECTION.global);
@@ -95,7 +95,7 @@ export function metered(wasm: Uint8Array): Uint8Array {
 
 /** Globals: i32, mutable, i32.const 2^31 - 1 or 0, end. */
 const COUNTING = [0x7f, 0x01, 0x41, 0xff, 0xff, 0xff, 0xff, 0x07, 0x0b];
-/** For the length of a copy, which is needed twice. */
+/** A local for the length of a copy, which is used twice. */
 const HOLDING = [0x7f, 0x01, 0x41, 0x00, 0x0b];
 
 const exported = (counter: number) => [
@@ -103,11 +103,11 @@ const exported = (counter: number) => [
   ...[0x03, ...numberBytes(counter)],
 ];
 
-/** Instructions that pay. */
+/** Instructions that decrement the counter. */
 interface Prices {
   /** For a turn or a call. */
   readonly turn: Uint8Array;
-  /** For a copy, whose length is on top of the stack. */
+  /** For a bulk copy, whose length is on top of the stack. */
   readonly copy: Uint8Array;
 }
 
@@ -148,7 +148,7 @@ function withElements(vector: Uint8Array, more: readonly (readonly number[])[]):
   ]);
 }
 
-/** How many globals come from outside: they are counted first. */
+/** Number of imported globals, which have the first indexes. */
 function importedGlobals(imports: Uint8Array | undefined): number {
   if (imports === undefined) return 0;
   const reader = new Reader(imports);
@@ -186,7 +186,7 @@ function meteredCode(code: Uint8Array, prices: Prices): Uint8Array {
   return Buffer.concat(parts);
 }
 
-/** One function: pays where it begins, at each turn of a loop, and before each copy. */
+/** Instruments one function: at its start, at each turn of a loop, and before each bulk copy. */
 function meteredBody(body: Uint8Array, { turn, copy }: Prices): Uint8Array {
   const reader = new Reader(body);
   for (let groups = reader.u32(); groups > 0; groups--) {
@@ -215,13 +215,13 @@ function meteredBody(body: Uint8Array, { turn, copy }: Prices): Uint8Array {
   return Buffer.concat(parts);
 }
 
-/** Introduces further opcodes. */
+/** Prefix of further opcodes. */
 const MORE = 0xfc;
 const COPY = 10;
 const FILL = 11;
 const LOOP = 0x03;
 
-/** Section 5.4: what stands behind an opcode. */
+/** Section 5.4: the immediates of an opcode. */
 function skipOperands(reader: Reader, opcode: number): void {
   // Numeric instructions, and those of the stack.
   if (opcode >= 0x45 && opcode <= 0xc4) return;

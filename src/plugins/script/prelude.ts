@@ -1,13 +1,13 @@
-// What runs inside the sandbox before the user's script: the objects that handlers get, and guards for slow built-ins; JavaScript as text, because it never runs outside.
+// Runs inside of the sandbox before the user's script: objects for handlers, and guards of slow built-ins; JavaScript as text.
 
 /**
- * An expression: a function that takes the functions of the host and gives back the one by which the host calls handlers. It
- * returns undefined, or in words what the handler has thrown. Everything it uses later is taken before the script could
+ * An expression: a function that takes the host functions and returns the function by which the host calls handlers. That one
+ * returns undefined, or the message of what the handler has thrown. Everything it uses later is saved before the script can
  * replace it.
  *
- * The engine looks at the clock between steps of a script only, so that one call of a built-in could take minutes: an array
- * of a thousand million holes joined, a long text searched in a longer one. The guards refuse what is too large, and look at
- * the clock before what is large.
+ * The engine checks the clock between steps of a script only, so that one call of a built-in could take minutes: joining an
+ * array of a billion holes, searching a long text in a longer one. The guards reject what is too large, and check the clock
+ * before large operations.
  */
 export const PRELUDE = `(function (host) {
   "use strict";
@@ -45,7 +45,7 @@ export const PRELUDE = `(function (host) {
     const isLonger = key === "repeat" || key === "padStart" || key === "padEnd";
     if (length > LONG_TEXT || (isLonger && length * first > LONG_TEXT)) host.spend();
     if (typeof first === "string" && length * first.length > MAX_SEARCH)
-      throw new RangeError_("a long text is searched in a long text");
+      throw new RangeError_("a search of a long text in a long text");
   };
   guard(Array.prototype, ofLists);
   guard(getPrototypeOf(Uint8Array.prototype), ofLists);
@@ -107,7 +107,7 @@ export const PRELUDE = `(function (host) {
       try {
         return text(error);
       } catch {
-        return "something that is no error";
+        return "a value that is no error";
       }
     }
   };

@@ -1,4 +1,4 @@
-// Keeps one script running: starts its machine anew when it went wrong, and another engine when that broke; knows no request.
+// Runs one script: restarts its machine after errors, and the engine when it broke; knows no request.
 import {
   BrokenEngine,
   type Engine,
@@ -9,9 +9,9 @@ import {
 } from "./engine.ts";
 import type { HandlerName } from "./source.ts";
 
-/** So long nobody tries again when an engine could not be made, or broke. */
+/** Delay before another attempt to load an engine. */
 const PAUSE_MS = 1000;
-/** A machine whose memory is full after fewer runs has a script that needs more than it may have. */
+/** Running out of memory after fewer runs means that the script needs more than its limit. */
 const MANY_RUNS = 10;
 
 export class Sandbox {
@@ -22,7 +22,7 @@ export class Sandbox {
   #isClosed = false;
   #pausedUntil = 0;
   #runs = 0;
-  /** So many runs a machine lasts; the engine notices too late what objects that refer to each other leave behind. */
+  /** Runs before a machine is replaced, because the engine collects cyclic garbage too late. */
   #lasts = Number.POSITIVE_INFINITY;
 
   private constructor(engine: Engine, options: MachineOptions) {
@@ -41,8 +41,8 @@ export class Sandbox {
   }
 
   /**
-   * Throws an error in words when the handler throws, takes too long or too much, or cannot run now. `canRepeat`: whether
-   * nobody has seen yet that it ran.
+   * Throws an Error with a message when the handler throws, exceeds a limit, or cannot run now. `canRepeat`: whether the failed
+   * run had no visible effect.
    */
   run(name: HandlerName, canRepeat: () => boolean): void {
     if (this.#runs >= this.#lasts) this.#discard();
@@ -55,7 +55,7 @@ export class Sandbox {
       if (error instanceof BrokenEngine) this.#drop();
       else if (!(error instanceof ScriptError) || error.isSpent) this.#discard();
       if (!(error instanceof ScriptError) || !error.isOutOfMemory || runs < MANY_RUNS) throw error;
-      // What earlier runs left behind has filled the memory.
+      // Garbage of earlier runs has filled the memory.
       this.#lasts = Math.floor(runs / 2);
       if (!canRepeat()) throw error;
       this.run(name, () => false);
@@ -72,13 +72,13 @@ export class Sandbox {
     if (this.#machine !== null) return this.#machine;
     if (this.#engine === null) {
       void this.#reload();
-      throw new Error("the script is being started anew");
+      throw new Error("the script is restarting");
     }
     try {
       this.#machine = new Machine(this.#engine, this.#options);
       return this.#machine;
     } catch (error) {
-      // Whatever was made halfway stays in there: take another engine.
+      // A half-created machine would leak: use another engine.
       this.#engine = null;
       throw error;
     }

@@ -1,14 +1,14 @@
-// The text of a user's script: types taken out, and what is wrong with it before it runs; knows no sandbox.
+// Compiles and validates a user's script: removes types and checks exports; knows no sandbox.
 
 export const handlerNames = ["onRequest", "onResponse", "onLog"] as const;
 export type HandlerName = (typeof handlerNames)[number];
 
-/** JavaScript, or what is wrong, worded to follow the name of a field. */
+/** JavaScript, or the problem, worded to follow the name of a field. */
 export type Compiled =
   | { readonly code: string; readonly problem: null }
   | { readonly code: null; readonly problem: string };
 
-/** Takes types out and looks at what is exported; nothing of it runs. Takes a millisecond. */
+/** Removes types and checks exports without running anything. Takes a millisecond. */
 export function compileScript(source: string): Compiled {
   try {
     const code = new Bun.Transpiler({ loader: "ts", target: "browser" }).transformSync(source);
@@ -18,7 +18,7 @@ export function compileScript(source: string): Compiled {
     const names: readonly string[] = handlerNames;
     const foreign = exports.find((name) => !names.includes(name));
     if (foreign !== undefined)
-      return problem(`exports "${foreign}", which is none of ${handlerNames.join(", ")}`);
+      return problem(`exports "${foreign}"; it may only export ${handlerNames.join(", ")}`);
     if (exports.length === 0)
       return problem(`must export one or more of ${handlerNames.join(", ")}`);
     return { code, problem: null };
@@ -29,7 +29,7 @@ export function compileScript(source: string): Compiled {
 
 const problem = (text: string): Compiled => ({ code: null, problem: text });
 
-/** `line 3, column 7: Unexpected ;` of the first mistake. */
+/** `line 3, column 7: Unexpected ;` of the first error. */
 function syntaxProblem(error: unknown): string {
   const [first] = error instanceof AggregateError ? (error.errors as unknown[]) : [error];
   const { message, position } = first as {

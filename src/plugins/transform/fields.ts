@@ -1,4 +1,4 @@
-// Changes to header fields and parameters of queries; knows no body.
+// Changes header fields and query parameters; knows no body.
 import type { RequestContext, UpstreamRequest } from "../../pdk/context.ts";
 import { compileTemplate, type Template } from "../../pdk/template.ts";
 import { fieldEscape } from "./replacement.ts";
@@ -9,10 +9,10 @@ type Change<T> = (what: T, context: RequestContext) => void;
 const compiled = (values: Readonly<Record<string, string>>): [string, Template][] =>
   Object.entries(values).map(([name, value]) => [name, compileTemplate(value, fieldEscape)]);
 
-/** White space at the ends belongs to no field. */
+/** Field values have no surrounding white space. */
 const fill = (value: Template, context: RequestContext) => value(context).trim();
 
-/** Null: there is nothing to change. */
+/** Null: no change. */
 export function compileRequestHeaders(changes: HeaderChanges): Change<UpstreamRequest> | null {
   const { remove } = changes;
   const [set, add] = [compiled(changes.set), compiled(changes.add)];
@@ -31,8 +31,8 @@ export function compileRequestHeaders(changes: HeaderChanges): Change<UpstreamRe
   };
 }
 
-/** Null: there is nothing to change. */
-export function compileAnswerHeaders(changes: HeaderChanges): Change<Headers> | null {
+/** Null: no change. */
+export function compileResponseHeaders(changes: HeaderChanges): Change<Headers> | null {
   const { remove } = changes;
   const [set, add] = [compiled(changes.set), compiled(changes.add)];
   const rename = Object.entries(changes.rename);
@@ -54,7 +54,7 @@ export function compileAnswerHeaders(changes: HeaderChanges): Change<Headers> | 
   };
 }
 
-/** A new query from the present one; null: there is nothing to change. */
+/** Builds the new query; null: no change. */
 export function compileQuery(
   changes: QueryChanges,
 ): ((query: string, context: RequestContext) => string) | null {
@@ -77,7 +77,7 @@ export function compileQuery(
       if (remove.has(name)) continue;
       const next = rename.get(name) ?? name;
       if (replaced.has(next)) continue;
-      // What is not renamed stays as it was written.
+      // Keeps the encoding of parameters that are not renamed.
       parts.push(next === name ? part : encoded(next) + (equals < 0 ? "" : part.slice(equals)));
     }
     for (const [name, value] of [...set, ...add])

@@ -1,9 +1,9 @@
-// Changes to members of JSON documents by path; numbers stay as they were written. Knows no request and no answer.
+// Changes members of JSON documents by path, and preserves numbers exactly; knows no request and no response.
 import type { RequestContext } from "../../pdk/context.ts";
 import { compileTemplate } from "../../pdk/template.ts";
 import type { JsonChanges } from "./settings.ts";
 
-/** Changes a document in place, or gives another one back. */
+/** Changes a document in place, or returns another one. */
 export type JsonChange = (document: unknown, context: RequestContext) => unknown;
 
 type Container = Record<string, unknown> | unknown[];
@@ -22,11 +22,11 @@ const segmentsOf = (path: string): string[] =>
 export function pathProblem(path: string): string | null {
   const segments = segmentsOf(path);
   if (segments.length > MAX_DEPTH) return "is too deep";
-  if (segments.includes("__proto__")) return "must not hold __proto__";
-  return segments.includes("") ? "holds an empty name" : null;
+  if (segments.includes("__proto__")) return "must not contain __proto__";
+  return segments.includes("") ? "has an empty name" : null;
 }
 
-/** Null: there is nothing to change. */
+/** Null: no change. */
 export function compileJsonChanges({ set, remove, rename }: JsonChanges): JsonChange | null {
   const removals = remove.map(segmentsOf);
   const renames = Object.entries(rename).map(
@@ -48,7 +48,7 @@ export function compileJsonChanges({ set, remove, rename }: JsonChanges): JsonCh
   };
 }
 
-/** In texts, also those inside of lists and objects, variables are filled in. */
+/** Renders templates in strings, also inside of lists and objects. */
 function compileValue(value: unknown): (context: RequestContext) => unknown {
   if (typeof value === "string") return compileTemplate(value);
   if (Array.isArray(value)) {
@@ -72,7 +72,7 @@ function childOf(container: Container, segment: string): unknown {
   return Object.hasOwn(container, segment) ? container[segment] : undefined;
 }
 
-/** Undefined: it was not there. */
+/** Undefined: absent. */
 function take(document: Container, path: readonly string[]): unknown {
   let at: unknown = document;
   for (const segment of path.slice(0, -1)) {
@@ -88,7 +88,7 @@ function take(document: Container, path: readonly string[]): unknown {
   return value;
 }
 
-/** Objects on the way are made; lists only grow by one at their end, and nothing takes the place of other values. */
+/** Creates missing objects; lists only grow by one at their end; other values are not replaced by objects. */
 function put(document: Container, path: readonly string[], value: unknown): void {
   let at: Container = document;
   for (const segment of path.slice(0, -1)) {
@@ -114,7 +114,7 @@ function assign(container: Container, segment: string, value: unknown): boolean 
   return true;
 }
 
-/** Of ECMAScript 2026; the types do not know it yet. */
+/** ECMAScript 2026; not in the types yet. */
 const JSON_RAW = JSON as unknown as {
   rawJSON(text: string): unknown;
   isRawJSON(value: unknown): boolean;
@@ -122,12 +122,12 @@ const JSON_RAW = JSON as unknown as {
 
 type Reviver = (key: string, value: unknown, context?: { readonly source?: string }) => unknown;
 
-/** Numbers that lose digits when they are read, such as ids of 64 bits, are kept as texts of their own. */
+/** Numbers that would lose digits, such as 64-bit ids, keep their source text. */
 const keepNumbers: Reviver = (_, value, context) =>
   typeof value === "number" && context?.source !== undefined && String(value) !== context.source
     ? JSON_RAW.rawJSON(context.source)
     : value;
 
-/** Throws for what is no JSON. */
+/** Throws on invalid JSON. */
 export const parseJson = (text: string): unknown =>
   JSON.parse(text, keepNumbers as (key: string, value: unknown) => unknown);

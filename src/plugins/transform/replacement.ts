@@ -1,15 +1,15 @@
-// Texts with variables and with groups of an expression in them, and the escaping of what clients put into either; knows no request.
+// Replacement texts with variables and groups of an expression, and the escaping of client values; knows no request.
 import type { RequestContext } from "../../pdk/context.ts";
 import { compileTemplate, type Template, templateProblem } from "../../pdk/template.ts";
 
 type Escape = ((value: string) => string) | null;
 
-/** `$1` or `$<name>`, and not the begin of a variable. */
+/** `$1` or `$<name>`, but not the start of a variable. */
 const GROUP = /\$([1-9]\d?|<[A-Za-z_]\w*>)/;
 
-/** Null for a text that `compileReplacement` takes. */
+/** Null for a valid text. */
 export function replacementProblem(source: string): string | null {
-  // A group inside of a variable would tear it apart.
+  // A group inside of a variable would split it.
   for (const part of source.split(new RegExp(GROUP.source.replace("(", "(?:"), "g"))) {
     const problem = templateProblem(part);
     if (problem !== null) return problem;
@@ -17,10 +17,10 @@ export function replacementProblem(source: string): string | null {
   return null;
 }
 
-/** What stands in the place of a match. */
+/** Builds the replacement of a match. */
 export type Replacement = (context: RequestContext, found: readonly unknown[]) => string;
 
-/** `escaped` is applied to variables; groups are part of the text already. */
+/** `escaped` is applied to variables; groups are part of the original text. */
 export function compileReplacement(source: string, escaped: Escape): Replacement {
   const parts: (Template | { readonly group: number | string })[] = source
     .split(new RegExp(GROUP.source, "g"))
@@ -36,7 +36,7 @@ export function compileReplacement(source: string, escaped: Escape): Replacement
   };
 }
 
-/** `found`: what String.replace hands to a function: the match, its groups, the place, the text, and the named groups. */
+/** `found`: the arguments of a String.replace callback: match, groups, offset, text, and named groups. */
 function groupOf(found: readonly unknown[], group: number | string): string {
   const last = found.at(-1);
   const named = typeof last === "object" && last !== null ? last : null;
@@ -49,17 +49,17 @@ function groupOf(found: readonly unknown[], group: number | string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** What a path cannot hold, percent-encoded; escapes and slashes stay. */
+/** Percent-encodes characters that are invalid in a path; keeps escapes and slashes. */
 export const pathEscape = (value: string): string =>
   value
     .toWellFormed()
     .replace(/%(?![\dA-Fa-f]{2})|[^A-Za-z0-9\-._~!$&'()*+,;=:@%/]/gu, encodeURIComponent);
 
-/** What a field cannot hold, percent-encoded: no client ends a field with a line break in a parameter. */
+/** Percent-encodes characters that are invalid in a header, such as line breaks in parameters. */
 export const fieldEscape = (value: string): string =>
   value.toWellFormed().replace(/[^\x20-\x7e\x80-\xff]/gu, encodeURIComponent);
 
-/** What clients send must not become a tag or end a string. */
+/** Values from clients must not become markup or end a string. */
 export function bodyEscape(type: string): Escape {
   if (isJson(type)) return (value) => JSON.stringify(value).slice(1, -1);
   if (/^(?:text\/html|[^;]*xml)/i.test(type)) return (value) => Bun.escapeHTML(value);

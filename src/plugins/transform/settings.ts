@@ -1,4 +1,4 @@
-// What transform can be told to change, and what is wrong with it beyond the schema; knows no request.
+// The settings of transform and their validation; knows no request.
 import { type Static, Type as t } from "@sinclair/typebox";
 import { config, group, headerName, listOf, nullable, regex, template } from "../../pdk/fields.ts";
 import {
@@ -11,7 +11,7 @@ import {
 import { pathProblem } from "./json-body.ts";
 import { replacementProblem } from "./replacement.ts";
 
-/** Bodies above this are not changed. */
+/** Larger bodies are not changed. */
 export const MAX_BODY_BYTES = 1_048_576;
 
 const key = t.String({ minLength: 1, maxLength: 256 });
@@ -33,37 +33,33 @@ const renames = (description: string) =>
 const names = (what: string) =>
   listOf(t.String({ minLength: 1, maxLength: 256, description: `Name of a ${what}` }), {
     maxItems: 100,
-    description: "What is taken away",
+    description: "Names to remove",
   });
 
 const headers = (whose: string) =>
   group(
     {
-      set: values("Fields in the place of those of the same name"),
-      add: values("Fields beside those of the same name"),
-      remove: listOf(headerName({ description: "Name of a field" }), {
+      set: values("Headers to set, replacing those of the same name"),
+      add: values("Headers to add to those of the same name"),
+      remove: listOf(headerName({ description: "Name of a header" }), {
         maxItems: 100,
-        description: "What is taken away",
+        description: "Names to remove",
       }),
-      rename: renames("New names by old ones"),
+      rename: renames("New names by old names"),
     },
-    `Header fields of ${whose}; in the order remove, rename, set, add`,
+    `Headers of ${whose}; changes apply in the order remove, rename, set, add`,
   );
 
 const jsonBody = (whose: string) =>
   group(
     {
-      set: t.Record(
-        key,
-        t.Unknown({ description: "Any JSON value; in texts variables are filled in" }),
-        {
-          default: {},
-          maxProperties: 100,
-          description: "Members by path, made where they are not there",
-        },
-      ),
+      set: t.Record(key, t.Unknown({ description: "JSON value; strings may have variables" }), {
+        default: {},
+        maxProperties: 100,
+        description: "Members to set by path, created when missing",
+      }),
       remove: names("member"),
-      rename: renames("New paths by old ones"),
+      rename: renames("New paths by old paths"),
     },
     `Members of JSON bodies of ${whose}, by paths such as \`user.name\` and \`items.0\`, or \`/a.b/c\` for names with dots; in the order remove, rename, set`,
   );
@@ -75,46 +71,45 @@ export const schema = config({
         t.String({
           pattern: "^[A-Z][A-Z-]{0,31}$",
           errorMessage: "must be a method in capitals",
-          description: "Another method",
+          description: "New method",
         }),
       ),
       path_rewrite: nullable(
         t.Object(
           {
             regex: regex({
-              description: "What is looked for in the path, percent-encoded as it is",
+              description: "Expression to find in the percent-encoded path",
             }),
             to: template({
-              description: "What stands in its place: variables, and `$1` or `$<name>` for groups",
+              description: "Replacement: variables, and `$1` or `$<name>` for groups",
             }),
           },
           {
             additionalProperties: false,
-            description: "Another path; the route then neither strips nor rewrites it",
+            description: "Path rewrite; the route then neither strips nor rewrites the path",
           },
         ),
       ),
-      host: nullable(template({ description: "Another Host field" })),
+      host: nullable(template({ description: "New Host header" })),
       headers: headers("requests"),
       query: group(
         {
-          set: values("Parameters in the place of those of the same name"),
-          add: values("Parameters beside those of the same name"),
+          set: values("Parameters to set, replacing those of the same name"),
+          add: values("Parameters to add to those of the same name"),
           remove: names("parameter"),
-          rename: renames("New names by old ones"),
+          rename: renames("New names by old names"),
         },
-        "Parameters of the query; in the order remove, rename, set, add",
+        "Query parameters; changes apply in the order remove, rename, set, add",
       ),
       body_json: jsonBody("requests"),
       body_template: nullable(
         template({
           maxLength: MAX_BODY_BYTES,
-          description:
-            "Another body; variables are escaped as Content-Type wants it, also where it is set here",
+          description: "New body; variables are escaped by Content-Type, also when it is set here",
         }),
       ),
     },
-    "What goes upstream",
+    "Changes to the request",
   ),
   response: group(
     {
@@ -124,25 +119,25 @@ export const schema = config({
         {
           additionalProperties: false,
           default: {},
-          description: "New statuses by old ones, or by classes such as `5xx`",
+          description: "New statuses by old statuses, or by classes such as `5xx`",
         },
       ),
-      headers: headers("answers"),
-      body_json: jsonBody("answers"),
+      headers: headers("responses"),
+      body_json: jsonBody("responses"),
       body_replace: listOf(
         t.Object(
           {
-            regex: regex({ description: "What is looked for, everywhere in the body" }),
+            regex: regex({ description: "Expression to find in the body" }),
             with: template({
-              description: "What stands in its place: variables, and `$1` or `$<name>` for groups",
+              description: "Replacement: variables, and `$1` or `$<name>` for groups",
             }),
           },
           { additionalProperties: false, description: "One replacement" },
         ),
-        { maxItems: 20, description: "Replacements in texts, one after the other" },
+        { maxItems: 20, description: "Replacements in text bodies, in order" },
       ),
     },
-    "What comes back",
+    "Changes to the response",
   ),
 });
 
@@ -156,8 +151,8 @@ interface Problem {
   readonly message: string;
 }
 
-/** Of an answer, what belongs to the connection and the length of its body. */
-export const ANSWER_FIELDS: ReadonlySet<string> = new Set([...HOP_BY_HOP, "content-length"]);
+/** Response headers of the connection and of body framing. */
+export const RESPONSE_FIELDS: ReadonlySet<string> = new Set([...HOP_BY_HOP, "content-length"]);
 
 export const hasJsonChanges = ({ set, remove, rename }: JsonChanges): boolean =>
   Object.keys(set).length + remove.length + Object.keys(rename).length > 0;
@@ -165,7 +160,7 @@ export const hasJsonChanges = ({ set, remove, rename }: JsonChanges): boolean =>
 export function problemsOf({ request, response }: Config): Problem[] {
   const found = [
     ...headerProblems("request.headers", request.headers, GATEWAY_FIELDS),
-    ...headerProblems("response.headers", response.headers, ANSWER_FIELDS),
+    ...headerProblems("response.headers", response.headers, RESPONSE_FIELDS),
     ...jsonProblems("request.body_json", request.body_json),
     ...jsonProblems("response.body_json", response.body_json),
   ];
@@ -173,19 +168,19 @@ export function problemsOf({ request, response }: Config): Problem[] {
     if (message !== null) found.push({ path, message });
   };
   if (request.body_template !== null && hasJsonChanges(request.body_json))
-    check("request.body_template", "cannot be given together with body_json");
+    check("request.body_template", "cannot be combined with body_json");
   if (request.method === "CONNECT" || request.method === "TRACE")
-    check("request.method", "must be another method");
+    check("request.method", "must be a supported method");
   const { path_rewrite: rewrite, host } = request;
   if (host !== null && parseAuthority(withoutVariables(host)) === null)
-    check("request.host", "must be a host, with a port where it is not the usual one");
+    check("request.host", "must be a host, optionally with a port");
   if (rewrite !== null) check("request.path_rewrite.to", replacementProblem(rewrite.to));
   for (const [at, each] of response.body_replace.entries())
     check(`response.body_replace[${at}].with`, replacementProblem(each.with));
   return found;
 }
 
-/** As if each held something harmless. */
+/** With harmless values for all variables. */
 const withoutVariables = (text: string) => text.replaceAll(/\$\{[^{}]*\}/g, "x");
 
 function headerProblems(
@@ -196,16 +191,16 @@ function headerProblems(
   const named = (kind: string, all: readonly string[]) =>
     all.flatMap((name): Problem[] => {
       const at = `${path}.${kind}.${name}`;
-      if (!isToken(name)) return [{ path: at, message: "is not the name of a field" }];
+      if (!isToken(name)) return [{ path: at, message: "is not a valid header name" }];
       return reserved.has(name.toLowerCase())
-        ? [{ path: at, message: "belongs to the gateway" }]
+        ? [{ path: at, message: "is reserved for the gateway" }]
         : [];
     });
   const literal = (kind: string, all: Readonly<Record<string, string>>) =>
     Object.entries(all).flatMap(([name, value]): Problem[] =>
       isFieldValue(withoutVariables(value))
         ? []
-        : [{ path: `${path}.${kind}.${name}`, message: "is not the value of a field" }],
+        : [{ path: `${path}.${kind}.${name}`, message: "is not a valid header value" }],
     );
   return [
     ...named("set", Object.keys(set)),

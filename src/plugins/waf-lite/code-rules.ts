@@ -1,4 +1,4 @@
-// The rules of waf-lite against code that browsers or servers would run: scripts in pages, commands, templates, lookups; knows nothing of requests.
+// Rules against injected code: cross-site scripting, commands, templates, lookups; knows nothing of requests.
 import type { Part, Rule } from "./rules.ts";
 
 const ANYWHERE: readonly Part[] = ["path", "query", "header", "body"];
@@ -26,7 +26,7 @@ const forBrowsers: readonly Rule[] = [
   }),
   xss({
     id: "script-address",
-    finds: "an address that is a script: javascript:alert(1)",
+    finds: "a script URL: javascript:alert(1)",
     parts: ANYWHERE,
     patterns: [
       /j ?a ?v ?a ?s ?c ?r ?i ?p ?t ?:[^ &<>:]{0,16}[(`]/,
@@ -36,13 +36,13 @@ const forBrowsers: readonly Rule[] = [
   }),
   xss({
     id: "foreign-element",
-    finds: "an element that brings in other pages or programs: <iframe, <object, <base",
+    finds: "an element that embeds other pages or programs: <iframe, <object, <base",
     parts: HERE_AND_BODY,
     patterns: [/<(?:i?frame|frameset|object|embed|applet|base|meta|link|form)[ /]/],
   }),
   xss({
     id: "script-call",
-    finds: "calls that show that a script runs: alert(1), document.cookie",
+    finds: "typical test calls of scripts: alert(1), document.cookie",
     parts: ["path", "query"],
     patterns: [
       /\b(?:alert|confirm|prompt) ?(?:\(|`) ?(?:['"`/)\d]|document\b|location\b|origin\b)|\bdocument ?\. ?(?:cookie|write|domain)\b|\bstring\.fromcharcode ?\(/,
@@ -53,7 +53,7 @@ const forBrowsers: readonly Rule[] = [
 const forServers: readonly Rule[] = [
   probe({
     id: "log-lookup",
-    finds: "a lookup that Log4j would follow (CVE-2021-44228), also in pieces",
+    finds: "a Log4j lookup (CVE-2021-44228), also split up",
     parts: ANYWHERE,
     patterns: [
       /\$\{ ?jndi ?:/,
@@ -65,13 +65,13 @@ const forServers: readonly Rule[] = [
   }),
   probe({
     id: "shell-function",
-    finds: "a function definition that Bash would run from a variable (CVE-2014-6271)",
+    finds: "a Bash function definition in a variable (CVE-2014-6271)",
     parts: ["query", "header"],
     patterns: [/\( ?\) ?\{ ?(?::|_|[^{}=]{0,8};) ?[;}>[]/],
   }),
   probe({
     id: "shell-command",
-    finds: "a command of a shell behind a character that separates commands",
+    finds: "a shell command after a command separator",
     parts: ["path", "query", "header", "body"],
     patterns: [
       /(?:[;|`]|&&|\$\() ?(?:\/(?:usr\/)?bin\/)?(?:cat|ls|head|tail|more|less|type|dir) [/.\\*-]/,
@@ -84,7 +84,7 @@ const forServers: readonly Rule[] = [
   }),
   probe({
     id: "expression",
-    finds: "an expression that a Java framework would evaluate (Struts, Spring)",
+    finds: "an expression of a Java framework (Struts, Spring)",
     parts: ANYWHERE,
     patterns: [
       /[%$#]\{ ?(?:\( ?#|#[a-z_]|@java|@org\.|t ?\( ?java|new java\.)|#_memberaccess|\bjava\.lang\.(?:runtime|processbuilder)|\bgetruntime ?\( ?\)|class\.module\.classloader|\bognl\.ognlcontext|@java\.lang/,
@@ -92,7 +92,7 @@ const forServers: readonly Rule[] = [
   }),
   probe({
     id: "template",
-    finds: "a sum that only a template engine would work out, or the way to Python's built-ins",
+    finds: "a template expression such as a sum, or access to Python's built-ins",
     parts: ["path", "query", "body"],
     patterns: [
       /(?:\{\{|\$\{|#\{|<%=?) ?['"]?\d{1,8}['"]? ?\* ?['"]?\d{1,8}|__(?:import|globals|builtins|subclasses|mro|class)__ ?[[(.]|\bself\._templatereference__/,
@@ -100,7 +100,7 @@ const forServers: readonly Rule[] = [
   }),
   probe({
     id: "php-code",
-    finds: "PHP code, or an address by which PHP reads or runs what the client sends",
+    finds: "PHP code, or a URL by which PHP reads or runs client data",
     parts: ANYWHERE,
     patterns: [
       /<\?php\b|<\?= ?[$`a-z]/,
@@ -112,8 +112,7 @@ const forServers: readonly Rule[] = [
   }),
   probe({
     id: "known-hole",
-    finds:
-      "an address that only programs ask for that try known holes: eval-stdin.php, /cgi-bin/.%2e",
+    finds: "a URL of a known exploit: eval-stdin.php, /cgi-bin/.%2e",
     parts: ["path"],
     patterns: [
       /eval-stdin\.php|\/vendor\/phpunit\/|\/_ignition\/execute-solution|\/actuator\/gateway\/routes|\/solr\/admin\/cores/,
@@ -124,7 +123,7 @@ const forServers: readonly Rule[] = [
   }),
   probe({
     id: "invoked-function",
-    finds: "a method of a framework that the address names (ThinkPHP), or of Node.js",
+    finds: "a framework method in the URL (ThinkPHP), or one of Node.js",
     parts: ["query", "body"],
     patterns: [
       /\\think\\|invokefunction|\bcall_user_func_array\b/,

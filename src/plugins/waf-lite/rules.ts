@@ -1,8 +1,8 @@
-// The rules of waf-lite: what attacks look like once encodings are taken off them; knows nothing of requests.
+// The rules of waf-lite, which match decoded text; knows nothing of requests.
 import { codeRules } from "./code-rules.ts";
 import { sqlRules } from "./sql-rules.ts";
 
-/** Parts of a request that rules look at. */
+/** Parts of a request that rules inspect. */
 export type Part = "path" | "query" | "header" | "body";
 
 export const rulesetNames = ["path-traversal", "sqli", "xss", "rce-probe", "dotfiles"] as const;
@@ -12,12 +12,12 @@ export interface Rule {
   /** Unique; `waf.<id>` is the reason in the log. */
   readonly id: string;
   readonly ruleset: RulesetName;
-  /** What it finds, half a sentence. */
+  /** What it finds, as a noun phrase. */
   readonly finds: string;
   readonly parts: readonly Part[];
   /**
-   * One must match. They work on decoded text in lower case, in which a single space stands for all white space in a row. Each takes linear
-   * time: parts that repeat are bounded or cannot begin where they end.
+   * One must match. They match decoded text in lower case, with white space collapsed to one space. Each takes linear time:
+   * repeated parts are bounded or cannot begin where they end.
    */
   readonly patterns: readonly RegExp[];
 }
@@ -26,14 +26,14 @@ const traversal: readonly Rule[] = [
   {
     id: "dot-segment",
     ruleset: "path-traversal",
-    finds: "a step to the folder above that several encodings hide in the path",
+    finds: "path traversal (../) hidden by several encodings in the path",
     parts: ["path"],
     patterns: [/[/\\]\.{2,3};?(?:[/\\]|$)/],
   },
   {
     id: "climbing",
     ruleset: "path-traversal",
-    finds: "several steps to the folder above in a row",
+    finds: "repeated path traversal: ../../",
     parts: ["query", "header", "body"],
     patterns: [/\.{2,4};?[/\\]{1,4}\.{2,4};?[/\\]/],
   },
@@ -49,7 +49,7 @@ const traversal: readonly Rule[] = [
   {
     id: "file-uri",
     ruleset: "path-traversal",
-    finds: "an address of a local file, or of an archive as PHP opens it",
+    finds: "a URL of a local file, or of an archive for PHP",
     parts: ["query"],
     patterns: [
       /(?:^|[=&'" (])(?:file:\/{2,3}(?:\/|[a-z]:|etc|proc|var)|(?:phar|zip|glob|ogg):\/\/)/,
@@ -61,14 +61,14 @@ const dotfiles: readonly Rule[] = [
   {
     id: "repository",
     ruleset: "dotfiles",
-    finds: "the folder of a version control system: .git, .svn, .hg, .bzr",
+    finds: "the directory of a version control system: .git, .svn, .hg, .bzr",
     parts: ["path"],
     patterns: [/[/\\]\.(?:git|svn|hg|bzr)(?:[/\\]|$)/],
   },
   {
     id: "environment-file",
     ruleset: "dotfiles",
-    finds: "a file with the settings of an application: .env, .env.production",
+    finds: "an application's settings file: .env, .env.production",
     parts: ["path"],
     patterns: [
       /[/\\]\.env(?:[._-]?(?:local|prod|production|dev|development|stage|staging|test|live|bak|backup|old|save|swp|orig|\d)|~)?$/,
@@ -77,7 +77,7 @@ const dotfiles: readonly Rule[] = [
   {
     id: "private-file",
     ruleset: "dotfiles",
-    finds: "a file or folder that belongs to an account or to a web server: .ssh, .aws, .htpasswd",
+    finds: "a file or directory of an account or a web server: .ssh, .aws, .htpasswd",
     parts: ["path"],
     patterns: [
       /[/\\]\.(?:(?:ssh|aws|docker|kube|gnupg|azure)[/\\]|(?:htaccess|htpasswd|npmrc|pypirc|netrc|pgpass|my\.cnf|bash_history|bashrc|bash_profile|zsh_history|mysql_history|ds_store|git-credentials)$)/,
@@ -86,7 +86,7 @@ const dotfiles: readonly Rule[] = [
   {
     id: "backup-file",
     ruleset: "dotfiles",
-    finds: "a copy of a file with settings, or a dump of a database",
+    finds: "a backup of a settings file, or a database dump",
     parts: ["path"],
     patterns: [
       /[/\\](?:wp-config|config|configuration|settings|database|localsettings)(?:\.inc)?\.(?:php|yml|yaml|json|py)(?:\.?(?:bak|backup|old|save|swp|orig|txt|\d)|~)$|[/\\](?:dump|backup|db|database|mysql)\.sql(?:\.gz|\.zip|\.bz2)?$/,
@@ -94,5 +94,5 @@ const dotfiles: readonly Rule[] = [
   },
 ];
 
-/** All of them, in the order in which they are asked. */
+/** All rules, in order of evaluation. */
 export const rules: readonly Rule[] = [...traversal, ...sqlRules, ...codeRules, ...dotfiles];

@@ -1,4 +1,4 @@
-// The rules of waf-lite against SQL that a parameter smuggles into a statement; knows nothing of requests.
+// Rules against SQL injection; knows nothing of requests.
 import type { Part, Rule } from "./rules.ts";
 
 const VALUES: readonly Part[] = ["query", "body"];
@@ -15,7 +15,7 @@ export const sqlRules: readonly Rule[] = [
   }),
   sqli({
     id: "sql-tautology",
-    finds: "a condition that is always true behind a quote or a number: ' OR '1'='1",
+    finds: "an always-true condition after a quote or a number: ' OR '1'='1",
     parts: ANYWHERE,
     patterns: [
       /['"][ )]{0,4}(?:or|and|xor|\|\||&&)[ (]{0,4}(?:not )?['"]\w{0,16}['"]? ?(?:[=<>]|like\b|in ?\(|between\b)/,
@@ -31,7 +31,7 @@ export const sqlRules: readonly Rule[] = [
   }),
   sqli({
     id: "sql-stacked",
-    finds: "a second statement behind a semicolon: ; DROP TABLE",
+    finds: "a second statement after a semicolon: ; DROP TABLE",
     parts: ANYWHERE,
     patterns: [
       /; ?(?:drop (?:table|database|schema|view|user)|alter (?:table|user)|truncate table|create (?:table|user)|insert into|delete from)\b/,
@@ -41,7 +41,7 @@ export const sqlRules: readonly Rule[] = [
   }),
   sqli({
     id: "sql-delay",
-    finds: "a function that waits, to learn something from the time: SLEEP(5), WAITFOR DELAY",
+    finds: "a delay function for timing attacks: SLEEP(5), WAITFOR DELAY",
     parts: ANYWHERE,
     patterns: [
       /\b(?:pg_)?sleep ?\( ?['"]?\d|\bbenchmark ?\( ?\d{3}|\bwaitfor (?:delay|time) ?['"(]|\bdbms_(?:pipe\.receive_message|lock\.sleep|session\.sleep)\b/,
@@ -49,7 +49,7 @@ export const sqlRules: readonly Rule[] = [
   }),
   sqli({
     id: "sql-catalogue",
-    finds: "the tables in which a database describes itself: information_schema, sqlite_master",
+    finds: "system tables of databases: information_schema, sqlite_master",
     parts: ["path", "query", "header"],
     patterns: [
       /\binformation_schema\b ?[.`]|\bpg_catalog\.|\bsqlite_(?:master|schema)\b|\bmysql\.(?:user|innodb_table_stats)\b|\bsys(?:objects|columns)\b|\bsys\.(?:tables|objects|user_objects)\b|@@(?:version|hostname|datadir)\b/,
@@ -57,7 +57,7 @@ export const sqlRules: readonly Rule[] = [
   }),
   sqli({
     id: "sql-function",
-    finds: "functions and clauses that injections use: LOAD_FILE(, EXTRACTVALUE(, INTO OUTFILE",
+    finds: "functions and clauses of injections: LOAD_FILE(, EXTRACTVALUE(, INTO OUTFILE",
     parts: ANYWHERE,
     patterns: [
       /\b(?:extractvalue|updatexml|load_file|group_concat|utl_http\.request|utl_inaddr\.get_host_address|xp_cmdshell|xp_dirtree) ?[( ]|\binto (?:out|dump)file\b|\bprocedure analyse ?\(/,
@@ -65,7 +65,7 @@ export const sqlRules: readonly Rule[] = [
   }),
   sqli({
     id: "sql-subquery",
-    finds: "a SELECT in parentheses behind a value: ' AND (SELECT",
+    finds: "a subquery after a value: ' AND (SELECT",
     parts: ["path", "query", "header"],
     patterns: [/(?:['"\d)]|\b(?:or|and|xor|exists|case when)|\|\|) ?\({1,8} ?select[ (*@]/],
   }),

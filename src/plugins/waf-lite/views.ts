@@ -1,11 +1,11 @@
-// Takes off text what hides attacks: encodings, also several on top of each other, case, white space, comments; knows no rule.
+// Normalizes text before matching: nested encodings, case, white space, comments; knows no rule.
 
-/** Encodings on top of each other that are taken off; no honest client uses more than two. */
+/** Levels of encoding to decode; legitimate clients use two at most. */
 const MAX_LAYERS = 3;
 
 const ESCAPES = /(?:%[0-9a-f]{2})+/gi;
 const UNICODE_ESCAPE = /%u([0-9a-f]{4})/gi;
-// What careless decoders take for `.`, `/` and `\`, though no UTF-8 says so.
+// Invalid UTF-8 that lenient decoders read as `.`, `/` and `\`.
 const OVERLONG = /%(?:c0%ae|c0%af|c1%9c|c0%2e|c0%5c)/gi;
 const overlongs: Readonly<Record<string, string>> = {
   "%c0%ae": ".",
@@ -21,8 +21,8 @@ const NOT_ASCII = /[^\0-\x7f]/;
 export type Encoding = "text" | "form" | "json";
 
 /**
- * The text as different servers might read it, without doubles: one for each layer of encoding, and where there are SQL
- * comments one more without them. A single one for text that hides nothing.
+ * The text as different servers might read it, without duplicates: one view for each level of encoding, and one more without
+ * SQL comments. A single one for plain text.
  */
 export function viewsOf(text: string, encoding: Encoding): readonly string[] {
   const views: string[] = [];
@@ -66,14 +66,14 @@ const character = (digits: string): string => String.fromCharCode(Number.parseIn
 
 function simplified(text: string): string {
   let simple = text;
-  // Wide letters and such become plain ones on their way through some databases and frameworks.
+  // Some databases and frameworks convert full-width letters to plain ones.
   if (NOT_ASCII.test(simple)) simple = simple.normalize("NFKC");
   if (simple.includes("\0")) simple = simple.replaceAll("\0", "");
   if (NEEDS_SPACES.test(simple)) simple = simple.replace(/\s+/g, " ");
   return simple.toLowerCase();
 }
 
-/** Comments as white space; what MySQL runs though it stands in a comment stays. A loop, because it is linear. */
+/** Replaces comments with white space, except executable MySQL comments. A loop, because it is linear. */
 function withoutComments(text: string): string {
   let result = "";
   let at = 0;

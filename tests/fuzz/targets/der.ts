@@ -30,14 +30,10 @@ export const target = defineTarget<Input>({
   check({ depth, bytes, length, objectId, time }) {
     const long = Buffer.alloc(length, 5);
     let written = der.sequence(
-      ...[der.octets(long), der.integer(bytes), der.bits(bytes, 3), der.yes()],
-      ...[
-        der.objectId(objectId.join(".")),
-        der.timestamp(time * 1000),
-        der.plainNumbered(2, bytes),
-      ],
+      ...[der.octets(long), der.integer(bytes), der.bits(bytes, 3), der.booleanTrue()],
+      ...[der.objectId(objectId.join(".")), der.timestamp(time * 1000), der.implicitTag(2, bytes)],
     );
-    for (let at = 0; at < depth; at++) written = der.numbered(at, der.set(written));
+    for (let at = 0; at < depth; at++) written = der.contextTag(at, der.set(written));
     let read = valuesOf(written)[0]!;
     for (let at = depth - 1; at >= 0; at--) {
       const [tag, inside] = read;

@@ -53,7 +53,7 @@ async function threads(port: number) {
         sessions: [],
         stickyKey: "test",
         pluginKey: "test",
-        logPlaces: null,
+        logDirectories: null,
         dnsServers: [],
         shared: {
           workers: workerBoard.buffer,

@@ -83,7 +83,7 @@ test("a long body streams through a transform with its bytes in order", async ()
   }
 });
 
-test("an answer without a body gets none", async () => {
+test("a response without a body gets none", async () => {
   const { send } = await start({ inner: "upper" }, () => new Response(null, { status: 204 }));
   expect((await send("GET", "/")).body).toBe("");
   await scene?.stop();

@@ -27,13 +27,13 @@ async function start(plugins: readonly PluginSketch[], more: object = {}): Promi
 }
 
 describe("the order", () => {
-  test("is by phase, then by place; the answer comes back the other way round", async () => {
+  test("is by phase, then by place; the response comes back the other way round", async () => {
     const { get } = await start([{ name: "third" }, { name: "first" }, { name: "second" }]);
     const { status, headers } = await get("/");
     expect(status).toBe(200);
     expect(headers.get("x-seen-by")).toBe("third, second, first");
     expect(trail.take()).toEqual([
-      ...["early", "auth", "access", "request"].flatMap((phase) =>
+      ...["pre_auth", "auth", "access", "request"].flatMap((phase) =>
         ["first", "second", "third"].map((name) => `${name}.${phase}`),
       ),
       ...["third", "second", "first"].map((name) => `${name}.response upstream 200`),
@@ -48,7 +48,11 @@ describe("the order", () => {
       { name: "third", priority: 99 },
     ]);
     await get("/");
-    expect(trail.take().slice(0, 3)).toEqual(["third.early", "second.early", "first.early"]);
+    expect(trail.take().slice(0, 3)).toEqual([
+      "third.pre_auth",
+      "second.pre_auth",
+      "first.pre_auth",
+    ]);
   });
 
   test("is kept by plugins that take their time", async () => {
@@ -59,9 +63,9 @@ describe("the order", () => {
     ]);
     expect((await get("/")).status).toBe(200);
     expect(trail.take().slice(0, 4)).toEqual([
-      "first.early",
-      "second.early",
-      "third.early",
+      "first.pre_auth",
+      "second.pre_auth",
+      "third.pre_auth",
       "first.auth",
     ]);
   });
@@ -188,7 +192,7 @@ describe("where instances apply", () => {
     });
     expect((await started.get("/")).status).toBe(404);
     expect(trail.take()).toEqual([
-      "first.early",
+      "first.pre_auth",
       "first.auth",
       "first.access",
       "first.request",
@@ -212,8 +216,8 @@ describe("a condition", () => {
   });
 });
 
-describe("an answer of a plugin", () => {
-  test("ends the request; only plugins outside of it see the answer, and all log", async () => {
+describe("a response of a plugin", () => {
+  test("ends the request; only plugins outside of it see the response, and all log", async () => {
     const { get } = await start([
       { name: "first" },
       { name: "second", config: { rejects: ["access"] } },
@@ -235,7 +239,7 @@ describe("an answer of a plugin", () => {
   });
 
   test("may be its own", async () => {
-    const { get, send } = await start([{ name: "second", config: { replies: ["early"] } }]);
+    const { get, send } = await start([{ name: "second", config: { replies: ["pre_auth"] } }]);
     const { status, body, headers } = await get("/");
     expect({ status, body }).toEqual({ status: 202, body: "own answer" });
     expect(headers.get("x-seen-by")).toBeNull();
@@ -244,7 +248,7 @@ describe("an answer of a plugin", () => {
 });
 
 describe("a failing plugin", () => {
-  test.each(["early", "auth", "access", "request"])(
+  test.each(["pre_auth", "auth", "access", "request"])(
     "refuses the request where it fails closed: %s",
     async (phase) => {
       for (const slow of [false, true]) {
@@ -290,7 +294,7 @@ describe("instances", () => {
     await apply({ plugins: [{ name: "first", config: { tag: "2" } }] });
     expect(trail.take()).toEqual(["first(1).close"]);
     await get("/");
-    expect(trail.take()[0]).toBe("first(2).early");
+    expect(trail.take()[0]).toBe("first(2).pre_auth");
     await apply({ removedPlugins: ["first"] });
     expect(trail.take()).toEqual(["first(2).close"]);
   });

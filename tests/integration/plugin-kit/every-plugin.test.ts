@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { TSchema } from "@sinclair/typebox";
 import { decode } from "../../../src/model/decode.ts";
 import { plugins } from "../../support/plugins.ts";
-import type { PluginHandlers } from "../../../src/pdk/definition.ts";
+import { phaseHandlers, type PluginHandlers } from "../../../src/pdk/definition.ts";
 import type { Counters } from "../../../src/pdk/kit.ts";
 import { pluginScene } from "../../support/plugin-scene.ts";
 
@@ -96,16 +96,19 @@ describe.each(plugins.map((plugin) => [plugin.name, plugin] as const))("%s", (na
       counters: new Proxy({} as Counters, { get: unused }),
       callout: unused,
       deriveKey: () => new Uint8Array(32),
-      logPlaces: null,
+      logDirectories: null,
       log() {},
       dropped: unused,
       used: unused,
     });
-    const known = ["early", "auth", "access", "request", "response", "log", "connect"] as const;
-    const found = known.filter((phase) => (handlers as PluginHandlers)[phase] !== undefined);
-    // Bodies are changed from within the response phase, and not every instance does everything.
-    const named = plugin.phases.filter((phase) => phase !== "body");
-    for (const phase of found) expect(named).toContain(phase);
+    const found = Object.values(phaseHandlers).filter(
+      (handler) => (handlers as PluginHandlers)[handler] !== undefined,
+    );
+    // Plugins change bodies from `response`, and not every instance has every handler.
+    const named = plugin.phases
+      .filter((phase) => phase !== "body")
+      .map((phase) => phaseHandlers[phase]);
+    for (const handler of found) expect(named).toContain(handler);
     (handlers as PluginHandlers).close?.();
   });
 });

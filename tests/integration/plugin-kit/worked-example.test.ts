@@ -32,21 +32,21 @@ afterAll(async () => {
 });
 
 describe("the example", () => {
-  test("tells when the API ends", async () => {
+  test("announces the end of the API", async () => {
     const { status, headers } = await scene.get("/v2/items");
     expect(status).toBe(200);
     expect(headers.get("sunset")).toBe("Sun, 31 Jan 2027 00:00:00 GMT");
   });
 
-  test("refuses what has ended, and the answer does not pass the plugin itself", async () => {
+  test("rejects retired versions, and the response does not pass the plugin itself", async () => {
     const { status, headers, seen } = await scene.get("/v1/items");
     expect(status).toBe(410);
     expect(headers.get("sunset")).toBeNull();
     expect(seen).toBeNull();
   });
 
-  test("writes a line about clients that ask much", async () => {
+  test("logs clients with many requests", async () => {
     await scene.get("/v2/items");
-    expect(scene.plane.log.map(({ message }) => message)).toContain("an old API is used much");
+    expect(scene.plane.log.map(({ message }) => message)).toContain("an old API is used heavily");
   });
 });

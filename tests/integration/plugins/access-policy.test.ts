@@ -1,4 +1,4 @@
-// access-policy on a real data plane: who is let in, kept out or asked to sign in, before and after authentication.
+// access-policy on a real data plane: who is allowed, denied or challenged, before and after authentication.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hashToken } from "../../../src/crypto/token.ts";
 import accessPolicy from "../../../src/plugins/access-policy.ts";
@@ -87,7 +87,7 @@ describe("from home or with a login", () => {
     ["from home with a key that is none", { ...lan, ...stranger }, 200, null, "policy.allow:home"],
     ["from elsewhere with a key", alice, 200, "alice", "policy.challenge:default"],
     [
-      "from elsewhere without a key, although there is a stand-in",
+      "from elsewhere without a key, although there is an anonymous consumer",
       {},
       401,
       null,
@@ -98,19 +98,19 @@ describe("from home or with a login", () => {
     expect(await ask(headers as Record<string, string>)).toEqual({ status, who, noted: [reason] });
   });
 
-  test("a refusal tells how to sign in", async () => {
+  test("a rejection has a challenge", async () => {
     const { headers } = await scene.get("/");
     expect(headers.get("www-authenticate")).toBe('ApiKey realm="sluice"');
   });
 
-  test("browsers that ask for permission are not asked to sign in", async () => {
+  test("preflight requests are not challenged", async () => {
     const headers = { Origin: "https://a.example", "Access-Control-Request-Method": "PUT" };
     expect((await scene.send("OPTIONS", "/", { headers })).status).toBe(200);
     expect((await scene.send("OPTIONS", "/")).status).toBe(401);
   });
 });
 
-test("where nothing can be signed in with, whoever is asked to is refused", async () => {
+test("without an authentication plugin, a challenge rejects", async () => {
   await configure({ default: "challenge" });
   const answer = await scene.get("/");
   expect(answer.status).toBe(401);
@@ -183,7 +183,7 @@ describe("rules about who the client is are judged after authentication", () => 
   beforeAll(() => configure({ rules, default: "deny" }));
   test.each([
     [
-      "before it, whoever it is",
+      "before it, for every client",
       { ...alice, "X-Forwarded-For": "203.0.113.9" },
       "/",
       403,
@@ -196,7 +196,7 @@ describe("rules about who the client is are judged after authentication", () => 
     const answer = await ask(headers as Record<string, string>, path);
     expect(answer).toMatchObject({ status, noted: [reason] });
   });
-  test("what stands behind them lets nobody in whom authentication refuses", async () => {
+  test("rules after them do not allow clients that authentication rejects", async () => {
     expect(await ask(lan)).toMatchObject({ status: 401, noted: [] });
   });
   test("and the default is for the others", async () => {
@@ -209,7 +209,7 @@ describe("rules about who the client is are judged after authentication", () => 
     expect((await ask(alice)).status).toBe(200);
     expect((await ask(bob)).status).toBe(403);
   });
-  test("and a challenge among them refuses stand-ins", async () => {
+  test("and a challenge among them rejects the anonymous consumer", async () => {
     await withLogin({ anonymous_consumer: "guest" });
     await configure({
       rules: [
@@ -223,7 +223,7 @@ describe("rules about who the client is are judged after authentication", () => 
   });
 });
 
-test("an instance for one consumer stands in for the one for all", async () => {
+test("an instance for one consumer replaces the general one", async () => {
   await withLogin();
   await configure({ default: "continue" });
   await configure({ default: "deny" }, { consumerId: "bob", label: "for bob" });
@@ -299,6 +299,6 @@ test("an instance for some people alone is judged once it is known who they are"
 test("two rules cannot have one name", () => {
   const rules = [{ name: "a" }, { name: "" }, { name: "" }, { name: "a" }];
   expect(accessPolicy.check?.({ rules } as never)).toEqual([
-    { path: "rules[3].name", message: "is the name of rules[0] already" },
+    { path: "rules[3].name", message: "is already the name of rules[0]" },
   ]);
 });

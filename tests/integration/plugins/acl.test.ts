@@ -1,4 +1,4 @@
-// acl on a real data plane: who is let in by groups, and what the target learns of them.
+// acl on a real data plane: which groups are allowed, and what the target receives.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hashToken } from "../../../src/crypto/token.ts";
 import { authScopes, definePlugin } from "../../../src/pdk/definition.ts";
@@ -59,7 +59,7 @@ const statusOf = async (key: string) =>
   (await scene.get("/", key === "" ? {} : { "X-API-Key": key })).status;
 
 describe("a list of groups", () => {
-  test("that are allowed lets nobody else in", async () => {
+  test("that are allowed denies all others", async () => {
     await use({ allow: ["staff", "owners"] });
     expect(await statusOf("alice")).toBe(200);
     expect(await statusOf("bob")).toBe(403);
@@ -67,7 +67,7 @@ describe("a list of groups", () => {
     expect(await statusOf("")).toBe(401);
   });
 
-  test("that are denied keeps nobody else out", async () => {
+  test("that are denied allows all others", async () => {
     await use({ deny: ["guests"] });
     expect(await statusOf("alice")).toBe(200);
     expect(await statusOf("bob")).toBe(403);
@@ -79,7 +79,7 @@ describe("a list of groups", () => {
     expect(await statusOf("alice")).toBe(403);
   });
 
-  test("judges a stand-in by its groups", async () => {
+  test("checks the groups of the anonymous consumer", async () => {
     await use({ allow: ["public"] }, "anyone");
     expect(await statusOf("")).toBe(200);
     expect(await statusOf("bob")).toBe(403);
@@ -90,7 +90,7 @@ describe("a list of groups", () => {
   });
 });
 
-test("without an authentication nobody is let in, also where groups are denied", async () => {
+test("without authentication no client is allowed, also with a deny list", async () => {
   for (const own of [{ allow: ["staff"] }, { deny: ["guests"] }]) {
     await scene.apply({ removedPlugins: ["key-auth"], plugins: [{ name: "acl", config: own }] });
     const { status, body, seen } = await scene.get("/", { "X-Consumer-Groups": "staff" });
@@ -101,7 +101,7 @@ test("without an authentication nobody is let in, also where groups are denied",
 });
 
 describe("the target", () => {
-  test("is told the groups only when that is asked for", async () => {
+  test("receives the groups only when configured", async () => {
     const lie = { "X-API-Key": "alice", "X-Consumer-Groups": "owners" };
     await use({ allow: ["staff"] });
     expect((await scene.get("/", lie)).seen?.headers).not.toHaveProperty("x-consumer-groups");
@@ -112,7 +112,7 @@ describe("the target", () => {
     expect(seen?.headers).not.toHaveProperty("x-consumer-groups");
   });
 
-  test("is told of groups from elsewhere what can be told, and they count", async () => {
+  test("receives external groups as far as representable, and they count", async () => {
     await scene.apply({
       removedPlugins: ["key-auth"],
       plugins: [

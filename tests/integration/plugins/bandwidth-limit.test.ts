@@ -30,7 +30,7 @@ async function limited(config: object, sketch: Sketch = {}) {
   return { time, scene };
 }
 
-/** Reads an answer as it comes. */
+/** Reads a response as it comes. */
 function download(scene: PluginScene, path = "/", headers: Record<string, string> = {}) {
   const abort = new AbortController();
   const got: Uint8Array[] = [];
@@ -48,7 +48,7 @@ function download(scene: PluginScene, path = "/", headers: Record<string, string
   return { state, whole, abort };
 }
 
-describe("an answer", () => {
+describe("a response", () => {
   const body = pattern(PIECE * 5 + 10);
   const answers: [string, Sketch][] = [
     ["of a target, whose length is known", { answer: () => new Response(body) }],
@@ -106,7 +106,7 @@ describe("an answer", () => {
     );
     const { state, whole } = download(scene);
     await eventually(() => state.size === PIECE);
-    // Somebody else with the same address gets nothing of its own.
+    // Another client with the same address shares the limit.
     const other = download(scene);
     time.now += 100;
     await eventually(() => state.size + other.state.size === PIECE * 2);
@@ -197,7 +197,7 @@ describe("a body from a client", () => {
     expect(Buffer.concat(got).equals(body)).toBe(true);
   });
 
-  test("is not held back when there is only a limit on answers", async () => {
+  test("is not held back when there is only a limit on responses", async () => {
     const { scene } = await limited({ download_bps: RATE });
     expect((await scene.send("POST", "/", { body })).seen?.body.length).toBeGreaterThan(0);
   });

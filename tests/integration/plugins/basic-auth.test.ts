@@ -1,4 +1,4 @@
-// basic-auth on a real data plane: who is let in, what is remembered, how guessing is slowed down, what is refused and how.
+// basic-auth on a real data plane: accepted passwords, caching, throttling, rejections.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hashPassword } from "../../../src/crypto/password.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
@@ -14,7 +14,7 @@ const basic = (username: string, password: string) => ({
 let scene: PluginScene;
 let users: { username: string; password_hash: string }[];
 
-/** Counts are told apart by instance, so each test has one of its own. */
+/** Each instance has its own counts, so each test has an instance. */
 const fresh = (label: string, config: object = {}) =>
   scene.apply({
     removedPlugins: [...labels],
@@ -79,7 +79,7 @@ describe("a password", () => {
   test.each([
     ["inline", "grün:weiß"],
     ["htpasswd", "secret"],
-  ])("of a user %s of the configuration names nobody's consumer", async (username, password) => {
+  ])("of a user %s of the configuration belongs to no consumer", async (username, password) => {
     const { status, seen } = await scene.get("/", basic(username, password));
     expect(status).toBe(200);
     expect(seen?.headers).toMatchObject({ "x-credential-identifier": username });
@@ -149,7 +149,7 @@ describe("of wrong passwords from one address", () => {
     const wait = Number(refused.headers.get("retry-after"));
     expect(wait).toBeGreaterThanOrEqual(1);
     expect(wait).toBeLessThanOrEqual(120);
-    // Whoever was right before is not affected, and neither are those that try nothing.
+    // Cached logins are not affected, and neither are requests without credentials.
     expect((await scene.get("/", basic("alice", "pässwort"))).status).toBe(200);
     expect((await scene.get("/")).status).toBe(401);
   });
@@ -208,7 +208,7 @@ test("a password that was changed is not remembered", async () => {
   expect((await scene.get("/", basic("bob", "2"))).status).toBe(200);
 });
 
-test("the name of what is protected, the stand-in and what goes upstream can be chosen", async () => {
+test("realm, anonymous consumer and hidden credentials can be configured", async () => {
   await fresh("choices", { realm: "the shop", hide_credentials: false });
   const refused = await scene.get("/");
   expect(refused.headers.get("www-authenticate")).toBe('Basic realm="the shop", charset="UTF-8"');
@@ -230,7 +230,7 @@ describe("a configuration", () => {
   test.each([
     ["argon2id", argon2, true],
     ["bcrypt", `$2y$05$${"a".repeat(53)}`, true],
-    ["a secret that is not there, which is told elsewhere", "-", true],
+    ["a missing secret, which is reported elsewhere", "-", true],
     ["a password", "secret", false],
     ["argon2i", argon2.replace("2id", "2i"), false],
     ["argon2id that needs all memory", argon2.replace("19456", "4194304"), false],
@@ -246,7 +246,7 @@ describe("a configuration", () => {
   test("names each user once", () => {
     const one = { username: "a", password_hash: argon2 };
     expect(check({ users: [one, one] })).toEqual([
-      { path: "users[1].username", message: "is there already" },
+      { path: "users[1].username", message: "is used twice" },
     ] as never);
   });
 });

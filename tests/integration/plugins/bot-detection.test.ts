@@ -32,7 +32,7 @@ describe("by default", () => {
   test.each([...aiCrawlers, ...scanners])("%s is refused", async (name) => {
     expect(await as(`Mozilla/5.0 (compatible; ${name.toLowerCase()}/1.0)`)).toBe(403);
   });
-  test("nobody has to have a name", async () => {
+  test("a User-Agent is optional", async () => {
     const { answers } = await exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n", {
       port: scene.plane.port,
     });

@@ -13,7 +13,7 @@ afterEach(async () => {
 
 type Sketch = Parameters<typeof pluginScene>[0];
 
-/** An origin that answers with the status in `?s=`, and `/hold` when it is told to. */
+/** An origin that responds with the status in `?s=`, and to `/hold` when the test releases it. */
 async function broken(config: object, sketch: Sketch = {}) {
   const time = { now: 3_600_000_000 };
   const counters = CounterTable.create({ keys: 1000, workers: 1 }, { now: () => time.now });
@@ -96,7 +96,7 @@ describe("a circuit opens", () => {
     expect(await isOpen()).toBe(true);
   });
 
-  test("by answers that take too long", async () => {
+  test("by responses that take too long", async () => {
     const config = { min_requests: 4, latency_ms: 20, latency_quantile: 0.5 };
     const { scene, often, isOpen } = await broken(config, {
       answer: async (request) => {
@@ -113,7 +113,7 @@ describe("a circuit opens", () => {
     expect(await isOpen()).toBe(true);
   });
 
-  describe("by targets that give no answer:", () => {
+  describe("by targets that give no response:", () => {
     const silent = startOrigin({ answer: null });
     const hangingUp = startOrigin({ answer: "close" });
     const noHttp = startOrigin({ answer: "hello\r\n\r\n" });
@@ -126,7 +126,7 @@ describe("a circuit opens", () => {
       services: [{ name: "web", targets: [{ port }], retries: { count: 0 }, ...service }],
     });
     test.each([
-      ["nobody listens", to(freePort()), 502],
+      ["connection refused", to(freePort()), 502],
       ["it says nothing", to(silent.port, { response_timeout: 30 }), 504],
       ["it hangs up", to(hangingUp.port), 502],
       ["it speaks no HTTP", to(noHttp.port), 502],
@@ -224,7 +224,7 @@ describe("an open circuit", () => {
     expect(await often(200, 200)).toEqual([200, 200]);
   });
 
-  test("lets nobody wait for a try whose client has gone away", async () => {
+  test("releases the probe of a client that disconnects", async () => {
     const { time, scene, held, often, counted } = await broken({ ...trip, half_open_requests: 1 });
     await often(500);
     time.now += 10_000;
@@ -237,7 +237,7 @@ describe("an open circuit", () => {
     expect(await often(200, 200)).toEqual([200, 200]);
   });
 
-  test("answers with what somebody wants", async () => {
+  test("has the configured response", async () => {
     const response = {
       status: 502,
       body: '{"sorry":true}',
@@ -260,7 +260,7 @@ describe("an open circuit", () => {
   });
 });
 
-describe("circuits are told apart", () => {
+describe("circuits are separate", () => {
   const config = { min_requests: 1, error_ratio: 1 };
   const sketch = (port: number): Sketch => ({
     services: [

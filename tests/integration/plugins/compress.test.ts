@@ -142,7 +142,7 @@ describe("left as it is", () => {
     expect(received.headers.has("vary")).toBe(false);
   });
 
-  test("the answer to a request for a part", async () => {
+  test("the response to a request for a part", async () => {
     const received = await ask("/", "gzip", { headers: { Range: "bytes=0-1" } });
     expect([codingOf(received), received.text, received.headers.get("vary")]).toEqual([
       null,
@@ -224,7 +224,7 @@ describe("the head", () => {
     expect(await tagFor('"v1"')).toBe('"v1"');
   });
 
-  test("of 304 tells caches as much as the answer whose tag it has", async () => {
+  test("of 304 tells caches as much as the response whose tag it has", async () => {
     origin.answer = () =>
       new Response(null, { status: 304, headers: { ETag: '"v1"', Vary: "Origin" } });
     const varyFor = async (shown: string) =>
@@ -268,7 +268,7 @@ describe("bodies of every kind come through", () => {
     }
   });
 
-  test("also error pages and answers of other plugins", async () => {
+  test("also error pages and responses of other plugins", async () => {
     await scene.apply({
       plugins: [
         { name: "compress", config: { min_bytes: 1 } },
@@ -384,7 +384,7 @@ test("events go on as they come when flush is set", async () => {
   events.stop();
 });
 
-test("an answer that breaks off never looks complete", async () => {
+test("a response that breaks off never looks complete", async () => {
   const half: Origin = startOrigin({
     answer: (_, connection) => {
       connection.write(

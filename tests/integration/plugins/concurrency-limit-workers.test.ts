@@ -1,4 +1,4 @@
-// concurrency-limit on a real gateway with four workers: never more at the target than allowed, and nobody waits for ever.
+// concurrency-limit on a real gateway with four workers: never more at the target than allowed, and no request waits without limit.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 

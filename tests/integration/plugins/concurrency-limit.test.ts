@@ -28,7 +28,7 @@ afterEach(async () => {
 
 type Sketch = Parameters<typeof pluginScene>[0];
 
-/** An origin that answers `/hold…` when it is told to, and everything else at once. */
+/** An origin that responds to `/hold…` when the test releases it, and to everything else at once. */
 async function limited(config: object, sketch: Sketch = {}) {
   const held: { path: string; answer: (response: Response) => void }[] = [];
   const counters = CounterTable.create({ keys: 1000, workers: 1 });

@@ -1,4 +1,4 @@
-// cors on a real data plane: who gets permission, what browsers are told, what a service says of it itself.
+// cors on a real data plane: allowed origins, CORS headers, headers of the service.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import cors from "../../../src/plugins/cors.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
@@ -101,7 +101,7 @@ test("names of fields that are none are not reflected", async () => {
   expect(answer.headers.has("access-control-allow-headers")).toBe(false);
 });
 
-test("every page may read when the origin is *, and one answer fits all", async () => {
+test("every page may read when the origin is *, and one response fits all", async () => {
   await configure({ origins: ["*"], expose_headers: ["X-Total", "X-Page"] });
   const answer = await scene.get("/", { Origin: "https://any.example" });
   expect(allowed(answer)).toBe("*");

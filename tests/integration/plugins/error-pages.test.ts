@@ -1,4 +1,4 @@
-// error-pages on a real data plane: which page a client gets in which form, what stays of the answer, and what clients put into one.
+// error-pages on a real data plane: which page a client gets in which form, what stays of the response, and what clients put into one.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { decode } from "../../../src/model/decode.ts";
 import errorPages from "../../../src/plugins/error-pages.ts";
@@ -28,7 +28,7 @@ beforeAll(async () => {
       });
     },
   });
-  // Nobody is there.
+  // The target is down.
   await scene.apply({
     services: [{ name: "down", targets: [{ port: 1 }], retries: { count: 0 } }],
     routes: [{ name: "down", service_id: "down", paths: ["/down"] }],

@@ -86,7 +86,7 @@ describe("the server that decides", () => {
     });
   });
 
-  test("is told by a trusted proxy's word who the client is", async () => {
+  test("receives the client address of a trusted proxy", async () => {
     await scene.apply({ listener: { trusted_proxies: ["127.0.0.1"] } });
     await configure({});
     await scene.get("/", {
@@ -130,7 +130,7 @@ describe("the server that decides", () => {
     expect(asked[0]?.headers).not.toHaveProperty("authorization");
   });
 
-  test("gets the body only when told so, and the target gets it too", async () => {
+  test("gets the body only when configured, and the target gets it too", async () => {
     await configure({ method: "POST", forward_body: true, max_body: 5 });
     const headers = { "Content-Type": "text/x-own" };
     const fits = await scene.send("PUT", "/", { headers, body: "12345" });
@@ -269,7 +269,7 @@ describe("a request that does not pass", () => {
     expect(headers.has("content-encoding")).toBe(false);
   });
 
-  test("passes as the stand-in when there is one", async () => {
+  test("uses the anonymous consumer when there is one", async () => {
     await configure({ anonymous_consumer: "guest" });
     answer = () => new Response("no", { status: 401 });
     const { status, seen } = await scene.get("/", { "X-Consumer-Username": "root" });
@@ -281,7 +281,7 @@ describe("a request that does not pass", () => {
   });
 });
 
-describe("without an answer", () => {
+describe("without a response", () => {
   const gone = () => `http://127.0.0.1:${freePort()}/`;
 
   test("requests are refused with 503, or what is said", async () => {
@@ -318,7 +318,7 @@ describe("without an answer", () => {
   });
 });
 
-describe("answers that are kept", () => {
+describe("responses that are kept", () => {
   const caching = { cache_ttl: 60, cache_key: ["header:Authorization", "cookie:s"] };
 
   test("spare questions, for the same client and the same request only", async () => {
@@ -404,7 +404,7 @@ test("preflight requests pass without a question, and without what they say of t
   expect((await scene.send("OPTIONS", "/", { headers })).status).toBe(401);
 });
 
-test("who is let in by a policy says nothing of itself either", async () => {
+test("a client allowed by a policy cannot send identity headers either", async () => {
   await configure({ response_headers_to_upstream: ["X-User"] });
   const rules = [{ name: "all", when: {}, action: "allow" }];
   await scene.apply({ plugins: [{ name: "access-policy", config: { rules } }] });
@@ -414,7 +414,7 @@ test("who is let in by a policy says nothing of itself either", async () => {
   await scene.apply({ removedPlugins: ["access-policy"] });
 });
 
-test("bytes above 127 in the fields of an answer arrive as they are", async () => {
+test("bytes above 127 in the fields of a response arrive as they are", async () => {
   await configure({ response_headers_to_upstream: ["X-User"] });
   answer = () => new Response(null, { headers: { "X-User": "J\u00c3\u00b6rg \u0080" } });
   expect((await scene.get("/")).seen?.headers["x-user"]).toBe("J\u00c3\u00b6rg \u0080");

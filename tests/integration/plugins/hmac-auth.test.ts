@@ -1,4 +1,4 @@
-// hmac-auth on a real data plane: which signed requests are let in, what is refused and how.
+// hmac-auth on a real data plane: accepted signatures, rejections.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { decode } from "../../../src/model/decode.ts";
@@ -164,7 +164,7 @@ describe("refused with 401 is", () => {
     ["one that covers too little", () => ({ components: [basics()[0]] })],
     ["one that covers nothing", () => ({ components: [] })],
     ["one of a field that is not there", () => more('"x-none"', "")],
-    ["one of the answer", () => more('"@status"', "200")],
+    ["one of the response", () => more('"@status"', "200")],
     ["one of something unknown", () => more('"@nothing"', "")],
     ["one of another request", () => more('"@method";req', "GET")],
     ["one of a trailer", () => more('"x-list";tr', "a")],
@@ -269,7 +269,7 @@ describe("a body", () => {
     ["sha256", digestOf("the body")],
     ["sha512", digestOf("the body", "sha512")],
     ["both", `${digestOf("the body")}, ${digestOf("the body", "sha512")}`],
-    ["one that nobody knows beside it", `md5=:AAAA:, ${digestOf("the body")}`],
+    ["an unknown one beside it", `md5=:AAAA:, ${digestOf("the body")}`],
   ])("with a digest (%s) goes on as it is", async (_, digest) => {
     const { status, seen } = await post("the body", digest);
     expect(status).toBe(200);
@@ -286,7 +286,7 @@ describe("a body", () => {
       `${digestOf("the body")}, ${digestOf("x", "sha512")}`,
       true,
     ],
-    ["only a digest that nobody knows", "the body", "md5=:AAAA:", true],
+    ["only an unknown digest", "the body", "md5=:AAAA:", true],
     ["a digest that is too short", "the body", "sha-256=:AAAA:", true],
     ["a digest that is no bytes", "the body", "sha-256=1", true],
     ["a digest that is nothing", "the body", "((", true],
@@ -340,7 +340,7 @@ describe("a nonce", () => {
     );
   });
 
-  test("is needed then, and not used up by somebody else", async () => {
+  test("is required then, and not used up by another client", async () => {
     for (const nonce of [undefined, "", 7, "n".repeat(257)])
       expect((await get(withNonce(nonce))).status).toBe(401);
     expect((await get({ ...withNonce("mine"), key: "wrong" })).status).toBe(401);

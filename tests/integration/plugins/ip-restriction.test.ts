@@ -1,4 +1,4 @@
-// ip-restriction on a real data plane: who is let in by address, over HTTP.
+// ip-restriction on a real data plane: which addresses are allowed, over HTTP.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
 
@@ -37,7 +37,7 @@ describe.each([
     { "192.0.2.7": 200, "192.0.2.8": 403, "::1": 200, "::2": 403 },
   ],
   [
-    "who is kept out",
+    "who is denied",
     { deny: ["192.0.2.0/24"] },
     { "192.0.2.7": 403, "::ffff:192.0.2.7": 403, "8.8.8.8": 200 },
   ],

@@ -89,7 +89,7 @@ describe("an address of keys", () => {
     expect(issuer.asked).toHaveLength(1);
   });
 
-  test("may hold keys that nobody can use beside one that is good", async () => {
+  test("may have unsupported keys beside a supported one", async () => {
     const odd = [null, 1, {}, { kty: "RSA" }, { kty: "EC", crv: "P-256", kid: "1" }];
     const encrypting = { ...second.jwk, kid: "2", use: "enc" };
     issuer.keys = [...(odd as []), encrypting, first.jwk];
@@ -170,7 +170,7 @@ describe("over time", () => {
     expect(issuer.fetches).toBe(2);
   });
 
-  test("unknown keys cause one fetch for each interval, whoever asks", async () => {
+  test("unknown keys cause one fetch per interval", async () => {
     const { clock, keys } = remote();
     const known = (await keys.keys()) as KeySet;
     for (let interval = 1; interval <= 3; interval++) {
@@ -182,7 +182,7 @@ describe("over time", () => {
     }
   });
 
-  test("an issuer that fails leaves the last keys in use, and nobody waits for it", async () => {
+  test("an issuer that fails leaves the last keys in use, and requests do not wait for it", async () => {
     const { clock, keys } = remote();
     await keys.keys();
     issuer.answer = () => new Response("", { status: 500 });

@@ -1,4 +1,4 @@
-// key-auth on a real data plane: who is let in, what the target learns, what is refused and how.
+// key-auth on a real data plane: accepted keys, identity headers, rejections.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hashToken } from "../../../src/crypto/token.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
@@ -112,7 +112,7 @@ test("what a client says of itself never reaches the target", async () => {
   expect(seen?.headers).not.toHaveProperty("x-anonymous-consumer");
 });
 
-test("with a stand-in, clients without a key pass as anonymous", async () => {
+test("with an anonymous consumer, clients without a key are anonymous", async () => {
   await scene.apply({
     plugins: [
       { name: "key-auth", config: { anonymous_consumer: "guest", hide_credentials: false } },
@@ -127,7 +127,7 @@ test("with a stand-in, clients without a key pass as anonymous", async () => {
   expect(somebody.seen?.headers).toMatchObject({ "x-consumer-username": "alice", apikey: "good" });
 });
 
-test("preflight requests of browsers pass unless told otherwise", async () => {
+test("preflight requests pass unless configured otherwise", async () => {
   await scene.apply({ plugins: [{ name: "key-auth" }] });
   const preflight = { Origin: "https://a.example", "Access-Control-Request-Method": "PUT" };
   expect((await scene.send("OPTIONS", "/", { headers: preflight })).status).toBe(200);

@@ -1,4 +1,4 @@
-// ldap-auth over TLS: no password is sent to anybody but the directory, and nobody else speaks for it.
+// ldap-auth over TLS: only the verified directory receives passwords and is believed.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { selfSigned } from "../../support/certificate.ts";
 import { ber, type Entry, TestDirectory } from "../../support/directory.ts";
@@ -88,7 +88,7 @@ describe("encrypted", () => {
     expect(server.connections).toBe(before + 1);
   });
 
-  test("what somebody says before the encryption does not count as said after it", async () => {
+  test("data injected before the encryption is rejected", async () => {
     const server = await start(false);
     await configure({ ...at(server, "ldap"), timeout: 500 });
     // A bind that succeeded, complete or lacking a byte that the encrypted part brings.

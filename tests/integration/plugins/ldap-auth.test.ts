@@ -1,4 +1,4 @@
-// ldap-auth on a real data plane with a directory on a real socket: who is let in, and what gets to the directory.
+// ldap-auth on a real data plane with a directory on a real socket: who is authenticated, and what the directory receives.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { decode } from "../../../src/model/decode.ts";
 import ldapAuth from "../../../src/plugins/ldap-auth.ts";
@@ -66,7 +66,7 @@ beforeEach(() => {
 });
 
 describe("a password", () => {
-  test("that the directory takes lets in, and stays here", async () => {
+  test("that the directory accepts is accepted, and does not go upstream", async () => {
     await configure();
     const { status, seen } = await as("ann");
     expect(status).toBe(200);
@@ -81,7 +81,7 @@ describe("a password", () => {
   test.each([
     ["none", {}],
     ["a wrong one", basic("ann", "wrong")],
-    ["nobody's", basic("nobody", "right")],
+    ["an unknown user's", basic("nobody", "right")],
     ["an empty one, which no directory refuses", basic("ann", "")],
     ["one without a name", basic("", "right")],
     ["one of a name with blanks", basic(" ann", "right")],
@@ -189,7 +189,7 @@ describe("a name", () => {
     },
   );
 
-  test("is told in lower case, so that nobody has several", async () => {
+  test("is sent in lower case, so that no user has several", async () => {
     directory.entries = [...entries, person("Ann", "right")];
     await configure({ consumer_by: "username" });
     const { seen } = await as("Ann");
@@ -207,7 +207,7 @@ describe("a name", () => {
 });
 
 describe("looked for by an account", () => {
-  test("one entry that fits signs in", async () => {
+  test("one matching entry is authenticated", async () => {
     await configure(searching);
     expect((await as("ann")).status).toBe(200);
     expect(directory.asked).toEqual([
@@ -224,19 +224,19 @@ describe("looked for by an account", () => {
     expect(directory.asked).not.toContainEqual(expect.stringContaining("bind uid=twin"));
   });
 
-  test("an entry without a name is none, or everybody would be let in", async () => {
+  test("an entry without a name is rejected, because it would bind anonymously", async () => {
     directory.entries = [...entries, { dn: "", attributes: { uid: ["eve"] } }];
     await configure(searching);
     expect((await as("eve", "anything")).status).toBe(401);
   });
 
-  test("the filter also holds for those who sign in themselves", async () => {
+  test("the filter also applies to direct binds", async () => {
     await configure({ base_dn: PEOPLE, filter: "(&(uid=${username})(!(uid=ann)))" });
     expect((await as("ann")).status).toBe(401);
     expect((await as("bob", "bob's")).status).toBe(200);
   });
 
-  test("an account that cannot sign in is an error and nobody's fault", async () => {
+  test("a search account that cannot bind is an error, and no failed attempt", async () => {
     await configure({ ...searching, bind_password: "no" });
     const { status, body } = await as("ann");
     expect(status).toBe(503);
@@ -264,7 +264,7 @@ test("groups are read where that is wanted, and add to those of the consumer", a
   await scene.apply({ removedPlugins: ["acl"] });
 });
 
-test("stand-ins and preflights are as with other authentication", async () => {
+test("anonymous consumer and preflights are as with other authentication", async () => {
   await configure({ anonymous_consumer: "guest" });
   expect((await scene.get("/")).seen?.headers["x-consumer-username"]).toBe("guest");
   await configure();
@@ -287,7 +287,7 @@ describe("a directory", () => {
     ["refers to another one", () => ber(0x30, ber(0x02, "\x01"), result(0x61, 10))],
     ["answers a bind with a search", () => ber(0x30, ber(0x02, "\x01"), result(0x65, 0))],
     ["says a number that is none", () => Buffer.from([0x30, 0x84, 0xff, 0xff, 0xff, 0xff, 0x02])],
-  ])("that %s lets nobody in", async (_, bend) => {
+  ])("that %s authenticates no client", async (_, bend) => {
     await configure({ timeout: 200 });
     directory.bend = bend;
     const { status, seen } = await as("ann");
@@ -296,7 +296,7 @@ describe("a directory", () => {
     expect((await as("ann")).status).toBe(200);
   });
 
-  test("that says nonsense lets nobody in and ends nothing", async () => {
+  test("that sends garbage authenticates no client and breaks nothing", async () => {
     await configure({ timeout: 100 });
     directory.entries = [];
     for (let i = 0; i < 24; i++) {

@@ -1,4 +1,4 @@
-// mirror on a real data plane: what is copied, where to, and that nobody but the copy notices anything.
+// mirror on a real data plane: what is copied, where to, and that clients are not affected.
 import { afterEach, describe, expect, test } from "bun:test";
 import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
 import mirror from "../../../src/plugins/mirror.ts";
@@ -78,7 +78,7 @@ describe("a copy", () => {
     const { scene, counted } = await mirrored({ url: `http://127.0.0.1:${port}/else/` }, 1);
     await scene.get("/x?a=1", {
       ...{ "X-Own": "yes", Connection: "X-Hop", "X-Hop": "no" },
-      // Nobody but the gateway says so.
+      // Only the gateway sets it.
       "X-Mirrored": "0",
     });
     const [copy] = await eventually(() => (seen.length === 1 ? seen : null));
@@ -189,8 +189,8 @@ describe("a copy", () => {
   });
 });
 
-describe("nobody notices", () => {
-  test.each(["service_id", "url"])("that nobody takes copies (%s)", async (to) => {
+describe("clients are not affected", () => {
+  test.each(["service_id", "url"])("by an unreachable mirror (%s)", async (to) => {
     const port = freePort();
     const where = to === "url" ? { url: `http://127.0.0.1:${port}` } : { service_id: "copy" };
     const { scene, counted } = await mirrored(where, port);

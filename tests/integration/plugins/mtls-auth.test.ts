@@ -1,4 +1,4 @@
-// mtls-auth on a real gateway: which certificates are let in, whom they stand for, what the target is sent.
+// mtls-auth on a real gateway: allowed certificates, their consumers, headers for the target.
 import "reflect-metadata";
 import { beforeAll, describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
@@ -129,7 +129,7 @@ describe("the consumer is found by", () => {
     expect((await visit(made.alice)).status).toBe(403);
   });
 
-  test("nothing for clients that are not allowed, whom a stand-in may let pass", async () => {
+  test("nothing for rejected clients, which may be anonymous", async () => {
     await use({ consumer_by: "san", anonymous_consumer: "guest" });
     for (const leaf of [undefined, await people.root.sign({ names: ["nobody"] })]) {
       const { fields } = await visit(leaf);
@@ -150,7 +150,7 @@ test("the target does not get the certificate unless it should", async () => {
   expect(fields).not.toHaveProperty("client-cert");
 });
 
-test("preflight requests pass unless told otherwise", async () => {
+test("preflight requests pass unless configured otherwise", async () => {
   const preflight = GET.replace("GET", "OPTIONS").replace(
     "\r\n\r\n",
     "\r\nOrigin: https://a.test\r\nAccess-Control-Request-Method: PUT\r\n\r\n",

@@ -1,4 +1,4 @@
-// oidc against a provider, a browser and other people that lie: nobody gets a session that is not theirs.
+// oidc against a lying provider, browser and other attackers: no client gets another user's session.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { exchange } from "../../support/raw-exchange.ts";
 import {
@@ -28,7 +28,7 @@ beforeEach(async () => {
 
 describe("an id token is refused", () => {
   test.each<[string, Lie]>([
-    ["nonce of another sign-in", { claims: { nonce: "x".repeat(43) } }],
+    ["nonce of another login", { claims: { nonce: "x".repeat(43) } }],
     ["no nonce", { claims: { nonce: undefined } }],
     ["audience of another client", { claims: { aud: "another" } }],
     ["no audience", { claims: { aud: undefined } }],
@@ -39,14 +39,14 @@ describe("an id token is refused", () => {
     ["no end", { claims: { exp: undefined } }],
     ["not valid yet", { claims: { nbf: now() + 600 } }],
     ["issued in time to come", { claims: { iat: now() + 600 } }],
-    ["nobody's", { claims: { sub: undefined } }],
-    ["nobody's, in words", { claims: { sub: "" } }],
+    ["without a subject", { claims: { sub: undefined } }],
+    ["with an empty subject", { claims: { sub: "" } }],
     ["subject that is no text", { claims: { sub: 1 } }],
     ["alg none", { sign: signNothing }],
     ["signed with the public key", { sign: signWithPublicKey }],
     ["signed with the client's secret", { sign: signWithClientSecret }],
-    ["signed by somebody else", { sign: signWithForeignKey() }],
-    ["signed by somebody else under a new key id", { sign: signWithForeignKey("new") }],
+    ["signed by an attacker", { sign: signWithForeignKey() }],
+    ["signed by an attacker under a new key id", { sign: signWithForeignKey("new") }],
     ["no token at all", { sign: () => "" }],
     ["no JWT", { sign: () => "a.b.c" }],
     ...otherTypes.map((typ): [string, Lie] => [
@@ -91,10 +91,10 @@ describe("coming back is refused", () => {
     await refused(world.get(`${CALLBACK}?${back}`, new Jar()));
   });
 
-  test("to a browser that has begun another sign-in", async () => {
+  test("to a browser that has started another login", async () => {
     const [attacker, victim] = [new Jar(), new Jar()];
     const back = world.provider.agree(await world.begin("/", attacker));
-    // As often as it takes to fill all places for sign-ins.
+    // Enough to fill all slots for logins.
     for (let i = 0; i < 30; i++) await world.begin("/", victim);
     await refused(world.get(`${CALLBACK}?${back}`, victim));
   });
@@ -110,7 +110,7 @@ describe("coming back is refused", () => {
     await refused(world.scene.get(`${CALLBACK}?${other}`, before));
   });
 
-  test("with the code of somebody else", async () => {
+  test("with the code of another user", async () => {
     const [attacker, victim] = [new Jar(), new Jar()];
     const stolen = world.provider.agree(await world.begin("/", victim));
     const own = world.provider.agree(await world.begin("/", attacker));
@@ -187,7 +187,7 @@ describe("coming back is refused", () => {
   });
 });
 
-describe("nobody is led to another place", () => {
+describe("open redirects are rejected", () => {
   test.each([
     "//evil.example/",
     "/\\evil.example",
@@ -219,7 +219,7 @@ describe("nobody is led to another place", () => {
   });
 });
 
-test("sign-ins in several tabs do not disturb each other", async () => {
+test("logins in several tabs do not interfere", async () => {
   const jar = new Jar();
   // A place that is needed twice belongs to the later one.
   const begun = new Map<number, { readonly address: string; readonly path: string }>();
@@ -236,7 +236,7 @@ test("sign-ins in several tabs do not disturb each other", async () => {
   }
 });
 
-test("the client proves who it is, and its secrets are in no log and no answer", async () => {
+test("the client proves who it is, and its secrets are in no log and no response", async () => {
   const before = world.provider.tokenRequests.length;
   const done = await world.signIn(new Jar());
   expect(done.status).toBe(302);

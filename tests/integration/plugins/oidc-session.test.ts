@@ -74,7 +74,7 @@ describe("a session", () => {
     ["empty", () => ""],
     ["of several parts that are not there", (value: string) => `3${value.slice(1)}`],
     ["no base64", () => "1.%%%"],
-    ["of the sign-in", (_: string, jar: Jar) => jar.cookies.get("pending") ?? ""],
+    ["of the login", (_: string, jar: Jar) => jar.cookies.get("pending") ?? ""],
   ])("that is %s is none", async (_, bend) => {
     const jar = new Jar();
     await world.begin("/", jar);
@@ -104,7 +104,7 @@ describe("a session", () => {
     expect(tooLong.status).toBe(503);
   });
 
-  test("ends when nobody uses it", async () => {
+  test("ends when unused", async () => {
     await world.configure({ session: { idle: 1 } });
     const jar = new Jar();
     await world.signIn(jar);

@@ -21,7 +21,7 @@ beforeEach(async () => {
 describe("tokens", () => {
   const renewing = { answer: { expires_in: 1 }, refreshes: true };
 
-  test("go upstream only when told so", async () => {
+  test("go upstream only when configured", async () => {
     await world.configure({ forward_access_token: true });
     const jar = new Jar();
     await world.signIn(jar);
@@ -62,7 +62,7 @@ describe("tokens", () => {
     await eventually(async () => (await world.scene.get("/", jar.header)).status === 302);
   });
 
-  test("of somebody else end the session", async () => {
+  test("of another user end the session", async () => {
     world.provider.lie = renewing;
     const jar = new Jar();
     await world.signIn(jar);
@@ -110,7 +110,7 @@ describe("a Bearer token", () => {
   const withToken = async (claims?: Record<string, unknown>) =>
     world.scene.get("/", { Authorization: `Bearer ${await token(claims)}` });
 
-  test("of the provider lets in, and stays here", async () => {
+  test("of the provider is accepted, and does not go upstream", async () => {
     const { status, seen } = await withToken();
     expect(status).toBe(200);
     expect(seen?.headers).toMatchObject({
@@ -123,12 +123,12 @@ describe("a Bearer token", () => {
   });
 
   test.each([
-    ["for somebody else", { aud: "another" }],
+    ["for another audience", { aud: "another" }],
     ["of another issuer", { iss: "https://evil.example" }],
     ["that has expired", { exp: 1 }],
     ["without an end", { exp: undefined }],
     ["that is not valid yet", { nbf: Math.floor(Date.now() / 1000) + 600 }],
-    ["about nobody", { sub: "" }],
+    ["without a subject", { sub: "" }],
   ])("%s is refused", async (_, claims) => {
     const { status, headers, seen } = await withToken(claims);
     expect({ status, seen }).toEqual({ status: 401, seen: null });
@@ -157,7 +157,7 @@ describe("a Bearer token", () => {
     expect({ status, seen }).toEqual({ status: 401, seen: null });
   });
 
-  test("of the type of access tokens, or of none, lets in", async () => {
+  test("of the type of access tokens, or of none, is accepted", async () => {
     for (const header of [{}, { typ: "JWT" }, { typ: "at+jwt" }]) {
       const text = await signInForm({ header })(claimsOf(), world.provider);
       const answer = await world.scene.get("/", { Authorization: `Bearer ${text}` });

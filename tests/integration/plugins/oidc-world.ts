@@ -1,11 +1,11 @@
-// A data plane behind oidc, a provider that can lie, and as much of a browser as a sign-in needs.
+// A data plane behind oidc, a provider that can lie, and as much of a browser as a login needs.
 import { clientId, clientSecret, LyingProvider } from "../sso/lying-provider.ts";
 import { pluginScene, type PluginScene, type SceneAnswer } from "../../support/plugin-scene.ts";
 
 export const CALLBACK = "/_sluice/oidc/callback";
 export const LOGOUT = "/_sluice/oidc/logout";
 
-/** Cookies by name; what an answer sets is kept or, with an age of 0, gone. */
+/** Cookies by name; what a response sets is kept or, with an age of 0, gone. */
 export class Jar {
   readonly cookies = new Map<string, string>();
 
@@ -66,7 +66,7 @@ export class World {
     return fields.get("location") ?? "";
   }
 
-  /** A whole sign-in; the answer of the callback. */
+  /** A complete login; the response of the callback. */
   async signIn(
     jar: Jar,
     path = "/page",

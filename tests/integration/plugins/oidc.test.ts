@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 
 describe("with a certified provider", () => {
-  test("a person signs in, is known to the application, and signs out", async () => {
+  test("a user logs in, is known to the application, and logs out", async () => {
     const plugin = (issuer: string) => ({
       name: "oidc",
       config: {
@@ -91,7 +91,7 @@ describe("a page without a session", () => {
       expect(url.searchParams.get(name)).toHaveLength(43);
   });
 
-  test("never reaches the application, and the answer is not kept by anybody", async () => {
+  test("never reaches the application, and the response is not kept by anybody", async () => {
     const { status, headers, seen } = await world.scene.get("/page");
     expect({ status, seen }).toEqual({ status: 302, seen: null });
     expect(headers.get("cache-control")).toBe("no-store");
@@ -151,7 +151,7 @@ describe("a page without a session", () => {
     expect(seen?.headers["cookie"]).toBe("a=1");
   });
 
-  test("passes as the stand-in where there is one", async () => {
+  test("uses the anonymous consumer when there is one", async () => {
     await world.configure({ anonymous_consumer: "guest" });
     const { seen } = await world.scene.get("/");
     expect(seen?.headers["x-consumer-username"]).toBe("guest");
@@ -179,7 +179,7 @@ describe("a page without a session", () => {
   });
 });
 
-test("who is let in by a policy says nothing of itself either", async () => {
+test("a client allowed by a policy cannot send identity headers either", async () => {
   const rules = [{ name: "all", when: {}, action: "allow" }];
   await world.scene.apply({ plugins: [{ name: "access-policy", config: { rules } }] });
   const { status, seen } = await world.scene.get("/", {
@@ -191,7 +191,7 @@ test("who is let in by a policy says nothing of itself either", async () => {
   await world.scene.apply({ removedPlugins: ["access-policy"] });
 });
 
-describe("signing out", () => {
+describe("logout", () => {
   test("ends the session for copies of the cookie, too", async () => {
     const jar = new Jar();
     await world.signIn(jar);
@@ -199,7 +199,7 @@ describe("signing out", () => {
     expect((await world.scene.get("/", copy)).status).toBe(200);
     const { status, body } = await world.get(LOGOUT, jar);
     expect(status).toBe(200);
-    expect(body).toContain("signed out");
+    expect(body).toContain("logged out");
     expect(jar.cookies.size).toBe(0);
     expect((await world.scene.get("/", copy)).status).toBe(302);
   });

@@ -264,7 +264,7 @@ describe("a collector", () => {
     expect(told.fields).toMatchObject({
       spans: 2,
       in_all: 2,
-      why: `the collector answered ${status}`,
+      why: `the collector responded ${status}`,
     });
     await scene.get("/");
     await receives(2);

@@ -152,7 +152,7 @@ describe("access-policy", () => {
     expect((await visit({ ...away, ...wrong })).status).toBe(401);
   });
 
-  test("from home, or signed in at a provider, also where clients need not sign in otherwise", async () => {
+  test("from home, or logged in at a provider, also where authentication is optional", async () => {
     const own = { issuer: provider.issuer, client_id: clientId, client_secret: clientSecret };
     await use("access-policy", homeOrLogin);
     await use("oidc", { ...own, unauth_action: "pass" });
@@ -174,7 +174,7 @@ describe("access-policy", () => {
     await use("key-auth", {});
     const refused = await visit({ "X-API-Key": "nobody's" });
     expect(refused.status).toBe(401);
-    // It is told a moment after its answer, and another worker's earlier request may be listed later.
+    // It is reported a moment after its response, and another worker's earlier request may be listed later.
     const reasons = await eventually(async () => {
       const { status, body } = await api.call(`GET /requests/${refused.field("x-request-id")}`);
       return status === 200 ? body.reasons : null;

@@ -117,7 +117,7 @@ describe("counts that are kept", () => {
     expect(await spend(2)).toEqual([200, 429]);
   }, 60_000);
 
-  test("are forgotten when nobody asks to keep them, or when the file is damaged", async () => {
+  test("are lost unless persisted, or when the file is damaged", async () => {
     await limit({ ...config, persist: false });
     expect(await spend(4)).toEqual([200, 200, 200, 429]);
     await gateway.restart();

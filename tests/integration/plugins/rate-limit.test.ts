@@ -1,4 +1,4 @@
-// rate-limit on a real data plane, with a clock of its own: who is counted how, what is let through, what clients are told.
+// rate-limit on a real data plane, with a clock of its own: keys, limits, headers.
 import { afterEach, describe, expect, test } from "bun:test";
 import { CounterTable } from "../../../src/shared-memory/counter-table.ts";
 import { hashToken } from "../../../src/crypto/token.ts";
@@ -38,7 +38,7 @@ const only = (fields: object, rest: object = {}) => ({
   ...rest,
 });
 
-describe("what clients are told", () => {
+describe("headers", () => {
   test("of a limit, before and when it is reached", async () => {
     const { time, scene } = await limited(only({ window: 60 }));
     time.now += 10_500;
@@ -110,7 +110,7 @@ describe("what clients are told", () => {
     expect(headers.get("ratelimit-limit")).toBe("3");
   });
 
-  test("is another status and text when somebody says so", async () => {
+  test("has the configured status and text", async () => {
     const { scene } = await limited(only({ requests: 1 }, { status: 503, message: "come back" }));
     await scene.get("/");
     const refused = await scene.get("/", { Accept: "application/json" });
@@ -118,7 +118,7 @@ describe("what clients are told", () => {
     expect(JSON.parse(refused.body)).toMatchObject({ status: 503, detail: "come back" });
   });
 
-  test("also comes with answers of the gateway itself and of plugins behind", async () => {
+  test("also comes with responses of the gateway itself and of plugins behind", async () => {
     const { scene } = await limited(only({}), { services: [{ name: "web", targets: [] }] });
     const { status, headers } = await scene.get("/");
     expect([status, headers.get("ratelimit")]).toEqual([503, '"default";r=1;t=60']);
@@ -170,7 +170,7 @@ describe("a window", () => {
     expect(passed.length).toBeGreaterThan(requests);
   });
 
-  test("of a clock that goes back keeps nobody out for long", async () => {
+  test("of a clock that goes back rejects no client for long", async () => {
     const { time, scene } = await limited(only({ window: 10 }));
     expect(await statuses(3, () => scene.get("/"))).toEqual([200, 200, 429]);
     time.now -= 3_600_000;
@@ -266,7 +266,7 @@ describe("requests are counted by", () => {
     expect(await statuses(2, ask(one as never))).toEqual([200, 429]);
     expect(await statuses(2, ask(other as never))).toEqual([200, 429]);
     expect(await statuses(2, ask({}))).toEqual([200, 429]);
-    // Nobody's value is taken for an address.
+    // A value is never read as an address.
     expect(await statuses(1, ask({ "X-App": "127.0.0.1", Cookie: "app=127.0.0.1" }))).toEqual([
       200,
     ]);
@@ -319,7 +319,7 @@ describe("requests are counted by", () => {
     expect((await ask("one", "192.0.2.1")).status).toBe(200);
     expect((await ask("one", "192.0.2.2")).status).toBe(429);
     expect((await ask("two", "192.0.2.1")).status).toBe(key === "consumer" ? 429 : 200);
-    // Those that nobody knows do not share what their stand-in has.
+    // Anonymous clients do not share the anonymous consumer's count.
     expect((await ask("", "192.0.2.1")).status).toBe(200);
     expect((await ask("", "192.0.2.1")).status).toBe(429);
     expect((await ask("", "192.0.2.2")).status).toBe(200);
@@ -358,13 +358,13 @@ describe("requests are counted by", () => {
     expect((await ask("/signed", "a")).status).toBe(200);
     expect((await ask("/signed", "a")).status).toBe(429);
     expect((await ask("/signed", "b")).status).toBe(200);
-    // Nobody has looked at these tokens: the address counts.
+    // These tokens are not verified: the address counts.
     expect((await ask("/open", "a")).status).toBe(200);
     expect((await ask("/open", "b")).status).toBe(429);
   });
 });
 
-describe("only some answers count", () => {
+describe("only some responses count", () => {
   const config = (rest: object) => ({ ...only({ requests: 2 }), ...rest });
   const answer = (request: Request) =>
     new Response("", { status: Number(new URL(request.url).searchParams.get("s") ?? 200) });

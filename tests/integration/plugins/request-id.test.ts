@@ -54,7 +54,7 @@ describe("the id", () => {
     expect((await scene.get("/", { "X-Request-Id": id })).seen?.headers[ID]).toBe(id);
   });
 
-  test("goes by another name, is made in another way and is not told to the client", async () => {
+  test("has another header and format, and is not sent to the client", async () => {
     await configure({ header: "X-Trace", generator: "uuidv4", echo: false });
     const { headers, seen } = await scene.get("/", { "X-Request-Id": "left alone" });
     expect(seen?.headers["x-trace"]).toMatch(V4);

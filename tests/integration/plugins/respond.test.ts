@@ -16,7 +16,7 @@ afterAll(() => scene.stop());
 const configure = (config: Record<string, unknown>) =>
   scene.apply({ plugins: [{ name: "respond", config }] });
 
-describe("the answer", () => {
+describe("the response", () => {
   test("is the gateway's page with 503 by default, in the form that the client likes", async () => {
     await configure({});
     const answer = await scene.get("/", { Accept: "application/json" });
@@ -110,7 +110,7 @@ test.each([
 });
 
 describe("a delay", () => {
-  test("comes before the answer", async () => {
+  test("comes before the response", async () => {
     await configure({ delay_ms: 30, body: "late" });
     expect((await scene.get("/")).body).toBe("late");
   });

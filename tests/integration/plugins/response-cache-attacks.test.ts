@@ -25,7 +25,7 @@ beforeEach(async () => {
 
 const INJECTED = "evil.example";
 
-describe("a field that no key holds cannot shape an answer for others", () => {
+describe("a field that no key holds cannot shape a response for others", () => {
   test.each([
     ...["X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix"],
     ...["X-Forwarded-Server", "X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-For"],
@@ -65,7 +65,7 @@ test.each(["h.test:1234", "H.TEST", "h.test.", "other.test"])(
   },
 );
 
-test("an origin that an answer lets in is part of it", async () => {
+test("an allowed origin is part of the variant", async () => {
   cache.answer = ({ headers }) =>
     fresh("x", { "Access-Control-Allow-Origin": headers.get("origin") ?? "none" });
   await cache.get("/cors", { Origin: "https://evil.example" });
@@ -145,7 +145,7 @@ test("a GET with a body is never answered for others", async () => {
   expect([wordOf(victim), victim.body.includes("evil")]).toEqual(["MISS", false]);
 });
 
-test("an error that somebody brings about by an odd request is kept for nobody", async () => {
+test("an error that an unusual request causes is not stored", async () => {
   const codes = [400, 405, 413, 414, 416, 421, 431, 500, 501, 502];
   cache.answer = ({ headers }) => {
     const status = Number(headers.get("x-odd") ?? 200);
@@ -160,13 +160,13 @@ test("an error that somebody brings about by an odd request is kept for nobody",
   }
 });
 
-test("what the gateway refuses is kept for nobody", async () => {
+test("rejections of the gateway are not stored", async () => {
   const huge = await cache.get("/refused", { "X-Big": "a".repeat(20_000) });
   expect(huge.status).toBe(431);
   expect((await cache.get("/refused")).status).toBe(200);
 });
 
-test("who was let in without a consumer shares with nobody who was not", async () => {
+test("an authenticated client without a consumer does not share with anonymous ones", async () => {
   cache.answer = ({ headers }) => fresh(headers.get("x-credential-identifier") ?? "nobody");
   const authority = Bun.serve({
     hostname: "127.0.0.1",
@@ -265,7 +265,7 @@ test("who chooses a service does not choose for others", async () => {
     expect(await seen(path, chooser)).toEqual(["beta", "HIT"]);
     expect(await seen(path)).toEqual(["stable", "HIT"]);
   }
-  // Whoever gets a stored answer for the first time is told where to stay, and that is stored for nobody.
+  // A client's first stored response sets the sticky cookie, which is not stored.
   const cookies = [await cache.get("/cookie"), await cache.get("/cookie", { Cookie: "a=b" })];
   for (const { headers } of cookies) expect(headers.get("set-cookie")).toContain("sluice_split=");
   await cache.scene.apply({ removedPlugins: ["traffic-split"] });

@@ -17,7 +17,7 @@ interface Scene {
   get(path: string, init?: RequestInit): Promise<Response>;
 }
 
-/** With an origin that is told when to answer. */
+/** With an origin whose responses the test releases. */
 async function start(config: Record<string, unknown> = {}): Promise<Scene> {
   const origin = startOrigin({ answer: null });
   const plane = await startDataPlane({
@@ -79,7 +79,7 @@ test("everybody fetches alone when coalesce is off", async () => {
   expect((await Promise.all(waiting)).length).toBe(10);
 });
 
-test("when the answer cannot be stored, everybody fetches at once, and nobody waits the next time", async () => {
+test("when the response cannot be stored, all requests fetch at once, and none waits the next time", async () => {
   const scene = await start();
   const waiting = await crowd(scene, "/private");
   expect(fetchesOf(scene, "/private")).toBe(1);
@@ -139,7 +139,7 @@ test("when the leader fails, the others try for themselves", async () => {
   expect(answers.slice(1).map(({ status }) => status)).toEqual(Array(4).fill(200));
 });
 
-test("a waiting client that goes away disturbs nobody", async () => {
+test("a waiting client that disconnects affects no other", async () => {
   const scene = await start();
   const leaving = new AbortController();
   const first = scene.get("/w");
@@ -199,7 +199,7 @@ test("requests whose answers cannot be stored neither hold others up nor take an
 });
 
 test.each(["text/event-stream", "multipart/x-mixed-replace; boundary=x"])(
-  "nobody waits for the end of what has none: %s",
+  "no request waits for an endless response: %s",
   async (type) => {
     const scene = await start({ ttl_default: 60 });
     const waiting = await crowd(scene, "/events", 3);

@@ -1,4 +1,4 @@
-// response-cache and time: validation, stale answers, what unsafe requests and HEAD do to what is stored.
+// response-cache and time: validation, stale responses, what unsafe requests and HEAD do to what is stored.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eventually } from "../../support/poll.ts";
 import { type CacheScene, cacheScene, Clock, fresh, wordOf } from "./cache-scene.ts";
@@ -29,13 +29,13 @@ beforeEach(async () => {
 const aging = (body: string, headers: Record<string, string> = {}) =>
   fresh(body, { Age: "40", ...headers });
 
-/** Stores an answer and lets its time run out. */
+/** Stores a response and lets its time run out. */
 async function outlive(path: string): Promise<void> {
   expect(await cache.words(path)).toEqual(["MISS", "HIT"]);
   clock.forward(30);
 }
 
-/** Asks until the answer says this. */
+/** Asks until the response says this. */
 const until = (path: string, word: string, headers: Record<string, string> = {}) =>
   eventually(async () => {
     const answer = await cache.get(path, headers);
@@ -47,7 +47,7 @@ const seenOf = (path: string) =>
 
 const failing = () => new Response("broken", { status: 503 });
 
-describe("a stale answer", () => {
+describe("a stale response", () => {
   test("is validated, and freshened by 304 with what that says", async () => {
     cache.answer = ({ headers }) =>
       headers.has("if-none-match")
@@ -104,7 +104,7 @@ describe("a stale answer", () => {
     expect(await cache.words("/d")).toEqual(["MISS", "MISS"]);
   });
 
-  test("is not given, and a failing service's answer is, unless told otherwise", async () => {
+  test("is not served, and a failing service's response is, unless configured otherwise", async () => {
     cache.answer = () => aging("one");
     await outlive("/e");
     cache.answer = failing;
@@ -186,7 +186,7 @@ describe("stale_if_error", () => {
   test.each([
     ["503", failing],
     ["500", () => new Response("x", { status: 500 })],
-  ])("gives the stale answer in the place of %s", async (name, answer) => {
+  ])("gives the stale response in the place of %s", async (name, answer) => {
     await cache.use({ stale_if_error: 60 });
     cache.answer = () => aging("one", { ETag: '"v1"' });
     await outlive(`/${name}`);
@@ -212,7 +212,7 @@ describe("stale_if_error", () => {
 
   test.each([
     ["the gateway's page", {}],
-    ["an answer of one's own", { response: { body: "open" } }],
+    ["a response of one's own", { response: { body: "open" } }],
   ])("also while a circuit is open (%s), and what is fresh needs none", async (label, config) => {
     await cache.scene.apply({
       plugins: [
@@ -235,7 +235,7 @@ describe("stale_if_error", () => {
     await cache.scene.apply({ removedPlugins: [label] });
   });
 
-  test("an answer can ask for it itself, and 404 is no failure", async () => {
+  test("a response can ask for it itself, and 404 is no failure", async () => {
     cache.answer = () => aging("one", { "Cache-Control": "max-age=60, stale-if-error=60" });
     await outlive("/l");
     cache.answer = failing;
@@ -313,7 +313,7 @@ describe("unsafe requests", () => {
   });
 });
 
-test("the answer to HEAD freshens or outdates a stale one", async () => {
+test("the response to HEAD freshens or outdates a stale one", async () => {
   cache.answer = () => aging("0123456789", { ETag: '"v1"' });
   await outlive("/m");
   const headOf = (etag: string, body: string) => () =>

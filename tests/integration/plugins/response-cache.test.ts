@@ -1,4 +1,4 @@
-// response-cache on a real data plane: what is stored, what a hit looks like, by what answers are told apart, and every setting.
+// response-cache on a real data plane: storing, hits, cache keys, and every setting.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { hashToken } from "../../../src/crypto/token.ts";
 import { type CacheScene, cacheScene, fresh, wordOf } from "./cache-scene.ts";
@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 
 describe("a hit", () => {
-  test("is the same answer, with its age and where it comes from", async () => {
+  test("is the same response, with its age and where it comes from", async () => {
     const body = "x".repeat(20_000);
     cache.answer = () =>
       fresh(body, { "Content-Type": "text/css", ETag: '"v1"', "X-Own": "1", Age: "3" });
@@ -158,14 +158,14 @@ describe("not stored is", () => {
     expect(await cache.words(`/${encodeURIComponent(what)}`)).toEqual(["MISS", "MISS"]);
   });
 
-  test("an answer to a request with Authorization, and it gets none either", async () => {
+  test("a response to a request with Authorization, and it gets none either", async () => {
     cache.answer = () => fresh("x", { "Cache-Control": "public, max-age=60" });
     await cache.get("/auth");
     expect(await cache.words("/auth", { Authorization: "Bearer x" })).toEqual(["BYPASS", "BYPASS"]);
   });
 });
 
-describe("answers are told apart by", () => {
+describe("the cache key has", () => {
   test("the fields that Vary names, as they go upstream", async () => {
     cache.answer = ({ headers }) =>
       fresh(headers.get("accept-language") ?? "none", { Vary: "Accept-Language, Accept-Encoding" });
@@ -191,7 +191,7 @@ describe("answers are told apart by", () => {
     expect(await ask(base)).toBe("HIT");
   });
 
-  test("host and query, unless told otherwise", async () => {
+  test("host and query, unless configured otherwise", async () => {
     const ask = async (path: string, host: string) => wordOf(await cache.get(path, { Host: host }));
     expect(await ask("/q?a=1", "one.test")).toBe("MISS");
     expect(await ask("/q?a=1", "two.test")).toBe("MISS");
@@ -207,7 +207,7 @@ describe("answers are told apart by", () => {
     expect(cache.scene.requests.at(-1)?.target).toBe("/two?page=2");
   });
 
-  test("consumer, unless told otherwise", async () => {
+  test("consumer, unless configured otherwise", async () => {
     const plugins = (config: object) => [
       { name: "key-auth" },
       { name: "response-cache", config: { ...config } },
@@ -286,7 +286,7 @@ describe("settings", () => {
     expect([wordOf(second), second.headers.getSetCookie()]).toEqual(["HIT", []]);
   });
 
-  test("cache_authorized keeps what the answer allows", async () => {
+  test("cache_authorized keeps what the response allows", async () => {
     await cache.use({ cache_authorized: true });
     const headers = { Authorization: "Bearer x" };
     expect(await cache.words("/a", headers)).toEqual(["MISS", "MISS"]);

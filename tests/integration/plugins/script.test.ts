@@ -105,7 +105,7 @@ test("a request can be refused or answered", async () => {
   expect(reasons).toEqual(["script.replied"]);
 });
 
-test("an answer can be changed", async () => {
+test("a response can be changed", async () => {
   await use(`export const onResponse = (request, response) => {
     response.setHeader("X-Was", response.status + response.source + response.header("x-origin"));
     response.removeHeader("X-Origin"); response.addHeader("X-Two", "1"); response.addHeader("X-Two", "2");
@@ -260,7 +260,7 @@ describe("a handler that", () => {
     expect(await calls("/")).toBe("1");
   });
 
-  test("fails for the answer or afterwards changes nothing for the client", async () => {
+  test("fails for the response or afterwards changes nothing for the client", async () => {
     await use(`export function onResponse(request, response) { response.setHeader("X-A", "1"); for (;;); }
       export function onLog() { throw 1 }`);
     const { status, body } = await scene.get("/");

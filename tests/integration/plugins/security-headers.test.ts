@@ -1,4 +1,4 @@
-// security-headers on a real data plane: what answers get, over HTTP and HTTPS, and what they lose.
+// security-headers on a real data plane: what responses get, over HTTP and HTTPS, and what they lose.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import securityHeaders from "../../../src/plugins/security-headers.ts";
 import { pluginScene, type PluginScene } from "../../support/plugin-scene.ts";
@@ -7,7 +7,7 @@ let scene: PluginScene;
 beforeAll(async () => {
   scene = await pluginScene({
     plugins: [{ name: "security-headers" }],
-    // Whoever comes from here may say that the client used HTTPS.
+    // Clients from here may send X-Forwarded-Proto.
     settings: { trusted_proxies: ["127.0.0.1"] },
     answer: () =>
       new Response("ok", {
@@ -27,7 +27,7 @@ const configure = (config: Record<string, unknown>) =>
 const secure = { "X-Forwarded-Proto": "https" };
 const HSTS = "strict-transport-security";
 
-test("an answer has the fields of the defaults and lost what tells too much", async () => {
+test("a response has the fields of the defaults and lost what tells too much", async () => {
   await configure({});
   const { headers } = await scene.get("/");
   expect(Object.fromEntries(headers)).toMatchObject({
@@ -85,7 +85,7 @@ test("every field can be set, and what is null is left to the service", async ()
   expect(headers.has("x-own")).toBe(false);
 });
 
-test("answers of the gateway have them too", async () => {
+test("responses of the gateway have them too", async () => {
   await configure({});
   await scene.apply({ plugins: [{ name: "key-auth" }] });
   const { status, headers } = await scene.get("/");

@@ -163,7 +163,7 @@ describe("a client", () => {
       "x=1; y=2",
     ]);
     expect(counted(await often(5, "/", { Cookie: cookie }))).toEqual({ [first.name]: 5 });
-    // Its service gets nobody any more.
+    // Its service has no sticky clients any more.
     const targets = to([first.name, 0], ["c", 1]);
     await scene.apply({
       plugins: [{ name: "traffic-split", config: { rules: [{ targets }], sticky: {} } }],
@@ -181,7 +181,7 @@ describe("a client", () => {
     }
   });
 
-  test("gets no cookie unless somebody wants it to stay", async () => {
+  test("gets no cookie unless sticky is set", async () => {
     const { ask } = await split({ rules });
     expect((await ask()).cookie).toBeNull();
   });

@@ -203,7 +203,7 @@ describe("a request", () => {
   });
 });
 
-describe("an answer", () => {
+describe("a response", () => {
   test("gets another status and header fields", async () => {
     await use({
       response: {

@@ -1,4 +1,4 @@
-// What is wrong with configurations of plugins beyond their schemas is told when they are written.
+// Writing a plugin's configuration reports problems beyond its schema.
 import { beforeAll, describe, expect, test } from "bun:test";
 import { freePort } from "../../support/data-plane.ts";
 import { useGateway } from "../api/client.ts";
@@ -63,9 +63,9 @@ test.each([
   ["cors", { origins: [`~${SLOW}`] }, "config.origins[0]: "],
   // Harmless where a part is enough, and not where the whole has to fit.
   ["cors", { origins: ["~(a*)*"] }, "config.origins[0]: "],
-  ["cors", { origins: ["https://a*.example.com"] }, 'config.origins[0]: may hold a "*" only'],
-  ["cors", { origins: ["https://*"] }, 'config.origins[0]: may hold a "*" only'],
-  ["cors", { origins: ["https://*.a.*.test"] }, 'config.origins[0]: may hold a "*" only'],
+  ["cors", { origins: ["https://a*.example.com"] }, 'config.origins[0]: may have "*" only'],
+  ["cors", { origins: ["https://*"] }, 'config.origins[0]: may have "*" only'],
+  ["cors", { origins: ["https://*.a.*.test"] }, 'config.origins[0]: may have "*" only'],
   ["cors", { origins: ["https://*.EXAMPLE.com"] }, "config.origins[0]: must be written"],
   ["cors", { origins: ["*"], credentials: true }, "config.credentials: "],
   ["csrf", { allowed_origins: ["~("] }, "config.allowed_origins[0]: "],
@@ -80,7 +80,7 @@ test.each([
   ["redirect", { prefix: "/a", keep_path: false, to: "/new" }, "config.prefix: needs keep_path"],
   ["redirect", { prefix: "/a", to: "/b${request.path}" }, "config.prefix: cannot be combined"],
   ["csrf", { allowed_origins: ["*"] }, "config.allowed_origins[0]: would allow every page"],
-  ["csrf", { allowed_origins: ["https://a*.test"] }, 'config.allowed_origins[0]: may hold a "*"'],
+  ["csrf", { allowed_origins: ["https://a*.test"] }, 'config.allowed_origins[0]: may have "*"'],
   ["redirect", { to: "/", regex: SLOW }, "config.regex: "],
   ["redirect", { status: 304 }, "config.status: "],
   ["respond", { headers: { "X-A": "a\r\nb" } }, "config.headers.X-A: "],
@@ -91,7 +91,7 @@ test.each([
   ["transform", { response: { status_map: { all: 200 } } }, "config.response.status_map.all: "],
   ["transform", { request: { host: "https://a.test" } }, "config.request.host: "],
   ["script", { source: "throw 1; export function onLog() {}" }, "plugin script: it threw 1"],
-  ["script", { source: "throw {}; export function onLog() {}" }, "plugin script: it threw some"],
+  ["script", { source: "throw {}; export function onLog() {}" }, "plugin script: it threw a value"],
   ["script", { source: "null.x; export function onLog() {}" }, "plugin script: TypeError: cannot"],
   ["script", { source: "for (;;); export function onLog() {}" }, "plugin script: the script took"],
   ["mirror", { url: "http://a.test", methods: ["get"] }, "config.methods[0]: "],
@@ -100,7 +100,7 @@ test.each([
       [
         "circuit-breaker",
         { response: { headers: { [field]: "1" } } },
-        `config.response.headers.${field}: belongs to the gateway`,
+        `config.response.headers.${field}: is reserved for the gateway`,
       ] as const,
   ),
   ["security-headers", { csp: "a\nb" }, "config.csp: "],

@@ -109,24 +109,19 @@ describe("a request", () => {
 
   const url = "http://127.0.0.1/";
   test.each([
-    ["a file", "file:///etc/passwd", {}, "the address is neither http nor https"],
-    ["data", "data:text/plain,s3cret", {}, "the address is neither http nor https"],
-    ["no address", "s3cret", {}, "the address is neither http nor https"],
-    ["a made-up method", url, { method: "S3CRET" }, "the method is not one that can be sent"],
+    ["a file", "file:///etc/passwd", {}, "the URL is neither http nor https"],
+    ["data", "data:text/plain,s3cret", {}, "the URL is neither http nor https"],
+    ["no address", "s3cret", {}, "the URL is neither http nor https"],
+    ["a made-up method", url, { method: "S3CRET" }, "the method cannot be sent"],
     ["a GET with a body", url, { body: "s3cret" }, "a GET request cannot have a body"],
-    [
-      "two fields in one",
-      url,
-      { headers: { a: "s3cret\r\nb: c" } },
-      "a header field cannot be sent",
-    ],
-    ["a field name", url, { headers: { "a b": "s3cret" } }, "a header field cannot be sent"],
+    ["two fields in one", url, { headers: { a: "s3cret\r\nb: c" } }, "a header cannot be sent"],
+    ["a field name", url, { headers: { "a b": "s3cret" } }, "a header cannot be sent"],
   ])("that is none (%s) is refused", async (_, address, more, message) => {
     expect(await failure(address, more)).toBe(message);
   });
 });
 
-describe("an answer", () => {
+describe("a response", () => {
   test("that redirects is given back", async () => {
     const url = serve(() => Response.redirect("/elsewhere", 302));
     const { status, headers } = await call(url);
@@ -149,7 +144,7 @@ describe("an answer", () => {
     expect([headers.get("content-encoding"), headers.get("content-length")]).toEqual([null, null]);
   });
 
-  test("with a coding that nobody knows stays as it came", async () => {
+  test("with an unknown coding stays as it is", async () => {
     const url = serve(() => new Response("hello", { headers: { "content-encoding": "own" } }));
     const { body, headers } = await call(url);
     expect([text(body), headers.get("content-encoding")]).toEqual(["hello", "own"]);
@@ -158,26 +153,26 @@ describe("an answer", () => {
   test("has as many bytes as are allowed, and not one more", async () => {
     const url = serve(() => new Response("x".repeat(1000)));
     expect((await call(url, { maxBytes: 1000 })).body.length).toBe(1000);
-    expect(await failure(url, { maxBytes: 999 })).toBe("the answer is too long");
+    expect(await failure(url, { maxBytes: 999 })).toBe("the response is too large");
   });
 
   test("that never ends is broken off", async () => {
     const origin = listen(`HTTP/1.1 200 OK\r\n\r\n${"x".repeat(10_000)}`);
-    expect(await failure(origin.url, { maxBytes: 100 })).toBe("the answer is too long");
+    expect(await failure(origin.url, { maxBytes: 100 })).toBe("the response is too large");
     await eventually(() => origin.closed === 1);
   });
 
   test("that is small and would be huge is too long, too", async () => {
     const bomb = Bun.gzipSync(new Uint8Array(20_000_000));
     const url = serve(() => new Response(bomb, { headers: { "content-encoding": "gzip" } }));
-    expect(await failure(url)).toBe("the answer is too long");
+    expect(await failure(url)).toBe("the response is too large");
   });
 });
 
 describe("a failure is called by its name, without the address:", () => {
   const query = "?token=s3cret";
 
-  test("nobody listens", async () => {
+  test("connection refused", async () => {
     expect(await failure(`http://127.0.0.1:1/${query}`)).toBe("the connection was refused");
   });
 
@@ -188,33 +183,33 @@ describe("a failure is called by its name, without the address:", () => {
 
   test("nothing is answered", async () => {
     const origin = listen("");
-    expect(await failure(origin.url + query, { timeoutMs: 50 })).toBe("no answer in time");
+    expect(await failure(origin.url + query, { timeoutMs: 50 })).toBe("no response in time");
     await eventually(() => origin.closed === 1);
   });
 
-  test("the answer has a beginning and no end", async () => {
+  test("the response has a beginning and no end", async () => {
     const origin = listen("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
-    expect(await failure(origin.url + query, { timeoutMs: 50 })).toBe("no answer in time");
+    expect(await failure(origin.url + query, { timeoutMs: 50 })).toBe("no response in time");
     await eventually(() => origin.closed === 1);
   });
 
   test.each([
-    ["before the answer", null],
-    ["within the answer", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc"],
+    ["before the response", null],
+    ["within the response", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc"],
     ["after something that is no HTTP", "hello\r\n\r\n"],
   ])("the connection is closed %s", async (_, answer) => {
     const origin = listen(answer, { thenClose: true });
     expect(await failure(origin.url + query)).toBe(
-      "the connection was closed before the answer was complete",
+      "the connection was closed before the response was complete",
     );
   });
 
-  test("the answer is not compressed as it says", async () => {
+  test("the response is not compressed as it says", async () => {
     const url = serve(() => new Response("hello", { headers: { "content-encoding": "gzip" } }));
-    expect(await failure(url + query)).toBe("the answer cannot be decoded");
+    expect(await failure(url + query)).toBe("the response cannot be decoded");
   });
 
-  test("nobody vouches for the certificate", async () => {
+  test("untrusted certificate", async () => {
     const tls = await selfSigned();
     const server = Bun.serve({ port: 0, tls, fetch: () => new Response() });
     endings.push(() => server.stop(true));
@@ -234,7 +229,7 @@ describe("a failure is called by its name, without the address:", () => {
     const narrow = createCallout({ loopToken: "t", maxConcurrent: 1 });
     const first = narrow({ url, timeoutMs: 5000 });
     const error = await narrow({ url, timeoutMs: 5000 }).catch((thrown: Error) => thrown);
-    expect((error as Error).message).toBe("too many requests of plugins are under way");
+    expect((error as Error).message).toBe("too many concurrent requests of plugins");
     resolve(new Response("done"));
     expect(text((await first).body)).toBe("done");
     expect((await narrow({ url: serve(() => new Response()), timeoutMs: 5000 })).status).toBe(200);

@@ -187,7 +187,7 @@ test("what did not change is the same object in the next version", () => {
   expect(second.credential("key", hashOf(1))?.consumer.username).toBe("alice");
 });
 
-test("finds each of so many that their hashes meet, and nobody else", () => {
+test("finds each of so many that their hashes collide, and no other", () => {
   const many = Array.from({ length: 30_000 }, (_, index) => ({
     ...alice,
     id: `id ${index}`,

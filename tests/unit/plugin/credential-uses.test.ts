@@ -1,8 +1,8 @@
-// Uses of credentials are told soon, and not again and again.
+// Uses of credentials are reported soon, and not repeatedly.
 import { expect, test } from "bun:test";
 import { CredentialUses } from "../../../src/dataplane/plugin/credential-uses.ts";
 
-test("each is told once a minute, however often it is used", () => {
+test("each is reported once a minute, however often it is used", () => {
   const uses = new CredentialUses(0);
   for (const id of ["a", "b", "a"]) uses.note(id);
   expect(uses.take(1_000)).toEqual(["a", "b"]);
@@ -14,7 +14,7 @@ test("each is told once a minute, however often it is used", () => {
   expect(uses.take(61_000)).toEqual(["b", "a"]);
 });
 
-test("what was used in the second in which the minute ends is told", () => {
+test("a use in the last second of the minute is reported", () => {
   const uses = new CredentialUses(0);
   uses.note("late");
   expect(uses.take(60_500)).toEqual(["late"]);

@@ -1,4 +1,4 @@
-// Fields that plugins set in answers that look the same: each answer gets its own values, whatever the one before had.
+// Fields that plugins set in responses that look the same: each response gets its own values, whatever the one before had.
 import { describe, expect, test } from "bun:test";
 import { ResponseDraft } from "../../../src/dataplane/plugin/response-draft.ts";
 import type { EditHolder } from "../../../src/dataplane/plugin/edited-fields.ts";
@@ -14,7 +14,7 @@ function draftOf(headers: Headers, sharedBy: EditHolder): ResponseDraft {
 const sent = (draft: ResponseDraft) => Object.fromEntries(new Headers(draft.sentHeaders));
 
 describe("fields that plugins set", () => {
-  test("change from answer to answer, and leave the shared ones alone", () => {
+  test("change from response to response, and leave the shared ones alone", () => {
     const [headers, holder] = [base(), {}];
     for (const left of ["2", "1", "1", "0"]) {
       const draft = draftOf(headers, holder);
@@ -33,7 +33,7 @@ describe("fields that plugins set", () => {
     });
   });
 
-  test("may be set in one answer and taken away in the next", () => {
+  test("may be set in one response and taken away in the next", () => {
     const [headers, holder] = [base(), {}];
     const [first, second] = [draftOf(headers, holder), draftOf(headers, holder)];
     first.setHeader("Server", "sluice");
@@ -46,7 +46,7 @@ describe("fields that plugins set", () => {
     expect(third.editedFields?.hasContentType).toBe(false);
   });
 
-  test("of one name twice: the later edit counts, in every answer", () => {
+  test("of one name twice: the later edit counts, in every response", () => {
     const [headers, holder] = [base(), {}];
     for (const value of ["a", "b", "c"]) {
       const draft = draftOf(headers, holder);
@@ -56,7 +56,7 @@ describe("fields that plugins set", () => {
     }
   });
 
-  test("are those of their own answer also after one that could not be made", () => {
+  test("are those of their own response also after one that could not be made", () => {
     const [headers, holder] = [base(), {}];
     const names = ["X-A", "X-B"];
     const draft = (a: string, b: string) => {
@@ -69,7 +69,7 @@ describe("fields that plugins set", () => {
     expect(sent(draft("1", "1"))).toMatchObject({ "x-a": "1", "x-b": "1" });
   });
 
-  test("are there for whoever looks at the headers, which are the answer's own from then on", () => {
+  test("are visible in the headers, which are the response's own from then on", () => {
     const [headers, holder] = [base(), {}];
     const draft = draftOf(headers, holder);
     draft.setHeader("X-Early", "1");
@@ -82,7 +82,7 @@ describe("fields that plugins set", () => {
     expect(Object.fromEntries(headers)).toEqual({ "content-type": "text/plain", server: "origin" });
   });
 
-  test("are what they would be without sharing, whoever sets what in which answer", () => {
+  test("equal those without sharing, whatever is set in which response", () => {
     const names = ["X-A", "X-B", "Server", "x-a", "X-Request-Id"];
     const together = [
       ["X-A", "X-B"],
@@ -104,7 +104,7 @@ describe("fields that plugins set", () => {
               model.delete(name);
               break;
             case 1:
-              // Somebody looks, and goes on.
+              // A plugin reads the headers, and continues.
               expect(sent(draft)).toEqual(Object.fromEntries(model));
               break;
             case 2:

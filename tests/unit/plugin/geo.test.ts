@@ -70,7 +70,7 @@ test("countries and networks of IPv4 and IPv6 addresses are known once the datab
   expect(log).toEqual([]);
 });
 
-test("settings that nobody prepared for have their files opened", async () => {
+test("settings without a prepare open their files", async () => {
   const { geo } = world();
   geo.configure({ ...none, country_db: put("c", countries) });
   await eventually(() => geo.country("203.0.113.9") === "DE");
@@ -104,7 +104,7 @@ test("a file that breaks is said once, and what was known before stays known", a
   put("c", "broken");
   await eventually(() => log.length === 1);
   expect(log).toEqual([
-    "warn a GeoIP database cannot be used: geoip.country_db is not a MaxMind database",
+    "warn cannot open a GeoIP database: geoip.country_db is not a MaxMind database",
   ]);
   // Broken in the same way again.
   utimesSync(settings.country_db, 1, 1);
@@ -123,7 +123,7 @@ test("a file that is missing is said once, and found when it comes", async () =>
   expect(geo.asn("203.0.113.9")).toBeNull();
   put("n", networks);
   await eventually(() => geo.asn("203.0.113.9") === 64_500);
-  expect(log).toEqual(["warn a GeoIP database cannot be used: geoip.asn_db there is no such file"]);
+  expect(log).toEqual(["warn cannot open a GeoIP database: geoip.asn_db there is no such file"]);
 });
 
 describe("a database", () => {

@@ -5,7 +5,7 @@ import { LineBuffer } from "../../../src/plugins/access-log/line-buffer.ts";
 import { Queue } from "../../../src/plugins/access-log/queue.ts";
 import { Redaction } from "../../../src/plugins/access-log/redaction.ts";
 import type { Subject } from "../../../src/plugins/access-log/subject.ts";
-import { WaitingLines } from "../../../src/plugins/access-log/waiting.ts";
+import { PendingLines } from "../../../src/plugins/access-log/pending-records.ts";
 
 const written = (write: (out: LineBuffer) => void): string => {
   const out = new LineBuffer();
@@ -161,7 +161,7 @@ describe("lines that wait", () => {
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
   test("are whole: nothing is kept of one that cannot be made", () => {
-    const waiting = new WaitingLines();
+    const waiting = new PendingLines();
     waiting.add(http, format);
     const failing = () =>
       waiting.add(http, (_, out) => {
@@ -176,7 +176,7 @@ describe("lines that wait", () => {
   });
 
   test("leave a batch alone that is on its way", () => {
-    const waiting = new WaitingLines();
+    const waiting = new PendingLines();
     waiting.add(http, format);
     const batch = waiting.take();
     for (let at = 0; at < 3; at++) waiting.add({ ...http, kind: "stream" } as Subject, format);
@@ -191,7 +191,7 @@ describe("lines that wait", () => {
     const dropped = (count: number) => {
       lost += count;
     };
-    const waiting = new WaitingLines();
+    const waiting = new PendingLines();
     const queue = new Queue({
       name: "file",
       waiting,

@@ -57,7 +57,7 @@ function problemOf(schema: TSchema, config: unknown): string | null {
   }
 }
 
-test("no two plugins have one name, or one place in the order", () => {
+test("no two plugins have the same name or the same order", () => {
   expect(catalogueOf(plugins).size).toBe(plugins.length);
   const orders = new Set(plugins.map(({ order }) => order));
   expect(orders.size).toBe(plugins.length);

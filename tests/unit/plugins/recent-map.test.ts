@@ -46,7 +46,7 @@ describe("where nothing comes again", () => {
     expect(use(map, 1)).toBe(true);
   });
 
-  test("what was remembered is given up, so that nobody holds it", () => {
+  test("cached entries are released", () => {
     const map = new RecentMap<number, string>(SIZE);
     use(map, 1);
     useNew(map, SIZE);

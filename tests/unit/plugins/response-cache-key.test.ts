@@ -73,7 +73,7 @@ test.each<[string, Partial<Settings>]>([
 test("each fact that counts makes another key, also right after the request without it", () => {
   const maker = keyMaker({ key: PLAIN });
   for (const [index, name] of NAMES.entries()) {
-    // What a trusted proxy says counts only when it is one, and groups are somebody's.
+    // Forwarding headers count only from trusted proxies, and groups only with an identity.
     const needed = { prefix: "isFromTrustedProxy", groups: "consumer" }[name as string];
     const others = needed === undefined ? 0 : 1 << NAMES.indexOf(needed as keyof typeof FACTS);
     const [before, after] = [keyOf(maker, others), keyOf(maker, others | (1 << index))];

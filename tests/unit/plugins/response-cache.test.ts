@@ -1,9 +1,9 @@
-// The rules of response-cache without a request: which answers are fresh for how long, what clients with a copy get, who has to go.
+// The rules of response-cache without a request: which responses are fresh for how long, what clients with a copy get, who has to go.
 import { describe, expect, test } from "bun:test";
 import CachePolicy from "http-cache-semantics";
 import { isNotModified, rangeOf } from "../../../src/plugins/response-cache/conditional.ts";
 import { parseDirectives, seconds } from "../../../src/plugins/response-cache/directives.ts";
-import { Seat, Sieve } from "../../../src/plugins/response-cache/eviction.ts";
+import { CacheSlot, Sieve } from "../../../src/plugins/response-cache/eviction.ts";
 import { type FreshnessRules, freshnessOf } from "../../../src/plugins/response-cache/freshness.ts";
 import { Store, type Stored } from "../../../src/plugins/response-cache/store.ts";
 import { comparableValue } from "../../../src/plugins/response-cache/storing.ts";
@@ -50,12 +50,12 @@ const NOW = "Sat, 21 Nov 2026 10:00:00 GMT";
 const LATER = "Sat, 21 Nov 2026 10:01:00 GMT";
 const HOUR_AGO = "Sat, 21 Nov 2026 09:00:00 GMT";
 
-test("what stands in the quotes of one directive is no other directive", () => {
+test("quoted text of a directive is no other directive", () => {
   const fields = { "cache-control": 'max-age=60, note="a, max-age=500, s-maxage=900"' };
   expect(remaining({ fields })).toBe(60);
 });
 
-describe("how long an answer is fresh", () => {
+describe("how long a response is fresh", () => {
   const cc = (value: string, more: Record<string, string> = {}) => ({
     "cache-control": value,
     ...more,
@@ -108,7 +108,7 @@ describe("how long an answer is fresh", () => {
     expect(remaining({ fields })).toBe(expected);
   });
 
-  test("the time that the answer took counts", () => {
+  test("the time that the response took counts", () => {
     expect(remaining({ fields: cc("max-age=60"), delayMs: 2500 })).toBe(57.5);
   });
 
@@ -242,19 +242,19 @@ test.each([
   ).toBe(expected);
 });
 
-test("what nobody asks for goes before what somebody does", () => {
+test("unused entries are evicted before used ones", () => {
   const sieve = new Sieve<number>();
-  const seats = [1, 2, 3, 4].map((item) => new Seat(item));
-  for (const seat of seats) sieve.add(seat);
+  const slots = [1, 2, 3, 4].map((item) => new CacheSlot(item));
+  for (const slot of slots) sieve.add(slot);
   const wanted = (item: number) => {
-    for (const seat of seats) if (seat.item === item) seat.isWanted = true;
+    for (const slot of slots) if (slot.item === item) slot.isVisited = true;
   };
   const gone: number[] = [];
   const evict = () => {
-    const seat = sieve.next();
-    if (seat === null) return;
-    sieve.remove(seat);
-    gone.push(seat.item);
+    const slot = sieve.next();
+    if (slot === null) return;
+    sieve.remove(slot);
+    gone.push(slot.item);
   };
   wanted(1);
   wanted(3);
@@ -317,7 +317,7 @@ test("answers for one key that differ by Vary are bounded", () => {
   expect(store.purge({ by: "all" })).toBe(64);
 });
 
-test("a flood of values of a field that Vary names takes nothing from what is asked for, and keeps nobody out", () => {
+test("a flood of values of a header in Vary displaces no popular variant, and blocks no new one", () => {
   const store = new Store(10_000_000);
   const put = (value: string) =>
     store.put({ ...stored("page", 10), variesOn: [["accept-language", value]] });
@@ -328,7 +328,7 @@ test("a flood of values of a field that Vary names takes nothing from what is as
   expect([has("de"), has("x-0"), has("x-99")]).toEqual([true, false, true]);
   for (const value of ["en", "fr", "it"]) put(value);
   expect(["de", "en", "fr", "it"].map(has)).toEqual([true, true, true, true]);
-  // Also by somebody who asks for each of them twice.
+  // Also by a client that requests each of them twice.
   for (let at = 0; at < 100; at++) {
     put(`y-${at}`);
     has(`y-${at}`);

@@ -16,10 +16,10 @@ test.each([
     "cannot be read: line 2, column 11: Unexpected ;",
   ],
   ["let a = 1;", "must export one or more of onRequest, onResponse, onLog"],
-  ["export default {}", 'exports "default", which is none of onRequest, onResponse, onLog'],
+  ["export default {}", 'exports "default"; it may only export onRequest, onResponse, onLog'],
   [
     "export function onReqest() {}",
-    'exports "onReqest", which is none of onRequest, onResponse, onLog',
+    'exports "onReqest"; it may only export onRequest, onResponse, onLog',
   ],
   ['import fs from "fs";\nexport const onLog = () => fs;', 'must not import anything ("fs")'],
   ['export const onLog = () => import("fs");', 'must not import anything ("fs")'],

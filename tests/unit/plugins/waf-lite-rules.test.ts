@@ -21,7 +21,7 @@ const sources = rules.flatMap(({ id, patterns }) =>
 );
 
 test.each(sources)("%s matches in linear time", (_, source) => {
-  // As regex-safety.ts asks, with more time: nobody waits for the answer.
+  // As regex-safety.ts asks, with more time, because no request waits.
   expect(checkSync(source, "", { timeout: 15_000 }).status).toBe("safe");
 });
 

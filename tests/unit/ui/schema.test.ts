@@ -56,7 +56,7 @@ test("notes for API clients are not part of form descriptions", () => {
   const oidc = asJson(plugins.find(({ name }) => name === "oidc")?.config);
   const description = oidc.properties?.["client_secret"]?.description ?? "";
   expect(description).toContain("Write-only");
-  expect(descriptionOf({ description })).toBe("Secret of the client; a public client has none");
+  expect(descriptionOf({ description })).toBe("Client secret; a public client has none");
   expect([descriptionOf({}), descriptionOf({ description: "a. b" })]).toEqual(["", "a. b"]);
 });
 

@@ -18,7 +18,7 @@ const phases: readonly {
     title: "Connection",
     text: "Stream routes, before the gateway connects to a target.",
   },
-  { phase: "early", title: "Request", text: "Before authentication." },
+  { phase: "pre_auth", title: "Request", text: "Before authentication." },
   {
     phase: "auth",
     title: "Authentication",

@@ -153,7 +153,7 @@ function ConnectionFields({ form }: SettingsFieldsProps) {
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <DurationField
           label="Preread timeout"
-          description="A connection whose PROXY header or TLS ClientHello takes longer is closed"
+          description="The gateway closes a connection that sends its PROXY header or TLS ClientHello later"
           unit="ms"
           {...form.getInputProps("limits.preread_timeout")}
         />

@@ -32,7 +32,7 @@ async function newScene(
   config: Record<string, unknown>,
 ): Promise<PluginScene> {
   const scene = await pluginScene({
-    ...(folder === null ? {} : { logPlaces: folder.places }),
+    ...(folder === null ? {} : { logDirectories: folder.directories }),
     plugins: [{ name: "access-log", config: { queue: quick, ...config } }],
   });
   undo.push(() => scene.stop());
@@ -41,7 +41,7 @@ async function newScene(
 
 const file = (own: Record<string, unknown>) => ({ sinks: [{ file: own }] });
 
-test("by default it is access.log, which nobody else can read", async () => {
+test("by default it is access.log, which other users cannot read", async () => {
   const folder = newFolder();
   const scene = await newScene(folder, {});
   await scene.get("/x");
@@ -76,7 +76,7 @@ describe("a file that is not where it may be is refused", () => {
   test("an absolute path without --log-dir, and one beside it", async () => {
     expect(await refused(newFolder(), "/tmp/x.log")).toContain("start with --log-dir");
     const elsewhere = newFolder().directory;
-    expect(await refused(newFolder(elsewhere), "/tmp/x.log")).toContain("not below the folder");
+    expect(await refused(newFolder(elsewhere), "/tmp/x.log")).toContain("not below the directory");
     expect(await refused(newFolder(elsewhere), `${elsewhere}-more/x.log`)).toContain("not below");
     expect(await refused(newFolder(elsewhere), `${elsewhere}/../x.log`)).toContain("not below");
     expect(await refused(newFolder(elsewhere), `${elsewhere}/ok/x.log`)).toBe("served");
@@ -84,7 +84,7 @@ describe("a file that is not where it may be is refused", () => {
   });
 
   test("where no files are written at all", async () => {
-    expect(await refused(null, "x.log")).toContain("writes no log files");
+    expect(await refused(null, "x.log")).toContain("log files are disabled");
   });
 
   test("links, to files and on the way, hard links, and what is no file", async () => {
@@ -110,7 +110,7 @@ describe("a file that is not where it may be is refused", () => {
       "pipe.log",
       "hard.log/x.log",
     ])
-      expect(`${path}: ${await refused(folder, path)}`).toContain("cannot be used");
+      expect(`${path}: ${await refused(folder, path)}`).toContain("cannot open the log file");
     expect(readdirSync(outside.directory)).toEqual(["passwd"]);
     expect(statSync(join(outside.directory, "passwd")).size).toBe(4);
   });
@@ -152,7 +152,7 @@ describe("a file that is full", () => {
 test.each([
   ["renamed", (path: string) => renameSync(path, `${path}.1`)],
   ["deleted", (path: string) => rmSync(path)],
-])("a file that somebody else has %s is made anew", async (_, change) => {
+])("a file that another program has %s is created anew", async (_, change) => {
   const folder = newFolder();
   const scene = await newScene(folder, {});
   await scene.get("/one");

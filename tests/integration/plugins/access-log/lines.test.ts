@@ -8,12 +8,12 @@ import { logFolder, quick } from "./log-scene.ts";
 
 const folder = logFolder();
 let scene: PluginScene;
-/** When the target has heard of the last request for /slow. */
+/** When the target received the last request for /slow. */
 let arrivedAt = 0;
 
 beforeAll(async () => {
   scene = await pluginScene({
-    logPlaces: folder.places,
+    logDirectories: folder.directories,
     consumers: [{ username: "al ice" }],
     credentials: [{ type: "key", consumerId: "al ice", hash: hashToken("k") }],
     plugins: [{ name: "key-auth", routeId: "keyed" }],
@@ -264,7 +264,7 @@ describe("the other formats", () => {
     expect(line).toEndWith(' 200 5 "http://r.example/" "a b"');
   });
 
-  test("each line names its own client, whoever came before", async () => {
+  test("each line has its own client, whatever came before", async () => {
     await logged("turns.log", { redact: { headers: [] } }, { format: "combined" });
     const send = async (path: string, headers: Record<string, string>) =>
       void (await scene.get(path, headers));

@@ -6,7 +6,7 @@ import { eventually } from "../../../support/poll.ts";
 
 export interface LogFolder {
   readonly directory: string;
-  readonly places: { readonly directory: string; readonly elsewhere: string | null };
+  readonly directories: { readonly directory: string; readonly absolute: string | null };
   /** All lines of a file. */
   lines(name?: string): string[];
   /** Waits until there are so many lines. */
@@ -15,7 +15,7 @@ export interface LogFolder {
   remove(): void;
 }
 
-export function logFolder(elsewhere: string | null = null): LogFolder {
+export function logFolder(absolute: string | null = null): LogFolder {
   const root = mkdtempSync(join(tmpdir(), "sluice-logs-"));
   const directory = join(root, "logs");
   const lines = (name = "access.log") => {
@@ -27,7 +27,7 @@ export function logFolder(elsewhere: string | null = null): LogFolder {
   };
   return {
     directory,
-    places: { directory, elsewhere },
+    directories: { directory, absolute },
     lines,
     receives: (count, name) =>
       eventually(() => {

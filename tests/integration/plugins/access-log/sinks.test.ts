@@ -1,4 +1,4 @@
-// Sinks of access-log that are somewhere else: what they are sent, and that nobody waits for those that are slow or gone.
+// Remote sinks of access-log: what they receive, and that requests do not wait for slow or unreachable ones.
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket } from "bun";
 import { pluginScene, type PluginScene } from "../../../support/plugin-scene.ts";

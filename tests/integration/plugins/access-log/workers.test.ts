@@ -87,7 +87,7 @@ test("a file below --log-dir is written, one beside it is refused with 400", asy
     config: { sinks: [{ file: { path: "/var/tmp/sluice-no.log" } }] },
   });
   expect(refused.status).toBe(400);
-  expect(((await refused.json()) as { error: string }).error).toContain("not below the folder");
+  expect(((await refused.json()) as { error: string }).error).toContain("not below the directory");
   const { id } = await create({ sinks: [{ file: { path } }], queue: quick });
   await fetch(`http://127.0.0.1:${gateway.httpPort}/x`);
   await eventually(() => linesBelow(join(elsewhere, "own"), "access").length === 1);
@@ -95,12 +95,12 @@ test("a file below --log-dir is written, one beside it is refused with 400", asy
 });
 
 test.each([
-  ["no sink", { sinks: [{}] }, "config.sinks[0]: must hold exactly one of"],
-  ["two in one", { sinks: [{ stdout: {}, file: {} }] }, "config.sinks[0]: must hold exactly one"],
+  ["no sink", { sinks: [{}] }, "config.sinks[0]: must have exactly one of"],
+  ["two in one", { sinks: [{ stdout: {}, file: {} }] }, "config.sinks[0]: must have exactly one"],
   [
     "a way out",
     { sinks: [{ file: { path: "../x" } }] },
-    'config.sinks[0].file.path: must not hold ".."',
+    'config.sinks[0].file.path: must not contain ".."',
   ],
   [
     "a folder",
@@ -110,12 +110,12 @@ test.each([
   [
     "no template",
     { sinks: [{ stdout: { format: "template" } }] },
-    "config.sinks[0].stdout.template: is needed",
+    "config.sinks[0].stdout.template: is required",
   ],
   [
     "an unknown variable",
     { sinks: [{ stdout: { format: "template", template: "${x.y}" } }] },
-    "config.sinks[0].stdout.template: holds ${x.y}",
+    "config.sinks[0].stdout.template: has the unknown variable ${x.y}",
   ],
   [
     "two lines",
@@ -130,13 +130,13 @@ test.each([
   [
     "a wrong port",
     { sinks: [{ udp: { address: "host:70000" } }] },
-    "config.sinks[0].udp.address: has no such port",
+    "config.sinks[0].udp.address: must have a port",
   ],
   ["no address", { sinks: [{ http: { url: "ftp://x" } }] }, "config.sinks[0].http.url: must be"],
   [
     "a wrong field",
     { sinks: [{ http: { url: "http://x", headers: { "a b": "c" } } }] },
-    "is not the name of a field",
+    "is not a valid header name",
   ],
   [
     "a wrong label",

@@ -1,22 +1,22 @@
-// What a client is sent of a stored answer: the whole, a part, or that its copy is still good; knows no store.
+// Builds responses from stored ones: complete, partial, or 304; knows no store.
 import { isNotModified, rangeOf } from "./conditional.ts";
 import type { Stored } from "./store.ts";
 
-/** How a stored answer came to be given. */
-export type Manner = "hit" | "collapsed" | "stale" | "failed" | "revalidated";
+/** How a stored response was selected. */
+export type HitKind = "hit" | "collapsed" | "stale" | "failed" | "revalidated";
 
-export interface Shaped {
+export interface ShapedResponse {
   readonly status: number;
-  /** To be copied before it is changed. */
+  /** Shared: copy before a change. */
   readonly headers: Headers;
   readonly body: Uint8Array | null;
 }
 
-/** Milliseconds since the origin made the answer. */
+/** Age of the response in milliseconds. */
 export const ageOf = ({ freshness, storedAt }: Stored, now: number): number =>
   freshness.ageMs + now - storedAt;
 
-/** Milliseconds until the answer is stale; negative: since. */
+/** Milliseconds until the response is stale; negative: since. */
 export const remainingOf = (stored: Stored, now: number): number =>
   stored.freshness.lifetimeMs - ageOf(stored, now);
 
@@ -26,11 +26,11 @@ const WORDS = {
   stale: "STALE",
   failed: "STALE",
   revalidated: "REVALIDATED",
-} as const satisfies Record<Manner, string>;
+} as const satisfies Record<HitKind, string>;
 
 /** The member of Cache-Status (RFC 9211). */
-function cacheStatus(manner: Manner, ttl: number): string {
-  switch (manner) {
+function cacheStatus(hitKind: HitKind, ttl: number): string {
+  switch (hitKind) {
     case "hit":
     case "stale":
       return `sluice; hit; ttl=${ttl}`;
@@ -41,22 +41,22 @@ function cacheStatus(manner: Manner, ttl: number): string {
     case "revalidated":
       return `sluice; fwd=stale; fwd-status=304; stored; ttl=${ttl}`;
     default:
-      return manner satisfies never;
+      return hitKind satisfies never;
   }
 }
 
-/** Adds what this cache has done to what caches before it say. */
-export function tellStatus(headers: Headers, member: string, word: string): void {
+/** Appends this cache's member to those of caches before it. */
+export function addCacheStatus(headers: Headers, member: string, word: string): void {
   headers.append("Cache-Status", member);
   headers.set("X-Cache-Status", word);
 }
 
-/** The fields of a stored answer as they go out now. */
-function fieldsOf(stored: Stored, manner: Manner, now: number): Headers {
+/** The headers of a stored response at this time. */
+function fieldsOf(stored: Stored, hitKind: HitKind, now: number): Headers {
   const headers = new Headers(stored.headers);
   headers.set("Age", String(Math.floor(ageOf(stored, now) / 1000)));
   const ttl = Math.floor(remainingOf(stored, now) / 1000);
-  tellStatus(headers, cacheStatus(manner, ttl), WORDS[manner]);
+  addCacheStatus(headers, cacheStatus(hitKind, ttl), WORDS[hitKind]);
   return headers;
 }
 
@@ -65,16 +65,16 @@ interface Prepared {
   readonly headers: Headers;
 }
 
-/** Makes answers from stored ones; remembers the fields of hits, which change once a second. */
-export class Answers {
+/** Builds responses from stored ones; caches the headers of hits, which change once a second. */
+export class CachedResponses {
   readonly #prepared = new WeakMap<Stored, Prepared>();
 
-  /** The fields of a hit. */
+  /** The headers of a hit. */
   #hit(stored: Stored, now: number): Headers {
     const known = this.#prepared.get(stored);
     if (known !== undefined && now < known.until) return known.headers;
     const headers = fieldsOf(stored, "hit", now);
-    // Until the next of the two numbers changes.
+    // Until Age or ttl changes.
     const inSecond = Math.min(
       1000 - (ageOf(stored, now) % 1000),
       Math.max(1, remainingOf(stored, now) % 1000),
@@ -83,14 +83,14 @@ export class Answers {
     return headers;
   }
 
-  /** `header`: of the client. */
+  /** `header`: reads the client's headers. */
   shape(
     stored: Stored,
     header: (name: string) => string | null,
-    { manner, now }: { readonly manner: Manner; readonly now: number },
-  ): Shaped {
+    { hitKind, now }: { readonly hitKind: HitKind; readonly now: number },
+  ): ShapedResponse {
     const { status, body } = stored;
-    const headers = manner === "hit" ? this.#hit(stored, now) : fieldsOf(stored, manner, now);
+    const headers = hitKind === "hit" ? this.#hit(stored, now) : fieldsOf(stored, hitKind, now);
     if (status !== 200) return { status, headers, body };
     if (isNotModified(header, stored))
       return { status: 304, headers: withoutBody(headers), body: null };
@@ -100,7 +100,7 @@ export class Answers {
     const part = new Headers(headers);
     if (range === "unsatisfiable") {
       for (const name of [...BODY_FIELDS, ...OF_THE_WHOLE]) part.delete(name);
-      // What may be kept is the whole: a cache behind this one that does not tell the two apart would keep the refusal.
+      // A downstream cache must not store the 416 in place of the complete response.
       part.set("Cache-Control", "no-store");
       part.set("Content-Length", "0");
       part.set("Content-Range", `bytes */${body.byteLength}`);
@@ -122,7 +122,7 @@ const BODY_FIELDS = [
 
 const OF_THE_WHOLE = ["expires", "etag", "last-modified"] as const;
 
-/** RFC 9110 section 15.4.5: what describes the body that is not sent stays behind. */
+/** RFC 9110 section 15.4.5: without headers that describe the body. */
 function withoutBody(headers: Headers): Headers {
   const copy = new Headers(headers);
   for (const name of BODY_FIELDS) copy.delete(name);

@@ -1,36 +1,36 @@
-// Places of one instance in one worker, and those that wait for one; knows no request.
+// The concurrency slots of one instance in one worker, and the queue for them; knows no request.
 import type { Counters } from "../../pdk/kit.ts";
 
-export interface PlaceOptions {
+export interface SlotOptions {
   readonly max: number;
   /** Of one key, over all workers. */
   readonly queue: number;
   readonly queue_timeout: number;
 }
 
-/** How a wait has ended; only `entered` has a place, which it must give back. */
+/** The end of a wait; only `entered` has a slot, which must be released. */
 export type WaitEnd = "entered" | "full" | "late" | "gone";
 
 interface Waiter {
   readonly end: (end: WaitEnd) => void;
 }
 
-/** How often those that wait look for places that other workers have left. */
+/** How often the queue checks for slots that other workers have released. */
 const LOOK_MS = 20;
 
-export class Places {
-  readonly #options: PlaceOptions;
+export class ConcurrencySlots {
+  readonly #options: SlotOptions;
   readonly #counters: Counters;
-  /** First come first served, of each key. */
+  /** A FIFO queue for each key. */
   readonly #waiting = new Map<string, Set<Waiter>>();
   #looking: Timer | null = null;
 
-  constructor(options: PlaceOptions, counters: Counters) {
+  constructor(options: SlotOptions, counters: Counters) {
     this.#options = options;
     this.#counters = counters;
   }
 
-  /** At once or not at all. Nobody passes those that wait in this worker. */
+  /** Takes a slot without waiting. False when there is none, or when others wait in this worker. */
   enter(key: string): boolean {
     return !this.#waiting.has(key) && this.#counters.enter(key, this.#options.max);
   }
@@ -40,7 +40,7 @@ export class Places {
     this.#serve(key);
   }
 
-  /** Waits for a place until the signal, or the end of the time. */
+  /** Waits for a slot until the signal or the timeout. */
   wait(key: string, signal: AbortSignal): Promise<WaitEnd> {
     if (signal.aborted) return Promise.resolve("gone");
     if (!this.#counters.enter(queueOf(key), this.#options.queue)) return Promise.resolve("full");
@@ -77,7 +77,7 @@ export class Places {
     for (const key of [...this.#waiting.keys()]) this.#serve(key);
   }
 
-  /** Gives what is free to those that have waited longest. */
+  /** Gives free slots to those that have waited longest. */
   #serve(key: string): void {
     for (const waiter of this.#waiting.get(key) ?? []) {
       if (!this.#counters.enter(key, this.#options.max)) return;
@@ -86,5 +86,5 @@ export class Places {
   }
 }
 
-/** No key begins with this. */
+/** Keys of requests cannot begin with this. */
 const queueOf = (key: string) => `\nqueue ${key}`;

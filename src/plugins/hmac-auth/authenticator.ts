@@ -1,6 +1,6 @@
-// Checks the signatures of requests and says who the client is; knows neither the form of a signature nor of a digest.
+// Authenticates clients by their signatures; knows neither the format of signatures nor of digests.
 import { createHmac, createPublicKey, type KeyObject, timingSafeEqual, verify } from "node:crypto";
-import { type Outcome, reject } from "../../pdk/answer.ts";
+import { type Outcome, reject } from "../../pdk/response.ts";
 import { isExempt, refuse, validMaterial } from "../../pdk/authentication.ts";
 import { Cache } from "../../pdk/cache.ts";
 import type { CredentialView, RequestContext } from "../../pdk/context.ts";
@@ -15,22 +15,22 @@ const MAX_KEYS = 1000;
 const HOUR_MS = 3_600_000;
 const MAX_NONCE_CHARACTERS = 256;
 
-/** Last words of the reason, and what the client is told. */
+/** The end of the reason, and the detail for the client. */
 const problems = {
-  missing: "a signature is needed",
+  missing: "a signature is required",
   malformed: "the signature is malformed",
   key_unknown: "the signature is not valid",
   key_expired: "the signature is not valid",
   algorithm: "the algorithm of the signature is not accepted",
-  components: "the signature does not cover all that it must",
-  no_time: "the signature does not say when it was made",
+  components: "the signature does not cover all required components",
+  no_time: "the signature has no creation time",
   too_old: "the signature is too old",
-  too_new: "the signature is of a time to come",
+  too_new: "the signature was created in the future",
   expired: "the signature has expired",
   wrong: "the signature is not valid",
-  no_nonce: "the signature has no nonce, or one that is too long",
+  no_nonce: "the signature has no nonce, or too long a nonce",
   replayed: "the signature was used before",
-  digest: "the digest of the body is missing, not signed or wrong",
+  digest: "the Content-Digest is missing, not signed or wrong",
 } as const;
 type Problem = keyof typeof problems;
 
@@ -39,7 +39,7 @@ interface Good {
   readonly credential: CredentialView;
 }
 
-export class Guard {
+export class Authenticator {
   readonly #own: HmacConfig;
   readonly #kit: PluginKit;
   readonly #keys = new Cache<KeyObject>({ maxEntries: MAX_KEYS, ttlMs: HOUR_MS });
@@ -54,18 +54,18 @@ export class Guard {
     if (isExempt(context, own)) return undefined;
     const input = context.header("signature-input");
     const value = context.header("signature");
-    if (input === null || value === null) return this.#no(context, "missing");
+    if (input === null || value === null) return this.#reject(context, "missing");
     const signatures = readSignatures(input, value);
     const [first] = signatures ?? [];
-    if (signatures === null || first === undefined) return this.#no(context, "malformed");
+    if (signatures === null || first === undefined) return this.#reject(context, "malformed");
     const good = this.#firstGood(signatures, context);
-    if (typeof good === "string") return this.#no(context, good);
+    if (typeof good === "string") return this.#reject(context, good);
     if (!own.validate_body || !(context.hasBody || covers(good.signature, "content-digest")))
-      return this.#letIn(context, good);
+      return this.#accept(context, good);
     return this.#checkBody(context, good);
   }
 
-  /** The first one that is good, or what is wrong with the first one. */
+  /** The first valid one, or the problem of the first one. */
   #firstGood(signatures: readonly MessageSignature[], context: RequestContext): Good | Problem {
     let first: Problem | null = null;
     for (const signature of signatures) {
@@ -98,7 +98,7 @@ export class Guard {
     return isRight ? { signature, credential } : "wrong";
   }
 
-  /** What can be said without a key; null: nothing is wrong. */
+  /** Problems that need no key to find; null: none. */
   #problemOf(signature: MessageSignature): Problem | null {
     const { required_components: required, clock_skew: skew, nonce_cache: needsNonce } = this.#own;
     if (!required.every((name) => covers(signature, name))) return "components";
@@ -126,17 +126,18 @@ export class Guard {
   async #checkBody(context: RequestContext, good: Good): Promise<Outcome> {
     const field = context.header("content-digest");
     if (field === null || !covers(good.signature, "content-digest"))
-      return this.#no(context, "digest");
+      return this.#reject(context, "digest");
     const body = await context.readBody(this.#own.max_body);
     if (body === null)
       return reject(413, "auth.hmac.body_too_large", {
-        detail: "the body is too long to be checked",
+        detail: "the body is too large to be verified",
       });
-    return fitsDigest(field, body) ? this.#letIn(context, good) : this.#no(context, "digest");
+    return fitsDigest(field, body) ? this.#accept(context, good) : this.#reject(context, "digest");
   }
 
-  #letIn(context: RequestContext, { signature, credential }: Good): Outcome {
-    if (this.#own.nonce_cache && this.#isReplay(signature)) return this.#no(context, "replayed");
+  #accept(context: RequestContext, { signature, credential }: Good): Outcome {
+    if (this.#own.nonce_cache && this.#isReplay(signature))
+      return this.#reject(context, "replayed");
     context.authenticate(credential.consumer, { credential });
     this.#kit.used(credential.id);
     this.hide(context);
@@ -149,16 +150,16 @@ export class Guard {
     upstream.removeHeader("signature-input");
   }
 
-  /** Only signatures that are good are remembered: nobody else can use up a nonce or the memory. */
+  /** Only valid signatures are stored, so that other clients can use up neither a nonce nor the memory. */
   #isReplay({ keyId, nonce }: MessageSignature): boolean {
-    // One made ahead of time is good for twice the difference of clocks; the window before counts as well.
+    // A signature with a future time is valid for twice the clock skew; the previous window counts as well.
     const windowMs = 2 * this.#own.clock_skew * 1000;
     const key = JSON.stringify([keyId, nonce]);
     const { current, previous } = this.#kit.counters.add(key, 1, windowMs);
     return current + previous > 1;
   }
 
-  #no(context: RequestContext, problem: Problem): Outcome {
+  #reject(context: RequestContext, problem: Problem): Outcome {
     return refuse(context, this.#own, {
       reason: `auth.hmac.${problem}`,
       detail: problems[problem],

@@ -1,13 +1,13 @@
-// Changes to whole bodies of answers, collected up to a limit; knows no configuration.
+// Changes complete response bodies, collected up to a limit; knows no configuration.
 import type { BodyTransform, ResponseDraft } from "../../pdk/context.ts";
 import { MAX_BODY_BYTES } from "./settings.ts";
 
-/** Fields that describe the very bytes of a body. */
+/** Headers that describe the exact bytes of a body. */
 const OF_THE_BYTES = [
   ...["content-length", "content-md5", "digest", "content-digest", "repr-digest", "accept-ranges"],
 ];
 
-/** Whether a text can be made of the body: nothing is compressed, a part of another one, or goes on for ever. */
+/** Whether the body can be changed: not compressed, not partial, not endless. */
 export function canChangeBody({ status, headers }: ResponseDraft): boolean {
   const coding = headers.get("content-encoding");
   if (coding !== null && coding.trim().toLowerCase() !== "identity") return false;
@@ -18,18 +18,18 @@ export function canChangeBody({ status, headers }: ResponseDraft): boolean {
   return /^(?:utf-?8|us-ascii)$/i.test(charset);
 }
 
-/** The body will be another one: what is said of the old one would be wrong. */
+/** Removes headers that describe the original body. */
 export function forgetBytes(headers: Headers): void {
   for (const name of OF_THE_BYTES) headers.delete(name);
   const tag = headers.get("etag");
-  // RFC 9110 section 8.8.1: the same to whoever does not compare bytes.
+  // RFC 9110 section 8.8.1: weak, because the bytes differ.
   if (tag !== null && !tag.startsWith("W/")) headers.set("etag", `W/${tag}`);
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const encoder = new TextEncoder();
 
-/** What became of a text; null: it stays as it is. */
+/** The changed text; null: unchanged. */
 type TextChange = (text: string) => string | null;
 
 export function changedBytes(bytes: Uint8Array, change: TextChange): Uint8Array {
@@ -43,7 +43,7 @@ export function changedBytes(bytes: Uint8Array, change: TextChange): Uint8Array 
   return next === null ? bytes : encoder.encode(next);
 }
 
-/** Collects a body and changes it at its end. One that turns out to be too long goes on as it is. */
+/** Collects a body and changes it at its end. One that is too long passes unchanged. */
 export class WholeBody implements BodyTransform {
   readonly #change: TextChange;
   readonly #tooLong: () => void;
@@ -60,7 +60,7 @@ export class WholeBody implements BodyTransform {
     if (this.#isTooLong) return chunk;
     this.#size += chunk.byteLength;
     if (this.#size <= MAX_BODY_BYTES) {
-      // The bytes belong to the gateway, which may use their memory again.
+      // Copies, because the gateway reuses the memory.
       this.#pieces.push(chunk.slice());
       return null;
     }

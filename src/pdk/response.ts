@@ -1,12 +1,12 @@
-// What a plugin can answer a request with instead of letting it go on; knows no connection.
+// The responses with which a plugin ends the chain; knows no connection.
 import type { ProxyStatusError } from "../http/proxy-status.ts";
 
-/** A refusal: the client gets the gateway's error page in the form that it likes. */
+/** The client gets the gateway's error page, in a media type that it accepts. */
 export interface Rejection {
   readonly kind: "rejection";
   /** 400 to 599. */
   readonly status: number;
-  /** For people and programs that look into it: `auth.key.missing`. Never shown to the client. */
+  /** For logs and metrics: `auth.key.missing`. Never shown to the client. */
   readonly reason: string;
   /** Half a sentence for the client, as in "the API key is missing": no secrets, no internals. */
   readonly detail: string;
@@ -15,24 +15,24 @@ export interface Rejection {
   readonly token: ProxyStatusError;
 }
 
-/** A whole answer of the plugin's own. */
+/** A complete response. */
 export interface Reply {
   readonly kind: "reply";
   readonly status: number;
   readonly reason: string;
   readonly headers: Headers;
-  /** Null: none. The body of an answer to HEAD is left out by the gateway. */
+  /** Null: none. The gateway drops the body in response to HEAD. */
   readonly body: Uint8Array | null;
-  /** Whether the plugin answers with the same headers again, so that whoever changes them needs a copy; default false. */
+  /** Whether the plugin reuses these headers, so that the gateway must copy them before a change; default false. */
   readonly hasSharedHeaders?: boolean;
 }
 
-export type Answer = Rejection | Reply;
+export type PluginResponse = Rejection | Reply;
 
-/** What a handler gives back: nothing to let the request go on. */
-export type Outcome = Answer | undefined;
+/** The result of a handler: undefined continues the chain. */
+export type Outcome = PluginResponse | undefined;
 
-/** Refuses with the gateway's error page. */
+/** Rejects the request with the gateway's error page. */
 export function reject(
   status: number,
   reason: string,
@@ -48,13 +48,13 @@ export function reject(
 
 const encoder = new TextEncoder();
 
-/** Answers with this, as it is. */
+/** Responds with this, as it is. */
 export function reply(
   status: number,
   reason: string,
   options: {
     readonly headers?: HeadersInit;
-    /** Text goes out as UTF-8; say so in Content-Type. */
+    /** Text is sent as UTF-8; say so in Content-Type. */
     readonly body?: Uint8Array | string | null;
   } = {},
 ): Reply {

@@ -1,4 +1,4 @@
-// What clients show to authentication plugins stays away from targets also where nobody asks for it or a stand-in passes; what may be the application's own goes on.
+// Authentication plugins hide credentials from targets also when authentication is skipped or the client is anonymous; others go upstream.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hashToken } from "../../../src/crypto/token.ts";
 import { createKey } from "./issuer.ts";
@@ -65,7 +65,7 @@ describe("basic-auth", () => {
     expect(await authorization("Basic !")).toBe("Basic !");
   });
 
-  test("leaves all where it was told to", async () => {
+  test("leaves all when configured so", async () => {
     await use("basic-auth", { users, hide_credentials: false });
     expect(await authorization(basic("inline"))).toBe(basic("inline"));
   });
@@ -86,7 +86,7 @@ describe("jwt", () => {
     expect(await authorization(token("app"))).toBeUndefined();
   });
 
-  test("leaves those of somebody else", async () => {
+  test("leaves those of others", async () => {
     expect(await authorization(token("the application"))).toBe(token("the application"));
     expect(await authorization("Bearer opaque")).toBe("Bearer opaque");
     expect(await authorization(basic("inline"))).toBe(basic("inline"));
@@ -127,7 +127,7 @@ test("ldap-auth hides every password, because only the directory could say whose
   expect(await authorization("Bearer own")).toBe("Bearer own");
 });
 
-test("forward-auth hides Authorization only when told to", async () => {
+test("forward-auth hides Authorization only when configured", async () => {
   const url = "http://127.0.0.1:9";
   await use("forward-auth", { url, hide_credentials: true });
   expect(await authorization(basic("somebody"))).toBeUndefined();
@@ -135,7 +135,7 @@ test("forward-auth hides Authorization only when told to", async () => {
   expect(await authorization(basic("somebody"))).toBe(basic("somebody"));
 });
 
-describe("a stand-in", () => {
+describe("the anonymous consumer", () => {
   test("takes no key along that is none any more", async () => {
     await use("key-auth", { anonymous_consumer: "guest" });
     await scene.apply({ removedPlugins: ["access-policy"] });
@@ -144,7 +144,7 @@ describe("a stand-in", () => {
     expect(seen?.headers["x-api-key"]).toBeUndefined();
   });
 
-  test("takes no password along of somebody who is known here, but others", async () => {
+  test("removes passwords of known users, and keeps others", async () => {
     await scene.apply({
       removedPlugins: ["key-auth"],
       plugins: [{ name: "basic-auth", config: { users, anonymous_consumer: "guest" } }],

@@ -66,7 +66,7 @@ test("a session of oidc holds in both workers, and so does its end", async () =>
   expect(await often("/page", jar.header)).toEqual([302]);
 });
 
-test("a sign-in of oidc can be finished once in both workers together", async () => {
+test("a login of oidc can be finished once in both workers together", async () => {
   const { issuer } = provider;
   await use("oidc", { issuer, client_id: clientId, client_secret: clientSecret });
   const jar = new Jar();
@@ -105,10 +105,10 @@ test.each([
   ["oidc", { client_id: "x" }, "config.issuer"],
   ["oidc", { issuer: "http://id.example", client_id: "x" }, "config.issuer: must be https"],
   ["forward-auth", { url: "ftp://a" }, "config.url: must be an http:// or https:// address"],
-  ["forward-auth", { url: "http://a", cache_ttl: 1 }, "config.cache_key: must hold"],
+  ["forward-auth", { url: "http://a", cache_ttl: 1 }, "config.cache_key: must contain"],
   ["forward-auth", { url: "http://a", request_headers: ["a b"] }, "config.request_headers[0]"],
   ["ldap-auth", { url: "http://a", bind_dn: "x=${username}" }, "config.url: must be ldap://"],
-  ["ldap-auth", { url: "ldap://a", bind_dn: "cn=x" }, "config.base_dn: is needed"],
+  ["ldap-auth", { url: "ldap://a", bind_dn: "cn=x" }, "config.base_dn: is required"],
 ])("%s with %o is refused when it is written", async (name, config, error) => {
   const body = { name, label: "wrong", config };
   const answer = await api.call("POST /plugins", { body });

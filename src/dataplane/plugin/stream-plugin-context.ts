@@ -1,4 +1,4 @@
-// One stream connection on its way past plugins: what they see of it, and the running of their handlers; knows no socket.
+// The context that plugins see of one stream connection, and the calling of their handlers; knows no socket.
 import type { NamedObject, StreamContext, StreamRefusal, StreamResult } from "../../pdk/context.ts";
 import type { LogLine } from "../data-plane.ts";
 import type { PluginDecision } from "./chain-cursor.ts";
@@ -6,8 +6,8 @@ import type { Geo } from "./geo.ts";
 import type { PluginRuntime } from "./plugin-set.ts";
 import { RequestMemory } from "./request-memory.ts";
 
-/** What visits need beside the connection. */
-export interface StreamScene {
+/** What contexts need beside the connection. */
+export interface StreamPluginServices {
   readonly country: (address: string) => string | null;
   readonly asn: (address: string) => number | null;
   /** A handler failed. */
@@ -16,12 +16,12 @@ export interface StreamScene {
   readonly decided: (plugin: string, decision: PluginDecision) => void;
 }
 
-/** The same for all connections of a worker. */
-export const streamScene = (
+/** Shared by all connections of a worker. */
+export const streamPluginServices = (
   geo: Geo,
-  decided: StreamScene["decided"],
+  decided: StreamPluginServices["decided"],
   log: LogLine,
-): StreamScene => ({
+): StreamPluginServices => ({
   country: geo.country,
   asn: geo.asn,
   decided,
@@ -34,8 +34,8 @@ export const streamScene = (
     }),
 });
 
-/** What is known of a connection once its route is. */
-export interface StreamFacts {
+/** A connection whose route is known. */
+export interface StreamInfo {
   readonly id: string;
   readonly protocol: "tcp" | "udp";
   readonly client: { readonly address: string; readonly port: number };
@@ -44,58 +44,58 @@ export interface StreamFacts {
   readonly service: NamedObject | null;
 }
 
-export class StreamVisit implements StreamContext {
+export class StreamPluginContext implements StreamContext {
   readonly startedAt = Date.now();
-  readonly #facts: StreamFacts;
-  readonly #scene: StreamScene;
+  readonly #info: StreamInfo;
+  readonly #services: StreamPluginServices;
   readonly #chain: readonly PluginRuntime[];
-  /** Those that were asked, and so hear of the end. */
-  readonly #asked: PluginRuntime[] = [];
+  /** Plugins whose `connect` was called, and whose `disconnect` is still to be called. */
+  readonly #called: PluginRuntime[] = [];
   readonly #reasons: string[] = [];
   #memory: RequestMemory | null = null;
 
-  constructor(facts: StreamFacts, scene: StreamScene, chain: readonly PluginRuntime[]) {
-    this.#facts = facts;
-    this.#scene = scene;
+  constructor(info: StreamInfo, services: StreamPluginServices, chain: readonly PluginRuntime[]) {
+    this.#info = info;
+    this.#services = services;
     this.#chain = chain;
   }
 
   // What plugins see.
 
   get id(): string {
-    return this.#facts.id;
+    return this.#info.id;
   }
 
   get protocol(): "tcp" | "udp" {
-    return this.#facts.protocol;
+    return this.#info.protocol;
   }
 
   clientAddress(): string {
-    return this.#facts.client.address;
+    return this.#info.client.address;
   }
 
   get clientPort(): number {
-    return this.#facts.client.port;
+    return this.#info.client.port;
   }
 
   get serverName(): string | null {
-    return this.#facts.serverName;
+    return this.#info.serverName;
   }
 
   get streamRoute(): NamedObject {
-    return this.#facts.streamRoute;
+    return this.#info.streamRoute;
   }
 
   get service(): NamedObject | null {
-    return this.#facts.service;
+    return this.#info.service;
   }
 
   country(): string | null {
-    return this.#scene.country(this.clientAddress());
+    return this.#services.country(this.clientAddress());
   }
 
   asn(): number | null {
-    return this.#scene.asn(this.clientAddress());
+    return this.#services.asn(this.clientAddress());
   }
 
   get memory(): RequestMemory {
@@ -111,17 +111,17 @@ export class StreamVisit implements StreamContext {
     return this.#reasons;
   }
 
-  // The running of handlers.
+  // Calling handlers.
 
-  /** Why the connection is refused; null: it goes on. Call it once, and `end` when the connection has ended. */
+  /** The refusal of a plugin; null: none refuses. Call it once, and `end` when the connection has ended. */
   connect(): StreamRefusal | null {
     for (const runtime of this.#chain) {
       const { handlers, plan, whenStream } = runtime;
       if (whenStream !== null && !whenStream(this)) continue;
-      this.#asked.push(runtime);
+      this.#called.push(runtime);
       try {
         const refusal = handlers.connect?.(this);
-        this.#scene.decided(plan.name, refusal === undefined ? "pass" : "reject");
+        this.#services.decided(plan.name, refusal === undefined ? "pass" : "reject");
         if (refusal === undefined) continue;
         this.note(refusal.reason);
         return refusal;
@@ -134,7 +134,7 @@ export class StreamVisit implements StreamContext {
   }
 
   end(result: StreamResult): void {
-    for (const runtime of this.#asked.splice(0))
+    for (const runtime of this.#called.splice(0))
       try {
         runtime.handlers.disconnect?.(this, result);
       } catch (error) {
@@ -143,8 +143,8 @@ export class StreamVisit implements StreamContext {
   }
 
   #fail(runtime: PluginRuntime, error: unknown): void {
-    this.#scene.decided(runtime.plan.name, "error");
-    this.#scene.failed(runtime, this.id, error);
+    this.#services.decided(runtime.plan.name, "error");
+    this.#services.failed(runtime, this.id, error);
     this.note(`${runtime.plan.name}.error`);
   }
 }

@@ -1,6 +1,6 @@
-// The way of a browser to the provider and back, and the sign-out; knows nothing of requests to the application.
+// Login and logout of browsers at the provider; knows nothing of requests to the application.
 import { randomBytes } from "node:crypto";
-import { type Answer, reject, type Reply, reply } from "../../pdk/answer.ts";
+import { type PluginResponse, reject, type Reply, reply } from "../../pdk/response.ts";
 import type { RequestContext } from "../../pdk/context.ts";
 import { isSameHash, hashToken } from "../../pdk/crypto.ts";
 import type { PluginKit } from "../../pdk/kit.ts";
@@ -9,31 +9,31 @@ import type { Identity } from "./identity.ts";
 import { OidcError, type Provider } from "./provider.ts";
 import { nowSeconds, type Sessions } from "./sessions.ts";
 import type { Config } from "./settings.ts";
-import type { TokenDesk } from "./tokens.ts";
+import type { TokenClient } from "./tokens.ts";
 
-/** What must be remembered between the two ends of a sign-in. */
+/** The state of a login between the redirect to the provider and the callback. */
 interface Pending {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
-  /** Path and query to go to afterwards. */
+  /** Path and query to return to. */
   readonly target: string;
-  /** As the provider was told it; the exchange of the code must repeat it. */
+  /** Sent to the provider; the token request must repeat it. */
   readonly redirectUri: string;
   readonly at: number;
 }
 
-/** How long a person may take at the provider. */
+/** Time limit for a login. */
 const PENDING_SECONDS = 600;
-/** Sign-ins in several tabs do not disturb each other, and their cookies do not fill the requests. */
+/** Allows concurrent logins in several tabs, and bounds their cookies. */
 const SLOTS = 4;
 const MAX_TARGET = 1500;
 
-export interface SignInOptions {
+export interface LoginFlowOptions {
   readonly own: Config;
   readonly kit: PluginKit;
   readonly provider: Provider;
-  readonly desk: TokenDesk;
+  readonly tokenClient: TokenClient;
   readonly identity: Identity;
   readonly sessions: Sessions;
   /** Clears the session's cookies. */
@@ -47,22 +47,22 @@ const random = () => randomBytes(32).toString("base64url");
 const challengeOf = (verifier: string) =>
   new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
 
-export class SignIn {
-  readonly #options: SignInOptions;
+export class LoginFlow {
+  readonly #options: LoginFlowOptions;
   readonly #pending: readonly CookieBox[];
 
-  constructor(options: SignInOptions) {
+  constructor(options: LoginFlowOptions) {
     this.#options = options;
     const { own, pendingKey: key } = options;
     this.#pending = Array.from({ length: SLOTS }, (_, slot) => {
       const name = `${own.session.cookie_name}.p${slot}`;
-      // Strict would hide it when the provider sends the browser back.
+      // Browsers do not send a Strict cookie with the provider's redirect.
       return new CookieBox({ name, key, sameSite: "Lax" });
     });
   }
 
-  /** Leads the browser to the provider. */
-  async begin(context: RequestContext): Promise<Answer> {
+  /** Redirects the browser to the provider. */
+  async begin(context: RequestContext): Promise<PluginResponse> {
     const { own, provider } = this.#options;
     let address: URL;
     try {
@@ -93,8 +93,8 @@ export class SignIn {
     return redirect(address.href, "auth.oidc.begin", cookies ?? []);
   }
 
-  /** The provider has sent the browser back. */
-  async finish(context: RequestContext): Promise<Answer> {
+  /** Handles the provider's callback. */
+  async finish(context: RequestContext): Promise<PluginResponse> {
     const { own } = this.#options;
     const parameters = new URLSearchParams(context.query);
     const one = (name: string) => {
@@ -106,14 +106,14 @@ export class SignIn {
     const pending = pendingOf(box?.read(context) ?? null);
     if (box === null || pending === null || !isSame(pending.state, state) || this.#isUsed(state))
       return reject(400, "auth.oidc.state", {
-        detail: "this sign-in was not begun in this browser, is over, or took too long",
+        detail: "this login did not start in this browser, was used already, or took too long",
         headers: { "Cache-Control": "no-store" },
         token: "http_request_error",
       });
     const cleared = box.clear(context);
     try {
       if (pending.redirectUri !== originOf(context) + own.redirect_path)
-        throw new OidcError("refused", "the sign-in was begun under another address");
+        throw new OidcError("refused", "the login started under another address");
       await this.#checkAnswer(parameters, one);
       return await this.#exchange(context, { pending, code: one("code") ?? "", cleared });
     } catch (error) {
@@ -121,23 +121,23 @@ export class SignIn {
     }
   }
 
-  /** What the provider itself says went wrong, and whether it is the provider at all. */
+  /** Checks the callback for errors and for the issuer. */
   async #checkAnswer(
     parameters: URLSearchParams,
     one: (name: string) => string | null,
   ): Promise<void> {
     const { provider } = this.#options;
     const { namesIssuer } = await provider.metadata();
-    // RFC 9207 section 2.4: or the code of another provider could be brought to this one.
+    // RFC 9207 section 2.4: otherwise a code of another provider could be injected.
     const isOther = parameters.has("iss") ? one("iss") !== provider.issuer : namesIssuer;
-    if (isOther) throw new OidcError("refused", "the answer comes from another issuer");
+    if (isOther) throw new OidcError("refused", "the callback comes from another issuer");
     if (parameters.has("error")) {
       const error = one("error") ?? "";
       const isDown = error === "server_error" || error === "temporarily_unavailable";
       const shown = /^[a-z_]{1,40}$/.test(error) ? error : "an error";
-      throw new OidcError(isDown ? "unavailable" : "refused", `the provider said ${shown}`);
+      throw new OidcError(isDown ? "unavailable" : "refused", `the provider returned ${shown}`);
     }
-    if ((one("code") ?? "") === "") throw new OidcError("refused", "the answer holds no code");
+    if ((one("code") ?? "") === "") throw new OidcError("refused", "the callback has no code");
   }
 
   async #exchange(
@@ -147,30 +147,30 @@ export class SignIn {
       code,
       cleared,
     }: { readonly pending: Pending; readonly code: string; readonly cleared: readonly string[] },
-  ): Promise<Answer> {
-    const { own, desk, identity, sessions } = this.#options;
-    const tokens = await desk.request({
+  ): Promise<PluginResponse> {
+    const { own, tokenClient, identity, sessions } = this.#options;
+    const tokens = await tokenClient.request({
       grant_type: "authorization_code",
       code,
       redirect_uri: pending.redirectUri,
       ...(own.pkce ? { code_verifier: pending.verifier } : {}),
     });
-    if (tokens.idToken === null) throw new OidcError("refused", "there is no id token");
-    const claims = await desk.idClaims(tokens.idToken, pending.nonce);
+    if (tokens.idToken === null) throw new OidcError("refused", "the response has no id token");
+    const claims = await tokenClient.idClaims(tokens.idToken, pending.nonce);
     let known = identity.pick(claims);
     if (!identity.isComplete(known))
-      known = identity.pick(claims, await desk.userinfo(tokens.accessToken, claims.sub));
+      known = identity.pick(claims, await tokenClient.userinfo(tokens.accessToken, claims.sub));
     const session = sessions.create(claims, known, tokens);
     const cookies = sessions.write(context, session);
     if (cookies === null)
-      throw new OidcError("unavailable", "tokens and claims are too long for cookies");
+      throw new OidcError("unavailable", "tokens and claims are too large for cookies");
     const all = [...cleared, ...cookies];
     if (own.session.same_site === "Strict") return stepOver(pending.target, all);
     return redirect(pending.target, "auth.oidc.done", all);
   }
 
-  /** Ends the session here and then at the provider. */
-  async signOut(context: RequestContext): Promise<Answer> {
+  /** Ends the session, then redirects to the provider's logout. */
+  async logout(context: RequestContext): Promise<PluginResponse> {
     const { own, provider, sessions, sessionCookies } = this.#options;
     const session = sessions.read(context);
     if (session !== null) sessions.end(session);
@@ -190,36 +190,36 @@ export class SignIn {
     return redirect(address.href, "auth.oidc.out", cookies);
   }
 
-  /** Null for what can be no state of ours. */
+  /** Null: not a state of this gateway. */
   #box(state: string): CookieBox | null {
     if (!/^[A-Za-z0-9_-]{43}$/.test(state)) return null;
     return this.#pending[state.charCodeAt(0) % SLOTS] ?? null;
   }
 
-  /** Each state works once, in all workers: whoever has kept the cookie cannot come back with it. */
+  /** Each state is valid once, in all workers, so that a copied cookie cannot be replayed. */
   #isUsed(state: string): boolean {
     const { counters } = this.#options.kit;
     const { current, previous } = counters.add(`state ${state}`, 1, PENDING_SECONDS * 1000);
     return current + previous > 1;
   }
 
-  /** Where the browser wanted to go, as long as that is a page here. */
+  /** The page that the browser wanted, if it is on this host. */
   #targetOf({ target }: RequestContext): string {
     const { redirect_path: callback, logout_path: logout } = this.#options.own;
     const [path] = target.split("?");
     if (target.length > MAX_TARGET || path === callback || path === logout) return "/";
-    // Browsers read a backslash as a slash, and two slashes begin a host.
+    // Browsers read a backslash as a slash, and two slashes as the start of a host.
     return /^\/(?![/\\])[\x21-\x7e]*$/.test(target) ? target : "/";
   }
 
-  #failed(error: unknown, cookies: readonly string[]): Answer {
+  #failed(error: unknown, cookies: readonly string[]): PluginResponse {
     if (!(error instanceof OidcError)) throw error;
     const { kind, message } = error;
-    this.#options.kit.log("warn", "a sign-in came to nothing", { error: message });
+    this.#options.kit.log("warn", "a login failed", { error: message });
     const isDown = kind === "unavailable";
     const [cookie] = cookies;
     return reject(isDown ? 503 : 403, `auth.oidc.${kind}`, {
-      detail: isDown ? "signing in is not possible now" : "the sign-in was refused",
+      detail: isDown ? "login is not possible at the moment" : "the login was rejected",
       headers: {
         "Cache-Control": "no-store",
         ...(cookie === undefined ? {} : { "Set-Cookie": cookie }),
@@ -239,7 +239,7 @@ function pendingOf(text: string | null): Pending | null {
   return nowSeconds() < pending.at + PENDING_SECONDS ? pending : null;
 }
 
-function answer(
+function respond(
   status: number,
   reason: string,
   parts: {
@@ -254,10 +254,10 @@ function answer(
 }
 
 const redirect = (location: string, reason: string, cookies: readonly string[]) =>
-  answer(302, reason, { headers: { Location: location }, cookies });
+  respond(302, reason, { headers: { Location: location }, cookies });
 
 const page = (body: string, reason: string, cookies: readonly string[]) =>
-  answer(200, reason, {
+  respond(200, reason, {
     headers: {
       "Content-Type": "text/html; charset=utf-8",
       "Content-Security-Policy": "default-src 'none'",
@@ -268,11 +268,11 @@ const page = (body: string, reason: string, cookies: readonly string[]) =>
   });
 
 const signedOut = (cookies: readonly string[]) =>
-  page("<title>Signed out</title><p>You are signed out.", "auth.oidc.out", cookies);
+  page("<title>Logged out</title><p>You are logged out.", "auth.oidc.out", cookies);
 
-/** A redirect would count as coming from the provider's site, and the browser would leave a Strict cookie at home. */
+/** With a redirect the browser would treat the request as cross-site and omit a Strict cookie. */
 function stepOver(target: string, cookies: readonly string[]): Reply {
   const url = target.replace(/[&"'<>]/g, (character) => `&#${character.charCodeAt(0)};`);
-  const refresh = `<title>Signed in</title><meta http-equiv="refresh" content="0;url=${url}">`;
-  return page(`${refresh}<p><a href="${url}">Go on</a>`, "auth.oidc.done", cookies);
+  const refresh = `<title>Logged in</title><meta http-equiv="refresh" content="0;url=${url}">`;
+  return page(`${refresh}<p><a href="${url}">Continue</a>`, "auth.oidc.done", cookies);
 }

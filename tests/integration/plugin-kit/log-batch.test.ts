@@ -1,4 +1,4 @@
-// Plugins that hear of the end of requests a little later: of each once, and never of one in the words of another. On a real data plane.
+// Plugins with `logBatch`: called once for each request, with the facts of that request. On a real data plane.
 import { afterEach, describe, expect, test } from "bun:test";
 import { type AnyPlugin, definePlugin, httpScopes } from "../../../src/pdk/definition.ts";
 import { Type as t } from "@sinclair/typebox";
@@ -6,7 +6,7 @@ import { config } from "../../../src/pdk/fields.ts";
 import { type PluginScene, pluginScene } from "../../support/plugin-scene.ts";
 import { eventually } from "../../support/poll.ts";
 
-interface Told {
+interface LogEntry {
   readonly tag: string;
   readonly path: string;
   readonly id: string;
@@ -25,14 +25,14 @@ interface Told {
   readonly afterMs: number;
 }
 
-let told: (Told | "closed")[] = [];
-const requestsTold = () => told.filter((each) => each !== "closed");
+let logged: (LogEntry | "closed")[] = [];
+const requestsLogged = () => logged.filter((each) => each !== "closed");
 
-/** Writes down what it is told, and leaves marks on the request. */
+/** Records its calls, and leaves marks on the request. */
 const laterPlugin = (name: string, allowsMultiple: boolean): AnyPlugin =>
   definePlugin({
     name,
-    summary: "Writes down what it is told",
+    summary: "Records its calls",
     description: "",
     group: "observability",
     order: 1,
@@ -48,9 +48,9 @@ const laterPlugin = (name: string, allowsMultiple: boolean): AnyPlugin =>
     create(own) {
       const key = {};
       return {
-        logLater(context) {
+        logBatch(context) {
           const { result } = context;
-          told.push({
+          logged.push({
             tag: own.tag,
             path: context.path,
             id: context.id,
@@ -72,12 +72,12 @@ const laterPlugin = (name: string, allowsMultiple: boolean): AnyPlugin =>
           context.memory.set(key, true);
           if (own.throws) throw new Error("on demand");
         },
-        close: () => void told.push("closed"),
+        close: () => void logged.push("closed"),
       };
     },
   });
 
-/** One that acts before the end, so that requests have a way through plugins. */
+/** One that acts before the end, so that the chain has a request handler. */
 const marks: AnyPlugin = definePlugin({
   name: "marks",
   summary: "Notes a reason",
@@ -117,10 +117,10 @@ const copies: AnyPlugin = definePlugin({
   }),
 });
 
-/** Hears of the end of what it has seen before. */
+/** Logs the end of requests it has seen. */
 const inner: AnyPlugin = definePlugin({
   name: "inner",
-  summary: "Writes down what it has seen and what it is told",
+  summary: "Records what it has seen and what it logs",
   description: "",
   group: "observability",
   order: 1,
@@ -131,7 +131,7 @@ const inner: AnyPlugin = definePlugin({
   onError: "open",
   create: () => ({
     request: () => undefined,
-    logLater: (context) => void ends.push(`${context.path} ${context.result?.status}`),
+    logBatch: (context) => void ends.push(`${context.path} ${context.result?.status}`),
   }),
 });
 let ends: string[] = [];
@@ -151,7 +151,7 @@ async function start(
     when?: object;
   }[],
 ) {
-  told = [];
+  logged = [];
   ends = [];
   scene = await pluginScene({
     ownPlugins: [laterPlugin("later", true), laterPlugin("single", false), marks, copies, inner],
@@ -167,8 +167,8 @@ async function start(
 
 /** Waits until there are so many, and no more. */
 async function heardOf(count: number): Promise<void> {
-  await eventually(() => (told.length < count ? undefined : true));
-  expect(told).toHaveLength(count);
+  await eventually(() => (logged.length < count ? undefined : true));
+  expect(logged).toHaveLength(count);
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, at) => at);
@@ -177,7 +177,7 @@ describe.each([
   ["alone", [{ name: "later" }]],
   ["behind a plugin that acts before the end", [{ name: "later" }, { name: "marks" }]],
 ])("%s", (_, plugins) => {
-  test("it is told of every request once, with its own facts", async () => {
+  test("every request is logged once, with its own facts", async () => {
     const { get, plane, originPort } = await start(plugins);
     const ids: (string | null)[] = [];
     const lengths: number[] = [];
@@ -198,9 +198,9 @@ describe.each([
     const isMarked = plugins.length > 1;
     for (const number of range(300)) {
       const asked = `number ${number}`;
-      const found = requestsTold().filter((each) => each.asked === asked);
+      const found = requestsLogged().filter((each) => each.asked === asked);
       expect(found).toHaveLength(1);
-      const { afterMs, ...facts } = found[0] as Told;
+      const { afterMs, ...facts } = found[0] as LogEntry;
       const isRouted = number % 3 !== 0;
       const path = isRouted ? `/n/${number}` : `/elsewhere/${number}`;
       const status = isRouted ? (number % 2 === 0 ? 200 : 418) : 404;
@@ -221,27 +221,27 @@ describe.each([
     expect((await fetch(`${plane.url}/n/2`)).status).toBe(200);
   });
 
-  test("a change right after the request does not keep it from the instance that was there", async () => {
+  test("a change right after the request does not lose the entry", async () => {
     const { get, apply } = await start(plugins);
     await get("/n/2");
     await apply({ removedPlugins: ["later"] });
     await heardOf(2);
-    expect(told[0]).toMatchObject({ path: "/n/2" });
-    expect(told[1]).toBe("closed");
+    expect(logged[0]).toMatchObject({ path: "/n/2" });
+    expect(logged[1]).toBe("closed");
     await get("/n/4");
-    expect(told).toHaveLength(2);
+    expect(logged).toHaveLength(2);
   });
 
-  test("a stop right after the request does not either", async () => {
+  test("nor does a stop right after the request", async () => {
     const { get, stop } = await start(plugins);
     scene = null;
     await get("/n/2");
     await stop();
-    expect(told).toMatchObject([{ path: "/n/2" }, "closed"]);
+    expect(logged).toMatchObject([{ path: "/n/2" }, "closed"]);
   });
 });
 
-test("one that fails keeps neither others nor the next request from being told of", async () => {
+test("one that fails stops neither the others nor the next request", async () => {
   const { get } = await start([
     { name: "later", label: "a", config: { tag: "a", throws: true } },
     { name: "later", label: "b", config: { tag: "b" } },
@@ -249,12 +249,12 @@ test("one that fails keeps neither others nor the next request from being told o
   for (const number of range(70)) await get(`/n/${number}`);
   await heardOf(140);
   for (const number of range(70)) {
-    const found = requestsTold().filter(({ path }) => path === `/n/${number}`);
+    const found = requestsLogged().filter(({ path }) => path === `/n/${number}`);
     expect(found.map(({ tag }) => tag).sort()).toEqual(["a", "b"]);
   }
 });
 
-test("of a copy, only those are told that saw it on its way", async () => {
+test("a copy is logged only by plugins that saw it", async () => {
   const { get, requests } = await start([{ name: "later" }, { name: "copies" }, { name: "inner" }]);
   await get("/n/2");
   await heardOf(1);
@@ -266,28 +266,25 @@ test("a condition holds for each request by itself", async () => {
   const { get } = await start([{ name: "later", when: { header: { "x-on": "1" } } }]);
   for (const number of range(40)) await get(`/n/${number}`, { "x-on": String(number % 10) });
   await heardOf(4);
-  expect(requestsTold().map(({ path }) => path)).toEqual(["/n/1", "/n/11", "/n/21", "/n/31"]);
+  expect(requestsLogged().map(({ path }) => path)).toEqual(["/n/1", "/n/11", "/n/21", "/n/31"]);
 });
 
 test.each([
   ["later", ["everywhere", "here"]],
   ["single", ["here"]],
-])(
-  "of requests on several routes, instances of %s are told of those of their place",
-  async (name, here) => {
-    const { get } = await start([
-      { name, label: "everywhere", config: { tag: "everywhere" } },
-      { name, label: "here", routeId: "numbers", config: { tag: "here" } },
-    ]);
-    for (const number of range(40)) await get(number % 2 === 0 ? `/n/${number}` : `/off/${number}`);
-    await heardOf(20 + 20 * here.length);
-    const tagsOf = (isRouted: boolean) =>
-      new Set(
-        requestsTold()
-          .filter(({ path }) => path.startsWith("/n/") === isRouted)
-          .map(({ tag }) => tag),
-      );
-    expect([...tagsOf(true)].sort()).toEqual(here);
-    expect([...tagsOf(false)]).toEqual(["everywhere"]);
-  },
-);
+])("instances of %s log the requests of their scope", async (name, here) => {
+  const { get } = await start([
+    { name, label: "everywhere", config: { tag: "everywhere" } },
+    { name, label: "here", routeId: "numbers", config: { tag: "here" } },
+  ]);
+  for (const number of range(40)) await get(number % 2 === 0 ? `/n/${number}` : `/off/${number}`);
+  await heardOf(20 + 20 * here.length);
+  const tagsOf = (isRouted: boolean) =>
+    new Set(
+      requestsLogged()
+        .filter(({ path }) => path.startsWith("/n/") === isRouted)
+        .map(({ tag }) => tag),
+    );
+  expect([...tagsOf(true)].sort()).toEqual(here);
+  expect([...tagsOf(false)]).toEqual(["everywhere"]);
+});

@@ -1,10 +1,10 @@
-// Clients that are made to wait: bounded in number, released when they go away or the instance ends; knows no plugin.
+// Delayed requests: bounded in number, released when the client disconnects or the instance closes; knows no plugin.
 
-/** At most so many of one instance in one worker. */
+/** For one instance in one worker. */
 const MAX_WAITING = 10_000;
 
-/** One for each instance that delays. */
-export class Waiting {
+/** One for each instance that delays requests. */
+export class Delays {
   readonly #max: number;
   readonly #releases = new Set<() => void>();
 
@@ -16,7 +16,7 @@ export class Waiting {
     return this.#releases.size;
   }
 
-  /** Resolves after so long, or earlier: when the client goes away, at the end, and at once when too many wait. */
+  /** Resolves after so long, or earlier: when the client disconnects, at `end`, and at once when too many wait. */
   wait(milliseconds: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#releases.size >= this.#max) return Promise.resolve();
     return new Promise((resolve) => {

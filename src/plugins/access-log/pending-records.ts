@@ -1,11 +1,11 @@
-// What waits in a queue: records as they are, or bytes of lines; knows no sink.
+// The pending records of a queue: as entries, or as bytes of lines; knows no sink.
 import type { Format } from "./format.ts";
 import { LineBuffer } from "./line-buffer.ts";
-import type { Entry, Waiting } from "./queue.ts";
+import type { Entry, PendingRecords } from "./queue.ts";
 import type { Subject } from "./subject.ts";
 
-/** Records one by one, for sinks that take messages. */
-export class WaitingEntries implements Waiting<readonly Entry[]> {
+/** Separate records, for sinks that send messages. */
+export class PendingEntries implements PendingRecords<readonly Entry[]> {
   #entries: Entry[] = [];
   #size = 0;
 
@@ -32,11 +32,11 @@ export class WaitingEntries implements Waiting<readonly Entry[]> {
 
 const NEW_LINE = 10;
 
-/** Bytes of lines with their ends, for sinks that take all that is there. */
-export class WaitingLines implements Waiting<Uint8Array> {
+/** Lines as bytes, for sinks that send a byte stream. */
+export class PendingLines implements PendingRecords<Uint8Array> {
   #records = 0;
   #lines = new LineBuffer();
-  /** Holds the batch that is outside. */
+  /** The batch being sent. */
   #outside = new LineBuffer();
 
   get records(): number {
@@ -47,7 +47,7 @@ export class WaitingLines implements Waiting<Uint8Array> {
     return this.#lines.length;
   }
 
-  /** Where it throws, nothing of the line is kept. */
+  /** When it throws, nothing of the line remains. */
   add(subject: Subject, format: Format): void {
     const lines = this.#lines;
     const begin = lines.length;
