@@ -197,7 +197,7 @@ class Runtime implements DataPlane {
     const before = this.#live;
     const { generation } = prepared;
     this.#pipeline = this.#pipelineOf(generation);
-    this.#worker.bufferBudget.setLimit(generation.settings.limits.collect_budget_bytes);
+    this.#worker.bufferBudget.setLimit(generation.settings.limits.response_buffer_budget_bytes);
     this.#worker.aborted.setLimits(generation.settings.limits);
     this.#options.board.set(this.#options.worker, "revision", revision);
     this.#deferredLogs.flush();

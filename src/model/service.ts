@@ -257,10 +257,11 @@ export const serviceInput = t.Object(
       },
       "Connections kept open to targets",
     ),
-    collect_bytes: integer(1_048_576, {
+    response_buffer_bytes: integer(1_048_576, {
       minimum: 0,
       maximum: 67_108_864,
-      description: "Largest body of known length answered in one piece; longer ones are streamed",
+      description:
+        "Largest response body of known length that the gateway buffers and sends with Content-Length; longer ones are streamed",
     }),
     tls,
     resolve: oneOf(["dns", "srv", "static"], {

@@ -153,10 +153,11 @@ export const settingsInput = t.Object(
           60_000,
           "Milliseconds in which the client takes nothing of its answer; then the answer is broken off; 0: any number",
         ),
-        collect_budget_bytes: integer(67_108_864, {
+        response_buffer_budget_bytes: integer(67_108_864, {
           minimum: 0,
           maximum: 4_294_967_296,
-          description: "Bytes of collected bodies held by one worker; past it bodies are streamed",
+          description:
+            "Memory of one worker for buffered response bodies, in bytes; when it is used up, responses are streamed",
         }),
         max_in_flight_requests: integer(0, {
           minimum: 0,

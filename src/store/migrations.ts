@@ -7,6 +7,7 @@ import streamRoutes from "../../drizzle/0003_stream_routes.sql" with { type: "te
 import consumersAndPlugins from "../../drizzle/0004_consumers_and_plugins.sql" with { type: "text" };
 import acmeAndStatistics from "../../drizzle/0005_acme_and_statistics.sql" with { type: "text" };
 import alerts from "../../drizzle/0006_alerts.sql" with { type: "text" };
+import responseBufferNames from "../../drizzle/0007_response_buffer_names.sql" with { type: "text" };
 import { StoreError } from "./error.ts";
 
 /** In order, never changed once released; the number of them is the schema version. Written by drizzle-kit. */
@@ -18,6 +19,7 @@ export const migrations: readonly string[] = [
   consumersAndPlugins,
   acmeAndStatistics,
   alerts,
+  responseBufferNames,
 ];
 
 /** How many steps a database has seen. */

@@ -1874,10 +1874,10 @@ export interface components {
                 max_requests: number;
             };
             /**
-             * @description Largest body of known length answered in one piece; longer ones are streamed
+             * @description Largest response body of known length that the gateway buffers and sends with Content-Length; longer ones are streamed
              * @default 1048576
              */
-            collect_bytes: number;
+            response_buffer_bytes: number;
             /**
              * @description TLS to targets, for the protocols https and tls
              * @default {}
@@ -2231,10 +2231,10 @@ export interface components {
                 max_requests?: number;
             };
             /**
-             * @description Largest body of known length answered in one piece; longer ones are streamed
+             * @description Largest response body of known length that the gateway buffers and sends with Content-Length; longer ones are streamed
              * @default 1048576
              */
-            collect_bytes?: number;
+            response_buffer_bytes?: number;
             /**
              * @description TLS to targets, for the protocols https and tls
              * @default {}
@@ -6394,10 +6394,10 @@ export interface components {
                  */
                 response_write_timeout: number;
                 /**
-                 * @description Bytes of collected bodies held by one worker; past it bodies are streamed
+                 * @description Memory of one worker for buffered response bodies, in bytes; when it is used up, responses are streamed
                  * @default 67108864
                  */
-                collect_budget_bytes: number;
+                response_buffer_budget_bytes: number;
                 /**
                  * @description Requests in flight in one worker; more are answered with 503; 0: no limit
                  * @default 0
@@ -6612,10 +6612,10 @@ export interface components {
                  */
                 response_write_timeout?: number;
                 /**
-                 * @description Bytes of collected bodies held by one worker; past it bodies are streamed
+                 * @description Memory of one worker for buffered response bodies, in bytes; when it is used up, responses are streamed
                  * @default 67108864
                  */
-                collect_budget_bytes?: number;
+                response_buffer_budget_bytes?: number;
                 /**
                  * @description Requests in flight in one worker; more are answered with 503; 0: no limit
                  * @default 0

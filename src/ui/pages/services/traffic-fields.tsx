@@ -158,7 +158,7 @@ export function ConnectionFields({ form }: ServiceFieldsProps) {
       title="Connections"
       text="Limits, connections that are kept open, and how names become addresses."
       summary={`${limit === 0 ? "No limit" : `At most ${limit} requests at once`} for each target; names by ${resolve.toUpperCase()}.`}
-      fields={["keepalive", "collect_bytes", "resolve", "max_connections_per_target"]}
+      fields={["keepalive", "response_buffer_bytes", "resolve", "max_connections_per_target"]}
       errors={form.errors}
     >
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
@@ -205,7 +205,7 @@ export function ConnectionFields({ form }: ServiceFieldsProps) {
             label="Answers sent in one piece, up to"
             description="Longer ones are passed on as they come"
             {...{ suffix: " bytes", empty: 0 }}
-            {...form.getInputProps("collect_bytes")}
+            {...form.getInputProps("response_buffer_bytes")}
           />
         </>
       )}

@@ -46,10 +46,10 @@ export function LimitFields({ form }: SettingsFieldsProps) {
         />
         <NumberField
           label="Memory for collected bodies per worker"
-          description={bytes("Past it bodies are streamed", limits.collect_budget_bytes)}
+          description={bytes("Past it bodies are streamed", limits.response_buffer_budget_bytes)}
           suffix=" bytes"
           {...{ min: 0, max: 4_294_967_296, empty: 67_108_864 }}
-          {...form.getInputProps("limits.collect_budget_bytes")}
+          {...form.getInputProps("limits.response_buffer_budget_bytes")}
         />
         <NumberField
           label="Counted keys"
