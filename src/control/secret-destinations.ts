@@ -118,15 +118,15 @@ function firstNew(
   for (const use of after) {
     if (known.has(keyOf(use))) continue;
     if (use.sealed !== null && draft.wasSent(use.sealed)) continue;
-    const old = before.find(({ value, place }) => value === use.value && place === use.place);
+    const old = before.find(({ value, pattern }) => value === use.value && pattern === use.pattern);
     return { use, fields: changedFields(old, use) };
   }
   return null;
 }
 
-/** Equal for two uses that send the same secret to the same place. */
-const keyOf = ({ value, place, destination }: SecretUse): string =>
-  JSON.stringify([value, place, destination.map((field) => [field.place, field.value])]);
+/** Equal for two uses that send the same secret to the same destination. */
+const keyOf = ({ value, pattern, destination }: SecretUse): string =>
+  JSON.stringify([value, pattern, destination.map((field) => [field.pattern, field.value])]);
 
 /** Paths of the fields that differ; all of a use that there was none like. */
 function changedFields(old: SecretUse | undefined, use: SecretUse): string[] {

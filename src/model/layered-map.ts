@@ -18,7 +18,7 @@ const MIN_SETTLED = 4_096;
 
 /**
  * Objects by id, in the order of their age. What is asked for is made anew each time: equal objects need not be the same.
- * A version is changed by nobody once it is no draft any more.
+ * Only a draft can be changed.
  */
 export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
   readonly #rows: PackedRows<T>;
@@ -101,7 +101,7 @@ export class LayeredMap<T extends Identity> implements ReadonlyMap<string, T> {
     return found.length > 1 ? found.sort(byAge) : found;
   }
 
-  /** A copy that may be changed, by whoever made it. */
+  /** A draft: a copy that its creator may change. */
   draft(): LayeredMap<T> {
     const recent = this.#recent.objects;
     if (recent.size <= MAX_RECENT)

@@ -22,18 +22,18 @@ export class SessionCookies {
   set(value: string, isSecure: boolean, sent: string | null): string[] {
     const name = this.#cookies.session(isSecure);
     const others = this.#sessionNamesIn(sent).filter((other) => other !== name);
-    return [this.#field(name, value, SESSION_SECONDS), ...this.takeBack(others)];
+    return [this.#field(name, value, SESSION_SECONDS), ...this.clear(others)];
   }
 
   /** For a client that signs out. To be called before its session ends. */
-  takeBackAll(isSecure: boolean, sent: string | null): string[] {
-    return this.takeBack([
+  clearAll(isSecure: boolean, sent: string | null): string[] {
+    return this.clear([
       ...new Set([this.#cookies.session(isSecure), ...this.#sessionNamesIn(sent)]),
     ]);
   }
 
   /** Takes the cookies with these names back. */
-  takeBack(names: readonly string[]): string[] {
+  clear(names: readonly string[]): string[] {
     return names.map((name) => this.#field(name, "", 0));
   }
 

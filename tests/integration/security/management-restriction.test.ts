@@ -421,7 +421,7 @@ describe("sluice reset-admin-networks", () => {
     expect((await gateway.api("GET", SETTINGS)).status).toBe(403);
     const bare = await reset(gateway);
     expect([bare.code, bare.stdout]).toEqual([0, `${[elsewhere, ...privates].join("\n")}\n`]);
-    expect(bare.stderr).toContain("at once and without a restart");
+    expect(bare.stderr).toContain("now, without a restart");
     expect(await stored(gateway)).toEqual([elsewhere, ...privates]);
     await reset(gateway, "--allow", "any");
     expect(await statusOf(gateway)).toMatchObject({ management_access: "any" });
@@ -443,7 +443,7 @@ describe("sluice reset-admin-networks", () => {
     expect(await statusOf(gateway)).toMatchObject({ management_access: "held_back" });
     const given = await reset(gateway, "--allow", "private");
     expect([given.code, given.stdout]).toEqual([0, `${privates.join("\n")}\n`]);
-    expect(given.stderr).toContain("once the gateway is restarted");
+    expect(given.stderr).toContain("After a restart");
     await gateway.restart(["--admin", "0.0.0.0:0", OPEN]);
     expect(await statusOf(onLoopback(gateway))).toMatchObject({ management_access: "restricted" });
   });

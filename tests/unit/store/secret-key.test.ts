@@ -41,7 +41,7 @@ describe("a key file", () => {
     using directory = temporaryDirectory();
     load(directory.path);
     chmodSync(secretKeyPath(directory.path), mode);
-    expect(() => load(directory.path)).toThrow("close it with chmod 600");
+    expect(() => load(directory.path)).toThrow("run chmod 600");
     expect(statSync(secretKeyPath(directory.path)).mode & 0o777).toBe(mode);
   });
 
