@@ -1,11 +1,11 @@
-// Finds objects by what clients call them by: the id or the unique name; knows no resource.
+// Finds objects by id or unique name; knows no resource.
 import type { Consumer } from "../model/consumer.ts";
 import { invalid } from "../model/error.ts";
 import { UUID_PATTERN } from "../model/fields.ts";
 import { usernameOf } from "../model/large-collections.ts";
 import { LayeredMap } from "../model/layered-map.ts";
 
-/** What an object is called by, besides its id: consumers and plugins go by other words than `name`. */
+/** The unique name of an object: consumers and plugins have other fields than `name`. */
 function nameOf(object: object): unknown {
   if ("username" in object) return object.username;
   return "label" in object ? object.label : (object as { readonly name?: unknown }).name;
@@ -17,7 +17,7 @@ export function findByKey<T extends { readonly id: string }>(
   key: string,
 ): T | null {
   if (UUID_PATTERN.test(key)) return objects.get(key.toLowerCase()) ?? null;
-  // Of what there may be very many, only consumers are called by a name.
+  // Of the large collections only consumers have names.
   const found =
     objects instanceof LayeredMap
       ? (objects as LayeredMap<Consumer>).find(usernameOf, key)

@@ -46,7 +46,7 @@ export interface SignedIn {
 }
 
 /** Where somebody signs in from; `address` is the socket's. */
-export interface Visitor {
+export interface ClientOrigin {
   readonly address: string;
   readonly userAgent: string;
   /** Whether the cookie of the session is for HTTPS only. */
@@ -61,22 +61,22 @@ export class SignIn {
   }
 
   /** Throws a 401 with one answer for all that is wrong, and a 429 after too many failures. */
-  async signIn(body: unknown, visitor: Visitor): Promise<SignedIn> {
+  async signIn(body: unknown, client: ClientOrigin): Promise<SignedIn> {
     const { email, password, totp } = decode(signInInput, body);
     const { changes, throttle } = this.#options;
     if (changes.config.users.size === 0)
       throw refused("there are no users yet, so nobody can sign in");
-    const attempt = this.#begin(throttle, email, visitor);
+    const attempt = this.#begin(throttle, email, client);
     try {
       const user = await this.#userOf(email, password);
-      const signedIn = this.#secondStep(user, totp, visitor);
+      const signedIn = this.#secondStep(user, totp, client);
       attempt.withdraw();
       return signedIn;
     } catch (error) {
       // Only what was wrong counts, not what could not be looked at.
       const isWrong = error instanceof ApiError && error.status === 401 && !isQuestion(error);
       if (!isWrong) attempt.withdraw();
-      else this.#record(visitor, { email, error: error.message });
+      else this.#record(client, { email, error: error.message });
       throw error;
     }
   }
@@ -105,11 +105,11 @@ export class SignIn {
     };
   }
 
-  #begin(throttle: LoginThrottle, email: string, visitor: Visitor): Attempt {
+  #begin(throttle: LoginThrottle, email: string, client: ClientOrigin): Attempt {
     try {
-      return throttle.begin(visitor.address, email);
+      return throttle.begin(client.address, email);
     } catch (error) {
-      this.#record(visitor, { email, error: (error as Error).message });
+      this.#record(client, { email, error: (error as Error).message });
       throw error;
     }
   }
@@ -127,14 +127,14 @@ export class SignIn {
   }
 
   /** In one turn with the session, so that a code is used up only for a session. */
-  #secondStep(user: User, code: string | undefined, visitor: Visitor): SignedIn {
+  #secondStep(user: User, code: string | undefined, client: ClientOrigin): SignedIn {
     const { secondFactors, sessions, clock } = this.#options;
     if (secondFactors.needsSecondFactor(user.id)) {
       if (code === undefined || code === "") throw codeRequired();
       if (!secondFactors.verifySecondFactor(user.id, code, clock.now()))
         throw refused("totp: the code is wrong");
     }
-    const { cookie, session } = sessions.create(user.id, { ...visitor, method: "password" });
+    const { cookie, session } = sessions.create(user.id, { ...client, method: "password" });
     this.#recordSignIn(user, session);
     const { expires_at } = session;
     const { role } = user;
@@ -155,7 +155,7 @@ export class SignIn {
     });
   }
 
-  #record({ address }: Visitor, { email, error }: { email: string; error: string }): void {
+  #record({ address }: ClientOrigin, { email, error }: { email: string; error: string }): void {
     // What was typed may be a password in the wrong field: only names that exist are taken down.
     const known = this.#find(email)?.email ?? null;
     this.#options.audit.record({

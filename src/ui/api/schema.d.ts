@@ -4567,9 +4567,9 @@ export interface components {
         };
         /** UpstreamCheckInput */
         UpstreamCheckInput: {
-            /** @description Address, such as http://10.0.0.5:3000 */
+            /** @description URL, such as http://10.0.0.5:3000 */
             upstream: string;
-            /** @description Name that people reach it by; sent as Host, as requests will have it */
+            /** @description Host name of the application, sent as Host */
             host?: string;
         };
         /** Application */
@@ -5395,7 +5395,7 @@ export interface components {
         };
         /** DNS provider test */
         DnsProviderTest: {
-            /** @description Zone to write a record in, and to take it away again; absent: the zones are listed */
+            /** @description Zone to write and delete a record in; absent: list the zones */
             zone?: string;
         };
         /** DnsProviderType */
@@ -5415,14 +5415,14 @@ export interface components {
         };
         /** Preflight */
         PreflightInput: {
-            /** @description Names that a certificate is wanted for */
+            /** @description Names of the planned certificate */
             domains: string[];
             /**
              * @description Default: dns-01 if a wildcard or dns_provider_id is given, else http-01
              * @enum {string}
              */
             challenge?: "http-01" | "tls-alpn-01" | "dns-01";
-            /** @description Id or name of the DNS provider; default: the one with the longest zone */
+            /** @description ID or name of the DNS provider; default: the one with the longest matching zone */
             dns_provider_id?: string;
         };
         /** PreflightReport */

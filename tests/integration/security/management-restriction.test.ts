@@ -148,7 +148,7 @@ describe("a new start", () => {
     const refused = "the configuration file was not applied";
     await eventually(() => gateway.log.some(({ message }) => message === refused));
     const line = gateway.log.find(({ message }) => message === refused);
-    expect(line?.["error"]).toContain("settings.admin_allowed_cidrs: must name a network");
+    expect(line?.["error"]).toContain("settings.admin_allowed_cidrs: must hold a network");
     expect((await gateway.ok("GET", SETTINGS)).admin_allowed_cidrs).toEqual(["127.0.0.0/8"]);
     // The next start serves what the file says, and holds the management API back.
     await gateway.restart(args);
@@ -270,7 +270,7 @@ describe("an existing data directory", () => {
 describe("a change of the restriction", () => {
   const elsewhere = ["203.0.113.0/24"];
   const shutOut =
-    "would shut out 127.0.0.1, where this request comes from; ?force=1 makes the change all the same";
+    "would lock out 127.0.0.1, the client of this request; ?force=1 makes the change anyway";
 
   test("that shuts out its own caller asks for ?force=1, whatever way it comes", async () => {
     const gateway = await started({});
@@ -351,7 +351,7 @@ describe("a change of the restriction", () => {
     ] as const) {
       const response = await gateway.api(method, path, body);
       expect([path, response.status]).toEqual([path, 409]);
-      expect(await response.text()).toContain("admin_allowed_cidrs: must name a network");
+      expect(await response.text()).toContain("admin_allowed_cidrs: must hold a network");
     }
     // All addresses may be named, and that is warned of: in the reply, the log and the status.
     const everybody = { admin_allowed_cidrs: ["0.0.0.0/0", "::/0"] };

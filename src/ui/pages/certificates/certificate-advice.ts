@@ -28,7 +28,7 @@ const advice: readonly (readonly [pattern: RegExp, text: string])[] = [
     "The name must reach this gateway from the Internet on port 80 (or 443): look at the forwarding of your router and at firewalls.",
   ],
   [
-    /wrong answer/,
+    /wrong challenge response/,
     "Something else answers for this name: another server, or a proxy in front of this gateway.",
   ],
   [

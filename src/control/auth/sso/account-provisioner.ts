@@ -19,7 +19,7 @@ export interface AccountParts {
 }
 
 /** Where somebody signs in from. */
-export interface Visitor {
+export interface ClientOrigin {
   readonly address: string;
   readonly userAgent: string;
   /** Whether the cookie of the session is for HTTPS only. */
@@ -32,7 +32,7 @@ export interface SignedIn {
   readonly user: User;
 }
 
-export class AccountKeeper {
+export class AccountProvisioner {
   readonly #parts: AccountParts;
 
   constructor(parts: AccountParts) {
@@ -40,14 +40,14 @@ export class AccountKeeper {
   }
 
   /** Links, makes or changes the user as the claims ask for, and opens a session; throws an SsoError for those who may not. */
-  async signIn(claims: Claims, visitor: Visitor): Promise<SignedIn> {
+  async signIn(claims: Claims, client: ClientOrigin): Promise<SignedIn> {
     const { changes, sessions } = this.#parts;
-    const { id } = await this.#bringUpToDate(claims, visitor.address);
+    const { id } = await this.#bringUpToDate(claims, client.address);
     // While the workers took the change over, somebody else may have changed the user.
     const user = changes.config.users.get(id);
     if (user === undefined || !user.enabled)
       throw new SsoError("user_disabled", "the user was disabled or deleted during the sign-in");
-    const { address, userAgent, isSecure } = visitor;
+    const { address, userAgent, isSecure } = client;
     return { ...sessions.create(id, { method: "sso", address, userAgent, isSecure }), user };
   }
 
